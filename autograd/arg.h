@@ -1,0 +1,29 @@
+// The argument of a public op: a tensor, and the place in the source that passed it. Made implicitly, so that every op,
+// operators included, can name its caller when its backward finds something wrong.
+#pragma once
+#include <string>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+struct CallSite {
+  const char* file = "";
+  int line = 0;
+};
+
+// A tensor that training changes. `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
+struct Parameter {
+  Tensor value;
+  mutable Tensor grad;  // what backward has added up since it was last cleared; empty: nothing reached it
+  std::string path;
+};
+
+struct Arg : Tensor {
+  Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : Tensor(t), site{file, line} {}
+  // While a tape records: a leaf on it.
+  Arg(const Parameter& p, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+  CallSite site;
+};
+
+}  // namespace ricci

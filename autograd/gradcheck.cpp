@@ -1,0 +1,78 @@
+#include "autograd/gradcheck.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "cuda/device.h"
+
+namespace ricci {
+namespace {
+
+Tensor random_like(const Tensor& t, uint64_t stream) {
+  Tensor c(t.shape(), Dtype::f64);
+  fill_normal(c.data<double>(), c.size(), 0.0, 1.0, Philox{20, stream});
+  return to(c, t.device());
+}
+
+double dot(const std::vector<Tensor>& cs, const std::vector<Tensor>& ys) {
+  double sum = 0;
+  for (size_t k = 0; k < ys.size(); ++k) {
+    const Tensor c = to(cs[k], Device::cpu), y = to(ys[k], Device::cpu);
+    for (int64_t i = 0; i < y.size(); ++i) sum += c.data<double>()[i] * y.data<double>()[i];
+  }
+  return sum;
+}
+
+// d<c, f(x)>/dx_i by central differences.
+double difference(const CheckedFunction& f, const std::vector<Tensor>& cs, std::vector<Parameter>& inputs, Parameter& x, int64_t i, double h) {
+  const Tensor original = x.value;
+  auto moved = [&](double by) {
+    Tensor host(original.shape(), Dtype::f64);
+    copy(host, original);
+    host.data<double>()[i] += by;
+    x.value = to(host, original.device());
+    return dot(cs, f(inputs));
+  };
+  const double up = moved(h), down = moved(-h);
+  x.value = original;
+  return (up - down) / (2 * h);
+}
+
+}  // namespace
+
+GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, double h) {
+  GradCheck result;
+  std::vector<Tensor> cs;
+  {
+    Tape tape;
+    const std::vector<Tensor> ys = f(inputs);
+    for (const char* name : tape.op_names()) result.ops.emplace_back(name);
+    for (const Tensor& y : ys) cs.push_back(random_like(y, cs.size()));
+    tape.backward(ys, cs);
+  }
+  result.least_norm = HUGE_VAL;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    Parameter& x = inputs[k];
+    if (x.value.dtype() == Dtype::i64) continue;
+    const Tensor grad = x.grad ? to(x.grad, Device::cpu) : zeros(x.value.shape(), Dtype::f64, Device::cpu);
+    double largest = 0, worst = 0, squares = 0;
+    std::string at;
+    for (int64_t i = 0; i < x.value.size(); ++i) {
+      const double numeric = difference(f, cs, inputs, x, i, h), analytic = grad.data<double>()[i];
+      largest = std::max(largest, std::abs(numeric));
+      squares += analytic * analytic;
+      if (std::abs(numeric - analytic) <= worst) continue;
+      worst = std::abs(numeric - analytic);
+      at = format_message("input {}, element {}: {:.9g} by differences, {:.9g} by backward", {k, i, numeric, analytic});
+    }
+    const double relative = largest > 0 ? worst / largest : worst;
+    if (!(relative <= result.worst)) result.worst = relative, result.worst_at = at;
+    result.least_norm = std::min(result.least_norm, std::sqrt(squares));
+  }
+  return result;
+}
+
+}  // namespace ricci

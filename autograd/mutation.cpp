@@ -1,0 +1,33 @@
+#include "autograd/mutation.h"
+
+#ifdef RICCI_MUTATION
+
+#include <string>
+
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+
+namespace ricci {
+namespace {
+
+std::string mutated_op;
+size_t mutated_input = 0;
+
+}  // namespace
+
+void set_mutation(const char* op, size_t input) {
+  mutated_op = op ? op : "";
+  mutated_input = input;
+}
+
+void mutate_gradient(const char* op, size_t input, Tensor& gradient) {
+  if (mutated_op != op || mutated_input != input) return;
+  Tensor spoilt = like(gradient);
+  copy(spoilt, gradient);
+  scale(spoilt, 1.01);
+  gradient = spoilt;
+}
+
+}  // namespace ricci
+
+#endif

@@ -1,0 +1,95 @@
+// How an op puts itself on the tape:
+//   return record("softmax", {x_rc}, y_rc, keep(y_rc), [](const Tensor& dy_rc, const Tensor& y_rc) -> Grads { ... });
+// keep(...) holds what the backward needs, counted in bytes and watched for changes; the lambda captures nothing and is
+// called with the gradient of each output, then with what was kept. An output no gradient reached arrives as zeros.
+#pragma once
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+#include "autograd/tape.h"
+
+namespace ricci {
+
+// What a kept value is stored as: an Arg is a Tensor, the rest is kept as it is.
+template <class T> struct KeptType { using Type = T; };
+template <> struct KeptType<Arg> { using Type = Tensor; };
+
+template <class... Ts> auto keep(const Ts&... values) { return std::tuple<typename KeptType<Ts>::Type...>(values...); }
+
+// In place of the lambda: an op whose value cannot be differentiated. A backward that reaches it is an error.
+struct NoBackward {};
+inline constexpr NoBackward no_backward{};
+[[noreturn]] void throw_no_backward(const Node& node);
+
+template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public Node {
+  static constexpr size_t kKept = std::tuple_size_v<Kept>;
+  static_assert(std::is_empty_v<Fn>, "a backward captures nothing: what it needs is in keep(...)");
+
+ public:
+  explicit RecordedOp(Kept kept) : kept_(std::move(kept)) {
+    each_tensor([&](size_t i, const Tensor& t) { version_[i] += t.version(); });
+  }
+  Grads backward(const std::vector<Tensor>& dys) const override {
+    if constexpr (std::is_same_v<Fn, NoBackward>) {
+      throw_no_backward(*this);
+    } else {
+      return call(dys, std::make_index_sequence<Outputs>(), std::make_index_sequence<kKept>());
+    }
+  }
+  int64_t kept_bytes() const override {
+    int64_t bytes = 0;
+    each_tensor([&](size_t, const Tensor& t) { bytes += t.bytes(); });
+    return bytes;
+  }
+  const Tensor* changed() const override {
+    std::array<uint64_t, kKept> now{};
+    each_tensor([&](size_t i, const Tensor& t) { now[i] += t.version(); });
+    const Tensor* found = nullptr;
+    each_tensor([&](size_t i, const Tensor& t) {
+      if (!found && now[i] != version_[i]) found = &t;
+    });
+    return found;
+  }
+
+ private:
+  template <size_t... O, size_t... K>
+  Grads call(const std::vector<Tensor>& dys, std::index_sequence<O...>, std::index_sequence<K...>) const {
+    return Fn{}(dys[O]..., std::get<K>(kept_)...);
+  }
+  template <class F> void each_tensor(F f) const {
+    size_t i = 0;
+    auto visit = [&]<class T>(const T& value) {
+      if constexpr (std::is_same_v<T, Tensor>) f(i, value);
+      if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+        for (const Tensor& t : value) f(i, t);
+      }
+      ++i;
+    };
+    std::apply([&](const auto&... values) { (visit(values), ...); }, kept_);
+  }
+
+  Kept kept_;
+  std::array<uint64_t, kKept> version_{};  // versions only grow: of several tensors under one index the sum is enough
+};
+
+// Several outputs. They get their places on the tape and are returned.
+template <size_t Outputs, class Kept, class Fn>
+std::array<Tensor, Outputs> record(const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn) {
+  Tape* tape = Tape::recording();
+  if (!tape || !tape->depends(inputs.data(), inputs.data() + inputs.size())) return ys;
+  auto node = std::make_unique<RecordedOp<Outputs, Kept, Fn>>(std::move(kept));
+  node->op = op;
+  tape->push(std::move(node), inputs.data(), inputs.data() + inputs.size(), ys.data(), Outputs);
+  return ys;
+}
+
+template <class Kept, class Fn> Tensor record(const char* op, const std::vector<Arg>& inputs, Tensor y, Kept kept, Fn fn) {
+  return record(op, inputs, std::array<Tensor, 1>{std::move(y)}, std::move(kept), fn)[0];
+}
+
+// Whether the op that is being differentiated needs the gradient of its input i; for skipping work whose result nobody
+// would read. Only inside a backward.
+bool wants_gradient(int input);
+
+}  // namespace ricci

@@ -1,0 +1,184 @@
+#include "autograd/tape.h"
+
+#include <atomic>
+#include <string>
+
+#include "autograd/mutation.h"
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+
+namespace ricci {
+namespace {
+
+thread_local Tape* innermost = nullptr;
+thread_local const Node* differentiating = nullptr;
+std::atomic<uint32_t> next_id{1};
+
+std::string place(const Node& node) {
+  return std::string(node.op) + " (" + node.site.file + ":" + std::to_string(node.site.line) + ")";
+}
+
+}  // namespace
+
+Arg::Arg(const Parameter& p, const char* file, int line)
+    : Tensor(innermost && p.value ? innermost->leaf(p) : p.value), site{file, line} {}
+
+Tape::Tape(TapeOptions options) : id_(next_id++), outer_(innermost), options_(options) { innermost = this; }
+
+Tape::~Tape() {
+  if (innermost == this) innermost = outer_;
+}
+
+Tape* Tape::recording() { return innermost; }
+
+NoTape::NoTape() : outer_(innermost) { innermost = nullptr; }
+NoTape::~NoTape() { innermost = outer_; }
+
+bool wants_gradient(int input) { return differentiating->inputs[static_cast<size_t>(input)] >= 0; }
+
+void throw_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
+
+Tensor Tape::add_slot(const Tensor& t, const Parameter* parameter) {
+  Tensor on_tape = t;
+  on_tape.tape_ = id_;
+  on_tape.slot_ = static_cast<int32_t>(slots_.size());
+  slots_.push_back({t.shape(), t.dtype(), t.device(), parameter, false, {}});
+  return on_tape;
+}
+
+Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, &p); }
+
+Tensor Tape::watch(const Tensor& t) {
+  Tensor leaf = add_slot(t, nullptr);
+  slots_.back().watched = true;
+  return leaf;
+}
+
+Tensor Tape::gradient_of(const Tensor& watched) const {
+  if (!has(watched) || !slots_[static_cast<size_t>(watched.slot_)].watched) fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
+  const Tensor& grad = slots_[static_cast<size_t>(watched.slot_)].grad;
+  return grad ? grad : zeros_like(watched);
+}
+
+bool Tape::depends(const Arg* begin, const Arg* end) const {
+  for (const Arg* x = begin; x != end; ++x)
+    if (has(*x)) return true;
+  return false;
+}
+
+void Tape::push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs) {
+  if (used_) fail("{}: recorded on a tape after its backward", {node->op});
+  node->site = begin->site;
+  for (const Arg* x = begin; x != end; ++x) node->inputs.push_back(has(*x) ? x->slot_ : -1);
+  for (size_t i = 0; i < outputs; ++i) {
+    if (options_.find_nonfinite) check_finite(*node, first_output[i], "its result");
+    first_output[i] = add_slot(first_output[i], nullptr);
+    node->outputs.push_back(first_output[i].slot_);
+  }
+  nodes_.push_back(std::move(node));
+}
+
+void Tape::check_finite(const Node& node, const Tensor& t, const char* what) const {
+  if (t.dtype() == Dtype::i64 || !t) return;
+  if (const int64_t bad = count_nonfinite(t)) fail("{}: {} of {} elements of {} are NaN or infinite", {place(node), bad, t.size(), what});
+}
+
+void Tape::accept(const Node& node, size_t input, Tensor gradient) {
+  if (node.inputs[input] < 0) return;
+  Slot& slot = slots_[static_cast<size_t>(node.inputs[input])];
+  if (slot.dtype == Dtype::i64) return;
+  if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
+  if (gradient.dtype() != slot.dtype || gradient.device() != slot.device)
+    fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
+         {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(slot.dtype), name_of(slot.device)});
+  if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape);
+  if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
+  mutate_gradient(node.op, input, gradient);
+  Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
+  if (!total) {
+    total = gradient.detached();
+  } else {
+    if (!total.unique()) {
+      Tensor own = like(total);
+      copy(own, total);
+      total = own;
+    }
+    add_to(total, gradient);
+  }
+}
+
+void Tape::run_backward(Node& node) {
+  std::vector<Tensor> dys;
+  bool reached = false;
+  for (int output : node.outputs) {
+    dys.push_back(std::move(slots_[static_cast<size_t>(output)].grad));
+    slots_[static_cast<size_t>(output)].grad = {};
+    reached |= static_cast<bool>(dys.back());
+  }
+  if (!reached) return;
+  if (const Tensor* t = node.changed())
+    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward", {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
+  for (size_t i = 0; i < dys.size(); ++i) {
+    const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
+    if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
+  }
+  differentiating = &node;
+  Grads gradients = node.backward(dys);
+  if (gradients.size() != node.inputs.size())
+    fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
+  dys.clear();
+  for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
+}
+
+void Tape::backward(const Tensor& loss, const Tensor& seed) {
+  if (!seed && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
+  Tensor start = seed;
+  if (!seed) fill(start = like(loss.detached()), 1);
+  backward(std::vector<Tensor>{loss}, {start});
+}
+
+void Tape::backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds) {
+  if (used_) fail("backward: already called on this tape; what it kept is freed");
+  const NoTape unrecorded;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor &y = outputs[i], &seed = seeds[i];
+    if (!has(y)) fail("backward: the loss {} was not recorded on this tape", {show(y.shape())});
+    if (!(seed.shape() == y.shape() && seed.dtype() == y.dtype()))
+      fail("backward: the seed {} {} does not fit the loss {} {}", {name_of(seed.dtype()), show(seed.shape()), name_of(y.dtype()), show(y.shape())});
+    slots_[static_cast<size_t>(y.slot_)].grad = seed.detached();
+  }
+  used_ = true;
+  while (!nodes_.empty()) {
+    run_backward(*nodes_.back());
+    nodes_.pop_back();
+  }
+}
+
+int64_t Tape::kept_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& node : nodes_) bytes += node->kept_bytes();
+  return bytes;
+}
+
+std::vector<const char*> Tape::op_names() const {
+  std::vector<const char*> names;
+  for (const auto& node : nodes_) names.push_back(node->op);
+  return names;
+}
+
+void Tape::print(std::FILE* file) const {
+  for (const auto& node : nodes_) {
+    std::string line, in;
+    for (int output : node->outputs) line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
+    for (int input : node->inputs) {
+      const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
+      in += input < 0 ? " constant" : p && !p->path.empty() ? " " + p->path : " %" + std::to_string(input);
+    }
+    std::fprintf(file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));
+  }
+}
+
+}  // namespace ricci

@@ -1,0 +1,98 @@
+// The tape: one Node per recorded op, in the order they ran. backward() reads it from the end to the start.
+//   Tape tape;                         records from here on this thread; no tape alive = inference
+//   Tensor loss = model(ids, targets);
+//   tape.backward(loss);               adds into Parameter::grad
+#pragma once
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "autograd/arg.h"
+
+namespace ricci {
+
+// One per input of the op, in order. Empty only where no gradient can exist: integer inputs, inputs on no tape.
+using Grads = std::vector<Tensor>;
+
+// What the tape knows of one recorded op.
+struct Node {
+  const char* op;
+  CallSite site;
+  std::vector<int> inputs;   // slots; -1: a constant
+  std::vector<int> outputs;  // slots
+  virtual ~Node() = default;
+  virtual Grads backward(const std::vector<Tensor>& dys) const = 0;
+  virtual int64_t kept_bytes() const = 0;
+  // The first kept tensor that was changed since, or null.
+  virtual const Tensor* changed() const = 0;
+};
+
+struct TapeOptions {
+  bool find_nonfinite = false;  // look for NaN and infinity after every op, forward and backward; slow
+};
+
+class Tape {
+ public:
+  explicit Tape(TapeOptions options = {});
+  ~Tape();  // frees everything the tape kept
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  static Tape* recording();  // the innermost tape alive on this thread, or null
+
+  // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `seed` is dL/dloss, 1 for
+  // a scalar. Everything kept is freed on the way. Errors: loss not on this tape or not a scalar (without seed), a second
+  // backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or dtype.
+  void backward(const Tensor& loss, const Tensor& seed = {});
+  void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds);  // of several outputs at once
+
+  // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it).
+  Tensor watch(const Tensor& t);
+  Tensor gradient_of(const Tensor& watched) const;
+
+  // One line per op: name, shape, inputs, parameter paths, bytes kept.
+  void print(std::FILE* file) const;
+  int64_t kept_bytes() const;
+  std::vector<const char*> op_names() const;
+
+  // For record() and Arg.
+  Tensor leaf(const Parameter& p);
+  bool has(const Tensor& t) const { return t.tape_ == id_; }
+  bool depends(const Arg* begin, const Arg* end) const;
+  void push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs);
+
+ private:
+  struct Slot {
+    Shape shape;
+    Dtype dtype;
+    Device device;
+    const Parameter* parameter = nullptr;
+    bool watched = false;
+    Tensor grad;
+  };
+  Tensor add_slot(const Tensor& t, const Parameter* parameter);
+  void run_backward(Node& node);
+  void accept(const Node& node, size_t input, Tensor gradient);
+  void check_finite(const Node& node, const Tensor& t, const char* what) const;
+
+  uint32_t id_;
+  Tape* outer_;
+  TapeOptions options_;
+  bool used_ = false;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Slot> slots_;
+};
+
+// While it lives, nothing is recorded on this thread: evaluation in the middle of training.
+class NoTape {
+ public:
+  NoTape();
+  ~NoTape();
+  NoTape(const NoTape&) = delete;
+  NoTape& operator=(const NoTape&) = delete;
+
+ private:
+  Tape* outer_;
+};
+
+}  // namespace ricci

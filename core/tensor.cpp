@@ -1,0 +1,91 @@
+#include "core/tensor.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+namespace ricci {
+
+const char* name_of(Dtype dtype) {
+  constexpr const char* names[] = {"f32", "f64", "bf16", "i64"};
+  return names[static_cast<int>(dtype)];
+}
+
+const char* name_of(Device device) {
+  constexpr const char* names[] = {"cpu", "cuda", "cuda_emulated"};
+  return names[static_cast<int>(device)];
+}
+
+int64_t size_of(Dtype dtype) {
+  constexpr int64_t bytes[] = {4, 8, 2, 8};
+  return bytes[static_cast<int>(dtype)];
+}
+
+void Shape::push_back(int64_t extent) {
+  if (extent < 0) fail("shape: extent {} is negative", {extent});
+  if (rank_ == kMaxRank) fail("shape: more than {} extents", {kMaxRank});
+  extent_[rank_++] = extent;
+}
+
+Tensor::Tensor(Shape shape, Dtype dtype, Device device) : shape_(shape), dtype_(dtype), device_(device) {
+  storage_ = allocate_storage(bytes(), device);
+}
+
+static Storage* retain(Storage* storage) {
+  if (storage) __atomic_fetch_add(&storage->references, 1, __ATOMIC_RELAXED);
+  return storage;
+}
+
+static void release(Storage* storage) {
+  if (storage && __atomic_sub_fetch(&storage->references, 1, __ATOMIC_ACQ_REL) == 0) release_storage(storage);
+}
+
+Tensor::Tensor(const Tensor& other)
+    : storage_(retain(other.storage_)), offset_(other.offset_), shape_(other.shape_), dtype_(other.dtype_),
+      device_(other.device_), tape_(other.tape_), slot_(other.slot_) {}
+
+Tensor::Tensor(Tensor&& other) noexcept
+    : storage_(other.storage_), offset_(other.offset_), shape_(other.shape_), dtype_(other.dtype_),
+      device_(other.device_), tape_(other.tape_), slot_(other.slot_) {
+  other.storage_ = nullptr;
+}
+
+Tensor& Tensor::operator=(const Tensor& other) {
+  if (this != &other) *this = Tensor(other);
+  return *this;
+}
+
+Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  if (this == &other) return *this;
+  release(storage_);
+  storage_ = other.storage_, offset_ = other.offset_, shape_ = other.shape_, dtype_ = other.dtype_;
+  device_ = other.device_, tape_ = other.tape_, slot_ = other.slot_;
+  other.storage_ = nullptr;
+  return *this;
+}
+
+Tensor::~Tensor() { release(storage_); }
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+  if (shape.size() != size()) fail("reshape: {} cannot become {}", {show(shape_), show(shape)});
+  Tensor t = detached();
+  t.shape_ = shape;
+  return t;
+}
+
+Tensor Tensor::rows(int64_t first, int64_t count) const {
+  if (shape_.rank() == 0 || first < 0 || count < 0 || first + count > shape_[0])
+    fail("rows: {} .. {} are not all in {}", {first, first + count, show(shape_)});
+  Tensor t = detached();
+  t.shape_.set(0, count);
+  t.offset_ += shape_[0] ? first * (bytes() / shape_[0]) : 0;
+  return t;
+}
+
+void Tensor::wrong_dtype(Dtype asked) const {
+  fail("tensor {}: its elements are {}, not {}", {show(shape_), name_of(dtype_), name_of(asked)});
+}
+
+void not_floating(const Tensor& t) { fail("expected a floating-point tensor, got {} {}", {name_of(t.dtype()), show(t.shape())}); }
+
+}  // namespace ricci

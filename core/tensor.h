@@ -1,0 +1,143 @@
+// A Tensor is a small value: shared storage, a shape, and (while a Tape records) the slot it has on that tape.
+// Elements are always contiguous in row-major order; a view of the same storage starts at an offset.
+// This header includes nothing heavy on purpose: every file sees it.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+
+#include "core/bf16.h"
+
+namespace ricci {
+
+enum class Dtype : uint8_t { f32, f64, bf16, i64 };
+enum class Device : uint8_t { cpu, cuda, cuda_emulated };
+
+const char* name_of(Dtype dtype);
+const char* name_of(Device device);
+int64_t size_of(Dtype dtype);  // bytes per element
+
+// The dtype that stores a C++ type.
+template <class T> inline constexpr Dtype dtype_of = Dtype::f32;
+template <> inline constexpr Dtype dtype_of<double> = Dtype::f64;
+template <> inline constexpr Dtype dtype_of<bf16> = Dtype::bf16;
+template <> inline constexpr Dtype dtype_of<int64_t> = Dtype::i64;
+
+// Extents, outermost first. Rank 0 is a scalar of one element.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> extents) {
+    for (int64_t extent : extents) push_back(extent);
+  }
+  void push_back(int64_t extent);  // error: negative extent, more than kMaxRank
+  int rank() const { return rank_; }
+  int64_t operator[](int i) const { return extent_[i < 0 ? rank_ + i : i]; }  // -1 is the innermost
+  void set(int i, int64_t extent) { extent_[i < 0 ? rank_ + i : i] = extent; }
+  int64_t size() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank_; ++i) n *= extent_[i];
+    return n;
+  }
+  bool operator==(const Shape& other) const {
+    if (rank_ != other.rank_) return false;
+    for (int i = 0; i < rank_; ++i)
+      if (extent_[i] != other.extent_[i]) return false;
+    return true;
+  }
+
+ private:
+  int rank_ = 0;
+  int64_t extent_[kMaxRank] = {};
+};
+
+// Reference-counted memory on one device; released when the last tensor lets go.
+struct Storage {
+  void* data;
+  int64_t bytes;
+  int64_t references;
+  Device device;
+  uint64_t version;         // counts the writes an optimizer made; the tape checks it
+  const char* writer_file;  // where the last of them was made
+  int writer_line;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised memory. Errors: out of memory (names the bytes asked for and held), no such device.
+  explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu);
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor();
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int64_t size() const { return shape_.size(); }
+  Dtype dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  int64_t bytes() const { return size() * size_of(dtype_); }
+
+  // The first element, on the tensor's device. Error: T is not the tensor's dtype.
+  template <class T> T* data() const {
+    if (dtype_of<T> != dtype_) wrong_dtype(dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  void* raw() const { return storage_ ? static_cast<char*>(storage_->data) + offset_ : nullptr; }
+
+  // The same elements under another shape, or rows first .. first+count of the outermost index; not recorded on a tape.
+  Tensor reshaped(const Shape& shape) const;
+  Tensor rows(int64_t first, int64_t count) const;
+
+  bool unique() const { return storage_ && __atomic_load_n(&storage_->references, __ATOMIC_ACQUIRE) == 1; }
+  uint64_t version() const { return storage_ ? storage_->version : 0; }
+  const Storage* storage() const { return storage_; }
+  // To be called by whoever changes the elements of a tensor that may already be in use: the optimizers.
+  void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    if (!storage_) return;
+    ++storage_->version;
+    storage_->writer_file = file, storage_->writer_line = line;
+  }
+  Tensor detached() const {  // the same value, on no tape
+    Tensor t = *this;
+    t.tape_ = 0, t.slot_ = -1;
+    return t;
+  }
+
+ private:
+  friend class Tape;
+  [[noreturn]] void wrong_dtype(Dtype asked) const;
+
+  Storage* storage_ = nullptr;
+  int64_t offset_ = 0;  // bytes
+  Shape shape_;
+  Dtype dtype_ = Dtype::f32;
+  Device device_ = Device::cpu;
+  uint32_t tape_ = 0;  // which tape recorded this value (0: none)
+  int32_t slot_ = -1;  // and where on it
+};
+
+inline Tensor like(const Tensor& t) { return Tensor(t.shape(), t.dtype(), t.device()); }
+inline Tensor like(const Tensor& t, const Shape& shape) { return Tensor(shape, t.dtype(), t.device()); }
+inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype) { return Tensor(shape, dtype, t.device()); }
+
+[[noreturn]] void not_floating(const Tensor& t);
+
+// Calls f(T{}) with the element type of a floating-point tensor.
+template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
+  switch (t.dtype()) {
+    case Dtype::f32: return f(float{});
+    case Dtype::f64: return f(double{});
+    case Dtype::bf16: return f(bf16{});
+    default: not_floating(t);
+  }
+}
+
+// The type sums are held in: f32 for bf16 storage.
+template <class T> struct AccumulatorOf { using Type = T; };
+template <> struct AccumulatorOf<bf16> { using Type = float; };
+template <class T> using Accumulator = typename AccumulatorOf<T>::Type;
+
+}  // namespace ricci

@@ -1,0 +1,31 @@
+// What a kernel sees of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c).
+#pragma once
+#include <type_traits>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+template <class T, int Rank> struct View {
+  T* data;
+  int64_t extent[Rank];
+
+  template <class... Indices> HD T& operator()(Indices... indices) const {
+    static_assert(sizeof...(Indices) == Rank, "one index per letter of the suffix");
+    int64_t offset = 0;
+    int d = 0;
+    ((offset = offset * extent[d++] + static_cast<int64_t>(indices)), ...);
+    return data[offset];
+  }
+};
+
+// The tensor's own rank must be Rank, or its leading indices are merged so that it is.
+template <class T, int Rank> View<T, Rank> view(const Tensor& t) {
+  View<T, Rank> v{t.data<std::remove_const_t<T>>(), {}};
+  const int merged = t.shape().rank() - Rank;
+  for (int d = 0; d < Rank; ++d) v.extent[d] = d + merged >= 0 ? t.shape()[d + merged] : 1;
+  for (int d = 0; d < merged; ++d) v.extent[0] *= t.shape()[d];
+  return v;
+}
+
+}  // namespace ricci

@@ -1,0 +1,160 @@
+// y += x,  y *= f,  y = f,  sums over broadcast indices, rounding, counting what is not finite.
+#include "cuda/arithmetic.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/columns.h"
+#include "cuda/device.h"
+#include "cuda/elements.h"
+#include "cuda/math.h"
+#include "cuda/rows.h"
+
+namespace ricci {
+namespace arithmetic {
+
+template <class T> struct AddTo {
+  T* y;
+  const T* x;
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) + Accumulator<T>(x[i])); }
+};
+template <class T> struct Scale {
+  T* y;
+  Accumulator<T> factor;
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) * factor); }
+};
+template <class T> struct Fill {
+  T* y;
+  T value;
+  HD void operator()(int64_t i) const { y[i] = value; }
+};
+template <class To, class From> struct Convert {
+  To* y;
+  const From* x;
+  HD void operator()(int64_t i) const { y[i] = To(static_cast<Accumulator<To>>(static_cast<Accumulator<From>>(x[i]))); }
+};
+template <class T> struct SumRow {
+  View<const T, 2> x_rc;
+  View<T, 1> y_r;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const auto sum = row.sum([&](int64_t c) { return Accumulator<T>(x_rc(r, c)); });
+    row.once([&] { y_r(r) = T(sum); });
+  }
+};
+template <class T> struct SumColumns {
+  using Value = Accumulator<T>;
+  static constexpr int kSums = 1;
+  View<const T, 2> x_rc;
+  T* y_c;
+  HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
+  HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = T(sum[0]); }
+};
+// How many of the elements r*step .. of x are NaN or infinite.
+template <class T> struct CountNonfinite {
+  const T* x;
+  int64_t n, step;
+  double* count_r;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const double count = row.sum([&](int64_t i) {
+      const int64_t at = r * step + i;
+      return at < n && !math::isfinite(Accumulator<T>(x[at < n ? at : 0])) ? 1.0 : 0.0;
+    });
+    row.once([&] { count_r[r] = count; });
+  }
+};
+
+// y_oi = sum_m x_omi
+HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t inner) {
+  Tensor y = like(x, {outer, inner});
+  with_dtype(x, [&]<class T>(T) {
+    if (inner == 1) {
+      const SumRow<T> program{{x.data<T>(), {outer, middle}}, {y.data<T>(), {outer}}};
+      return for_rows("sum", x.device(), outer, middle, program);
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      const SumColumns<T> program{{x.data<T>() + o * middle * inner, {middle, inner}}, y.data<T>() + o * inner};
+      for_columns("sum", x.device(), middle, inner, program);
+    }
+  });
+  return y;
+}
+
+HOST void require_same(const char* what, const Tensor& y, const Tensor& x) {
+  if (y.shape() == x.shape() && y.dtype() == x.dtype() && y.device() == x.device()) return;
+  fail("{}: {} {} on {} and {} {} on {} differ", {what, name_of(y.dtype()), show(y.shape()), name_of(y.device()),
+                                                 name_of(x.dtype()), show(x.shape()), name_of(x.device())});
+}
+
+}  // namespace arithmetic
+
+using namespace arithmetic;
+
+HOST void add_to(const Tensor& y, const Tensor& x) {
+  require_same("add_to", y, x);
+  with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), AddTo<T>{y.data<T>(), x.data<T>()}); });
+}
+
+HOST void fill(const Tensor& y, double value) {
+  with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), T(Accumulator<T>(value))}); });
+}
+
+HOST void scale(const Tensor& y, double factor) {
+  with_dtype(y, [&]<class T>(T) { for_each_element("scale", y.device(), y.size(), Scale<T>{y.data<T>(), Accumulator<T>(factor)}); });
+}
+
+HOST Tensor convert(const Tensor& x, Dtype dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = like(x, x.shape(), dtype);
+  with_dtype(x, [&]<class From>(From) {
+    with_dtype(y, [&]<class To>(To) {
+      for_each_element("convert", x.device(), x.size(), Convert<To, From>{y.data<To>(), x.data<From>()});
+    });
+  });
+  return y;
+}
+
+HOST Tensor sum_to(const Tensor& x, const Shape& shape) {
+  Tensor sum = x;
+  const int extra = x.shape().rank() - shape.rank();
+  if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(x.shape())});
+  int64_t inner = 1;
+  for (int i = x.shape().rank() - 1; i >= 0; --i) {  // innermost first; indices further out are still whole
+    const int64_t extent = x.shape()[i], wanted = i < extra ? 1 : shape[i - extra];
+    if (extent != wanted && wanted != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(x.shape())});
+    int64_t outer = 1;
+    for (int j = 0; j < i; ++j) outer *= x.shape()[j];
+    if (extent != wanted)
+      sum = sum_middle(sum, outer, extent, inner);
+    else
+      inner *= extent;
+  }
+  return sum.reshaped(shape);
+}
+
+HOST int64_t count_nonfinite(const Tensor& x) {
+  constexpr int64_t kStep = 4096;
+  const int64_t rows = (x.size() + kStep - 1) / kStep;
+  Tensor count_r = like(x, {rows}, Dtype::f64);
+  with_dtype(x, [&]<class T>(T) {
+    for_rows("count_nonfinite", x.device(), rows, kStep, CountNonfinite<T>{x.data<T>(), x.size(), kStep, count_r.data<double>()});
+  });
+  return static_cast<int64_t>(item(sum_to(count_r, {})));
+}
+
+CUDA_ELEMENTS(AddTo);
+CUDA_ELEMENTS(Scale);
+CUDA_ELEMENTS(Fill);
+CUDA_KERNEL(ElementKernel<Convert<float, double>>);
+CUDA_KERNEL(ElementKernel<Convert<float, bf16>>);
+CUDA_KERNEL(ElementKernel<Convert<double, float>>);
+CUDA_KERNEL(ElementKernel<Convert<double, bf16>>);
+CUDA_KERNEL(ElementKernel<Convert<bf16, float>>);
+CUDA_KERNEL(ElementKernel<Convert<bf16, double>>);
+CUDA_KERNEL(ElementKernel<Convert<float, float>>);
+CUDA_KERNEL(ElementKernel<Convert<double, double>>);
+CUDA_KERNEL(ElementKernel<Convert<bf16, bf16>>);
+CUDA_ROWS(SumRow);
+CUDA_COLUMNS(SumColumns);
+CUDA_ROWS(CountNonfinite);
+
+}  // namespace ricci

@@ -1,0 +1,103 @@
+// for_columns(name, device, rows, n, program): sums over the rows of a matrix, one or several at once:
+//   sum_k(d) = sum_r of what program.add(r, d, sum) adds,     then program.store(d, sum)
+// The rows are summed in chunks of fixed size and the chunks in order, so the bits do not depend on the threads.
+//   struct Program { using Value = float; static constexpr int kSums = 2;
+//                    HD void add(int64_t r, int64_t d, Value (&sum)[2]) const; HD void store(int64_t d, const Value (&sum)[2]) const; };
+#pragma once
+#include "cuda/isa.h"
+#include "cuda/launch.h"
+#include "cuda/parallel.h"
+
+namespace ricci {
+
+// A block sums 32 columns; its 8 warps take every eighth row each.
+template <class Program> struct ColumnKernel {
+  static constexpr int kThreads = 256;
+  int64_t rows, n;
+  Program program;
+  __device__ void operator()() const {
+    constexpr int kSums = Program::kSums;
+    using Value = typename Program::Value;
+    SHARED(Value, of_warp, [8][kSums][32]);
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const int64_t d = int64_t{blockIdx.x} * 32 + lane;
+    Value sum[kSums] = {};
+    if (d < n)
+      for (int64_t r = warp; r < rows; r += 8) program.add(r, d, sum);
+    for (int k = 0; k < kSums; ++k) of_warp[warp][k][lane] = sum[k];
+    __syncthreads();
+    if (warp == 0 && d < n) {
+      for (int w = 1; w < 8; ++w)
+        for (int k = 0; k < kSums; ++k) sum[k] += of_warp[w][k][lane];
+      program.store(d, sum);
+    }
+  }
+};
+
+#ifndef __CUDACC__
+
+template <class Program> struct ColumnChunk {
+  using Value = typename Program::Value;
+  Program program;
+  int64_t rows, n, rows_per_chunk;
+  Value* partial;  // [chunk][kSums][n]
+  HD void operator()(int64_t begin, int64_t end) const {
+    constexpr int kSums = Program::kSums;
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      Value* out = partial + chunk * kSums * n;
+      for (int64_t i = 0; i < kSums * n; ++i) out[i] = 0;
+      const int64_t last = (chunk + 1) * rows_per_chunk < rows ? (chunk + 1) * rows_per_chunk : rows;
+      for (int64_t r = chunk * rows_per_chunk; r < last; ++r) {
+#pragma omp simd
+        for (int64_t d = 0; d < n; ++d) {
+          Value sum[kSums];
+          for (int k = 0; k < kSums; ++k) sum[k] = out[k * n + d];
+          program.add(r, d, sum);
+          for (int k = 0; k < kSums; ++k) out[k * n + d] = sum[k];
+        }
+      }
+    }
+  }
+};
+
+template <class Program> struct ColumnTotal {
+  using Value = typename Program::Value;
+  Program program;
+  int64_t n, chunks;
+  Value* partial;
+  HD void operator()(int64_t begin, int64_t end) const {
+    constexpr int kSums = Program::kSums;
+#pragma omp simd
+    for (int64_t d = begin; d < end; ++d) {
+      Value sum[kSums];
+      for (int k = 0; k < kSums; ++k) {
+        sum[k] = 0;
+        for (int64_t chunk = 0; chunk < chunks; ++chunk) sum[k] += partial[(chunk * kSums + k) * n + d];
+      }
+      program.store(d, sum);
+    }
+  }
+};
+
+template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
+  using Value = typename Program::Value;
+  if (device != Device::cpu) return launch(name, device, {(n + 31) / 32, 256}, ColumnKernel<Program>{rows, n, program});
+  const int64_t rows_per_chunk = rows / 32 > 32 ? rows / 32 : 32, chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+  const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>);
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    run_vectorized(ColumnChunk<Program>{program, rows, n, rows_per_chunk, partial.data<Value>()}, begin, end);
+  });
+  parallel_for(n, 1024, [&](int64_t begin, int64_t end) {
+    run_vectorized(ColumnTotal<Program>{program, n, chunks, partial.data<Value>()}, begin, end);
+  });
+}
+
+#endif
+
+// Builds the column programs F<float>, F<double> and F<bf16> for the GPU.
+#define CUDA_COLUMNS(F) \
+  CUDA_KERNEL(ColumnKernel<F<float>>); \
+  CUDA_KERNEL(ColumnKernel<F<double>>); \
+  CUDA_KERNEL(ColumnKernel<F<bf16>>)
+
+}  // namespace ricci

@@ -1,0 +1,27 @@
+// Devices and the memory on them. `cpu` and `cuda_emulated` are always there; `cuda` when this binary was built with the
+// toolkit and finds a driver and a GPU when it runs.
+#pragma once
+#include "core/tensor.h"
+
+namespace ricci {
+
+bool available(Device device);
+// Why `device` cannot be used, in one line; empty when it can.
+const char* why_not(Device device);
+void require(Device device);  // error: says why_not
+Device parse_device(const char* name);  // error: unknown name, device not available
+
+void synchronize(Device device);  // waits until everything launched on it has run
+
+// The same elements on another device; the tensor itself when it is there already. Not recorded on a tape.
+Tensor to(const Tensor& t, Device device);
+
+// dst = src, byte for byte; both have the same number of bytes, each may be on any device.
+void copy(const Tensor& dst, const Tensor& src);
+
+Tensor zeros(const Shape& shape, Dtype dtype, Device device);
+inline Tensor zeros_like(const Tensor& t) { return zeros(t.shape(), t.dtype(), t.device()); }
+// Value i of a tensor on any device, as a double (i64 included); for logging and tests.
+double item(const Tensor& t, int64_t i = 0);
+
+}  // namespace ricci

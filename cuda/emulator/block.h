@@ -1,0 +1,140 @@
+// Runs one thread block: its threads are fibers of one OS thread. A fiber runs until it has to wait at a barrier or a
+// warp collective and then hands over to another lane of its warp, or to the scheduler, which goes on with another warp.
+#pragma once
+#include <array>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/fiber.h"
+#include "cuda/emulator/shared_memory.h"
+
+namespace emu {
+
+inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
+
+// ThreadSanitizer takes a fiber for a thread, and one thread cannot race with itself: neighbouring blocks use different
+// fibers. A stack used by several fibers would look like a race, so there each fiber keeps its own.
+inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
+
+struct Thread {
+  uint3 index{};
+  Fiber fibers[kFibersPerThread];
+  Fiber* fiber = nullptr;  // null before the first and after the last instruction
+  Loc barrier{};           // where it waits or last waited
+  unsigned barriers = 0, warp_barriers = 0;
+};
+
+// What a lane left behind when it arrived at a collective.
+struct Arrival {
+  const char* name;
+  Resolve resolve;
+  unsigned mask;
+  Loc at;
+};
+
+struct Warp {
+  unsigned index = 0;
+  unsigned live = 0, ready = 0, waiting = 0, at_barrier = 0, polling = 0;  // bit masks of lanes
+  Arrival arrivals[kLanes];
+  void* payloads[kLanes];
+  char tags[3];  // for ThreadSanitizer: the __syncwarp of the whole warp, in turn, and those of some lanes
+};
+
+class Block {
+ public:
+  Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // Between begin_launch and end_launch this OS thread's device functions belong to this object.
+  void begin_launch(const Launch& launch, void (*body)(const void*), const void* kernel);
+  bool run(uint3 index, uint64_t seed);  // false: failed, see `error`
+  void end_launch();
+  std::exception_ptr error;
+
+  // Called by the running CUDA thread.
+  int barrier(bool predicate, Loc at);
+  void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
+  void warp_barrier(unsigned mask, Loc at);
+  void poll();
+  [[noreturn]] void fail(const std::string& what) const;         // adds the kernel and the block
+  [[noreturn]] void fail_thread(const std::string& what) const;  // and the running thread
+
+  unsigned lane() const { return lane_; }
+  SharedMemory& shared() { return shared_; }
+  const Launch& launch() const { return *launch_; }
+  std::string running_thread() const;  // "thread 3 of block 7"
+
+ private:
+  struct Abandon {};  // thrown through the other threads of a block in which one failed
+  static void entry();
+  static void run_threads();
+  bool run_thread();
+  bool continue_with_next_thread();
+
+  Thread& thread() { return threads_[warp_->index * kLanes + lane_]; }
+  void enter(Warp& warp, unsigned lane);
+  void resume(Warp& warp, unsigned lane);
+  void yield();
+  unsigned pick(const Warp& warp);
+  uint64_t next_random();
+
+  void start();
+  void schedule();
+  bool run_ready_warps();
+  bool wake_pollers();
+  void unwind();
+  void finish();
+
+  void release_barrier();
+  bool try_complete(Warp& warp, unsigned lane);
+  [[noreturn]] void fail_mask(const char* name, unsigned mask, Loc at) const;
+  void thread_returned();
+  void check_nobody_waits() const;
+
+  std::string thread_state(unsigned thread) const;
+  std::string state() const;  // which threads wait where
+  std::string prefix() const;
+  std::string block_name() const;
+  std::string launched_at() const;
+
+  const Launch* launch_ = nullptr;
+  void (*body_)(const void*) = nullptr;
+  const void* kernel_ = nullptr;
+  Options options_;
+  unsigned n_threads_ = 0, n_warps_ = 0;
+  dim3 indexed_for_{0, 0, 0};
+
+  Warp* warp_ = nullptr;  // the running thread is this lane of this warp
+  unsigned lane_ = 0;
+  Fiber scheduler_;
+  Fiber* last_fiber_ = nullptr;  // of the thread that returned last
+  Stacks stacks_;
+  std::array<Warp, kMaxThreads / kLanes> warps_;
+  std::unique_ptr<Thread[]> threads_;
+  unsigned live_ = 0, arrived_ = 0;    // threads that have not returned; that wait at the barrier
+  int votes_ = 0, barrier_result_ = 0;
+  Loc barrier_at_{};                   // of the first thread that waits at the barrier
+  bool barriers_differ_ = false;
+  bool unwinding_ = false;
+  uint64_t steps_ = 0;                 // barriers, collectives and returns: what is not polling
+  uint64_t random_ = 1;
+  unsigned turn_ = 0;                  // which of its fibers each thread uses
+  SharedMemory shared_;
+  char start_tag_ = 0, end_tag_ = 0, barrier_tags_[2] = {};
+};
+
+// The block that this OS thread runs; null outside launches.
+extern constinit thread_local Block* current_block;
+
+std::string describe(Loc at);
+
+// Checks the red zones of device memory; on damage throws, naming the launch. While a launch runs, kernels may touch it.
+void show_device_memory();
+void hide_device_memory();
+void check_device_memory(const Launch& launch);
+
+}  // namespace emu

@@ -1,0 +1,182 @@
+// CUDA's device functions for the emulator: barriers, warp collectives, atomics, bits. Included by emulator.h.
+#pragma once
+#include <type_traits>
+
+#include "cuda/emulator/emulator.h"
+
+namespace emu {
+
+// ---- what the functions below are made of; a wrapped instruction (mma, ldmatrix) uses `collective` the same way
+
+// Computes a collective for all lanes at once: payloads[l] is what lane l of `lanes` passed to `collective`.
+using Resolve = void (*)(void* const* payloads, unsigned lanes);
+
+// The calling lane waits until every lane of the mask has arrived with the same mask and resolve; the last one to arrive
+// calls resolve. The payload usually lies on the caller's stack and receives the result. `name` is for messages.
+void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
+
+// Ends the launch with "kernel: what, thread, block, place".
+[[noreturn]] void fail_thread(const char* what, Loc at);
+
+unsigned lane();
+int barrier(bool predicate, Loc at);  // returns how many threads of the block passed true
+void poll();                          // lets all other threads of the block run first
+void fence();
+
+enum class Shuffle : uint8_t { index, up, down, exclusive_or };
+uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at);
+unsigned ballot(const char* name, unsigned mask, bool predicate, Loc at);
+unsigned match(unsigned mask, uint64_t value, Loc at);
+
+enum class Fold : uint8_t { add, min, max, bit_and, bit_or, bit_xor };
+int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at);
+
+template <class T> uint64_t to_bits(T value) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "CUDA exchanges 32 and 64 bit numbers");
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+template <class T> T from_bits(uint64_t bits) {
+  T value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// ---- block and warp barriers, fences
+
+inline void __syncthreads(Loc at = {__builtin_FILE(), __builtin_LINE()}) { barrier(false, at); }
+inline int __syncthreads_count(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p != 0, at); }
+inline int __syncthreads_or(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p != 0, at) != 0; }
+inline int __syncthreads_and(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p == 0, at) == 0; }
+void __syncwarp(unsigned mask = ~0u, Loc at = {__builtin_FILE(), __builtin_LINE()});
+inline void __threadfence() { fence(); }
+inline void __threadfence_block() { fence(); }
+inline void __nanosleep(unsigned) { poll(); }
+[[noreturn]] inline void __trap(Loc at = {__builtin_FILE(), __builtin_LINE()}) { fail_thread("__trap", at); }
+
+// ---- warp collectives. Numbers smaller than int are exchanged as int, as in CUDA.
+
+template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc at) {
+  return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, at));
+}
+template <class T>
+auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return exchange(Shuffle::index, mask, +value, static_cast<unsigned>(source), width, at);
+}
+template <class T>
+auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return exchange(Shuffle::up, mask, +value, by, width, at);
+}
+template <class T>
+auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return exchange(Shuffle::down, mask, +value, by, width, at);
+}
+template <class T>
+auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return exchange(Shuffle::exclusive_or, mask, +value, static_cast<unsigned>(by), width, at);
+}
+
+inline unsigned __ballot_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return ballot("__ballot_sync", mask, p != 0, at);
+}
+inline int __any_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return ballot("__any_sync", mask, p != 0, at) != 0;
+}
+inline int __all_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return ballot("__all_sync", mask, p == 0, at) == 0;
+}
+template <class T> unsigned __match_any_sync(unsigned mask, T value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return match(mask, to_bits(+value), at);
+}
+
+// As on hardware: int and unsigned for add, min and max, unsigned for the bitwise ones.
+inline int __reduce_add_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<int>(fold(Fold::add, mask, value, at));
+}
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::add, mask, value, at));
+}
+inline int __reduce_min_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<int>(fold(Fold::min, mask, value, at));
+}
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::min, mask, value, at));
+}
+inline int __reduce_max_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<int>(fold(Fold::max, mask, value, at));
+}
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::max, mask, value, at));
+}
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::bit_and, mask, value, at));
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::bit_or, mask, value, at));
+}
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+  return static_cast<unsigned>(fold(Fold::bit_xor, mask, value, at));
+}
+
+// ---- atomics: relaxed, each returns the old value
+
+template <class T, class Next> T atomic_update(T* p, Next next) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  T old, wanted;
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  do wanted = next(old);
+  while (!__atomic_compare_exchange(p, &old, &wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return old;
+}
+template <class T> T atomicAdd(T* p, std::type_identity_t<T> value) {
+  if constexpr (std::is_integral_v<T>) return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+  else return atomic_update(p, [=](T old) { return old + value; });
+}
+template <class T> T atomicMax(T* p, std::type_identity_t<T> value) {
+  static_assert(std::is_integral_v<T>, "CUDA has no atomicMax of floating-point numbers");
+  return atomic_update(p, [=](T old) { return old < value ? value : old; });
+}
+template <class T> T atomicMin(T* p, std::type_identity_t<T> value) {
+  static_assert(std::is_integral_v<T>, "CUDA has no atomicMin of floating-point numbers");
+  return atomic_update(p, [=](T old) { return value < old ? value : old; });
+}
+template <class T> T atomicExch(T* p, std::type_identity_t<T> value) {
+  T old;
+  __atomic_exchange(p, &value, &old, __ATOMIC_RELAXED);
+  return old;
+}
+template <class T> T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  static_assert(std::is_integral_v<T>, "CUDA has no atomicCAS of floating-point numbers");
+  if (!__atomic_compare_exchange(p, &expected, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) poll();
+  return expected;
+}
+
+// ---- loads, stores, bits
+
+template <class T> T __ldg(const T* p) { return *p; }
+template <class T> T __ldcs(const T* p) { return *p; }
+template <class T> void __stcs(T* p, std::type_identity_t<T> value) { *p = value; }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
+inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+
+}  // namespace emu
+
+using emu::__syncthreads, emu::__syncthreads_and, emu::__syncthreads_count, emu::__syncthreads_or, emu::__syncwarp;
+using emu::__threadfence, emu::__threadfence_block, emu::__nanosleep, emu::__trap;
+using emu::__shfl_sync, emu::__shfl_up_sync, emu::__shfl_down_sync, emu::__shfl_xor_sync;
+using emu::__all_sync, emu::__any_sync, emu::__ballot_sync, emu::__match_any_sync;
+using emu::__reduce_add_sync, emu::__reduce_min_sync, emu::__reduce_max_sync;
+using emu::__reduce_and_sync, emu::__reduce_or_sync, emu::__reduce_xor_sync;
+using emu::atomicAdd, emu::atomicCAS, emu::atomicExch, emu::atomicMax, emu::atomicMin;
+using emu::__clz, emu::__ffs, emu::__ldcs, emu::__ldg, emu::__popc, emu::__stcs, emu::__umulhi;
+using emu::__double_as_longlong, emu::__float_as_int, emu::__float_as_uint, emu::__int_as_float;
+using emu::__longlong_as_double, emu::__uint_as_float;

@@ -1,0 +1,124 @@
+// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions; elsewhere, or with
+// -DRICCI_EMULATOR_UCONTEXT, it goes through ucontext (about 20 times slower, the same results).
+// The sanitizers are told about every switch. To ThreadSanitizer each fiber is a thread, and a switch orders nothing:
+// only barriers and fences do, so it sees races between CUDA threads.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#define RICCI_ASAN 1
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#else
+#define RICCI_ASAN 0
+#endif
+#ifdef __SANITIZE_THREAD__
+#define RICCI_TSAN 1
+#include <sanitizer/tsan_interface.h>
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);  // despite the name: reads and writes
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+#else
+#define RICCI_TSAN 0
+#endif
+#ifndef __x86_64__
+#define RICCI_EMULATOR_UCONTEXT
+#endif
+#ifdef RICCI_EMULATOR_UCONTEXT
+#include <ucontext.h>
+#else
+extern "C" void ricci_emulator_switch(void** save_stack_pointer, void* stack_pointer);
+#endif
+
+namespace emu {
+
+struct Stack {
+  char* bottom = nullptr;
+  size_t bytes = 0;
+  size_t offset = 0;  // of the first frame from the top
+};
+
+// Keeps the emulator's own bookkeeping out of ThreadSanitizer's sight.
+class Quiet {
+ public:
+#if RICCI_TSAN
+  Quiet() { AnnotateIgnoreReadsBegin(__FILE__, __LINE__); }
+  ~Quiet() { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
+#else
+  Quiet() {}
+  ~Quiet() {}
+#endif
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+};
+
+// What ThreadSanitizer counts as ordered: everything before a release comes before what follows an acquire of that tag.
+inline void order_release([[maybe_unused]] char* tag) {
+#if RICCI_TSAN
+  __tsan_release(tag);
+#endif
+}
+inline void order_acquire([[maybe_unused]] char* tag) {
+#if RICCI_TSAN
+  __tsan_acquire(tag);
+#endif
+}
+
+class Fiber {
+ public:
+  Fiber() = default;
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // The next switch to this fiber calls entry() on that stack. entry begins with `begin` and ends with `leave`.
+  void prepare(const Stack& stack, void (*entry)());
+  // Makes this object stand for the stack that the calling OS thread runs on.
+  void adopt();
+
+  // Returns when another fiber switches to `from`.
+  static void switch_to(Fiber& from, Fiber& to);
+  static void begin(Fiber& scheduler);  // the scheduler is the one who switched to the first fiber after adopt()
+  static void leave(Fiber& from, Fiber& to);  // the last switch of `from`: does not return
+
+  Stack stack;
+
+ private:
+  static void change(Fiber& from, Fiber& to);
+#ifdef RICCI_EMULATOR_UCONTEXT
+  ucontext_t context_;
+#else
+  void* stack_pointer_ = nullptr;
+#endif
+  [[maybe_unused]] void* fake_stack_ = nullptr;  // AddressSanitizer's
+  [[maybe_unused]] void* thread_ = nullptr;      // ThreadSanitizer's
+  [[maybe_unused]] bool own_thread_ = false;
+};
+
+// Stacks of one OS thread, kept from launch to launch. Below each lies a page without access: an overflow is a fault.
+class Stacks {
+ public:
+  Stacks() = default;
+  ~Stacks();
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
+  Stack take() {
+    if (free_.empty()) map();
+    const Stack stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give_back(const Stack& stack) { free_.push_back(stack); }
+
+ private:
+  void map();
+  std::vector<Stack> free_;
+  std::vector<char*> maps_;
+};
+
+#if !RICCI_ASAN && !RICCI_TSAN && !defined(RICCI_EMULATOR_UCONTEXT)
+inline void Fiber::switch_to(Fiber& from, Fiber& to) { ricci_emulator_switch(&from.stack_pointer_, to.stack_pointer_); }
+#endif
+
+}  // namespace emu

@@ -1,0 +1,139 @@
+// Launches: options, checks, and the distribution of the blocks over OS threads.
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "cuda/emulator/block.h"
+
+namespace emu {
+namespace {
+
+uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most) {
+  const char* text = std::getenv(name);
+  if (!text) return otherwise;
+  uint64_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, code] = std::from_chars(text, end, value);
+  if (code != std::errc() || stop != end || value < least || value > most)
+    ricci::fail("{}: expected a number from {} to {}, got '{}'", {name, least, most, text});
+  return value;
+}
+
+Options::Order order_from_environment() {
+  const char* text = std::getenv("RICCI_EMULATOR_ORDER");
+  if (!text || !std::strcmp(text, "forward")) return Options::Order::forward;
+  if (!std::strcmp(text, "reverse")) return Options::Order::reverse;
+  if (!std::strcmp(text, "random")) return Options::Order::random;
+  ricci::fail("RICCI_EMULATOR_ORDER: expected forward, reverse or random, got '{}'", {text});
+}
+
+Options options_from_environment() {
+  Options options;
+  options.order = order_from_environment();
+  options.seed = number("RICCI_EMULATOR_SEED", options.seed, 0, ~uint64_t{0});
+  options.workers = static_cast<int>(number("RICCI_EMULATOR_WORKERS", 1, 1, 256));
+  options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
+  return options;
+}
+
+void check_launch(const Launch& l) {
+  const uint64_t threads = uint64_t{l.block.x} * l.block.y * l.block.z;
+  const auto fail = [&](const char* what, dim3 got, const char* expected) {
+    ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
+  };
+  // 1024 bounds each extent before the product can overflow.
+  if (l.block.x > kMaxThreads || l.block.y > kMaxThreads || l.block.z > 64 || threads == 0 || threads > kMaxThreads)
+    fail("block size", l.block, "1 to 1024 threads, z at most 64");
+  if (l.grid.x == 0 || l.grid.y == 0 || l.grid.z == 0 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535)
+    fail("grid size", l.grid, "1 to 2147483647 x 65535 x 65535 blocks");
+  if (l.dynamic_shared_bytes > SharedMemory::kMaxBytes)
+    ricci::fail("{}: {} bytes of dynamic shared memory, expected at most {} (launched at {})",
+                {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
+  if (current_block)
+    ricci::fail("{}: launched from inside kernel {} (launched at {})", {l.name, current_block->launch().name, describe(l.loc)});
+}
+
+// The order of the blocks: `step` has no factor in common with their number, so each comes once.
+struct BlockOrder {
+  uint64_t blocks, start = 0, step = 1;
+
+  BlockOrder(uint64_t blocks_, const Options& options) : blocks(blocks_) {
+    if (options.order == Options::Order::reverse) start = blocks - 1, step = blocks - 1;
+    if (options.order != Options::Order::random) return;
+    const uint64_t mixed = (options.seed + 1) * 0x9e3779b97f4a7c15u;
+    start = (mixed >> 32) % blocks;
+    step = mixed % 0x7fffffffu % blocks;
+    while (std::gcd(step, blocks) != 1) ++step;
+  }
+  uint64_t operator[](uint64_t i) const {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % blocks);
+  }
+};
+
+struct Work {
+  const Launch& launch;
+  void (*body)(const void*);
+  const void* kernel;
+  BlockOrder order;
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> failed{false};
+};
+
+void run_blocks(Block& block, Work& work) {
+  Quiet quiet;
+  const dim3 grid = work.launch.grid;
+  block.begin_launch(work.launch, work.body, work.kernel);
+  for (uint64_t i; !work.failed && (i = work.next++) < work.order.blocks;) {
+    const uint64_t b = work.order[i];
+    const uint3 index{static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y),
+                      static_cast<unsigned>(b / grid.x / grid.y)};
+    if (!block.run(index, options().seed ^ b << 20)) work.failed = true;
+  }
+  block.end_launch();
+}
+
+// Blocks, with their fibers and stacks, are kept by the OS thread that launches.
+Block& kept_block(size_t i) {
+  static thread_local std::vector<std::unique_ptr<Block>> blocks;
+  while (blocks.size() <= i) blocks.push_back(std::make_unique<Block>());
+  return *blocks[i];
+}
+
+void run_on_workers(Work& work, size_t workers) {
+  std::vector<std::jthread> threads;  // joined at the end
+  for (size_t i = 1; i < workers; ++i) threads.emplace_back([&work, &block = kept_block(i)] { run_blocks(block, work); });
+  run_blocks(kept_block(0), work);
+}
+
+}  // namespace
+
+Options& options() {
+  static Options options = options_from_environment();
+  return options;
+}
+
+void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
+  check_launch(launch);
+  const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const size_t workers = std::min<uint64_t>(static_cast<uint64_t>(std::max(1, options().workers)), blocks);
+  Work work{launch, body, kernel, BlockOrder(blocks, options())};
+  show_device_memory();
+  try {
+    run_on_workers(work, workers);
+  } catch (...) {
+    hide_device_memory();
+    throw;
+  }
+  hide_device_memory();
+  for (size_t i = 0; work.failed && i < workers; ++i)
+    if (kept_block(i).error) std::rethrow_exception(std::exchange(kept_block(i).error, nullptr));
+  check_device_memory(launch);
+}
+
+}  // namespace emu

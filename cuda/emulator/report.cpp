@@ -1,0 +1,96 @@
+// What the emulator says about a block that failed: one line that names the kernel, the block and who waits where.
+#include <bit>
+#include <cstdio>
+#include <map>
+
+#include "core/error.h"
+#include "cuda/emulator/block.h"
+
+namespace emu {
+namespace {
+
+std::string hex(unsigned mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+std::string position(uint3 index, dim3 size) {
+  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
+  return ricci::format_message("({}, {}, {})", {index.x, index.y, index.z});
+}
+
+// "0-31, 40, 42" of ascending numbers, at most six ranges.
+std::string ranges(const std::vector<unsigned>& numbers) {
+  std::string text;
+  unsigned shown = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const size_t first = i;
+    while (i + 1 < numbers.size() && numbers[i + 1] == numbers[i] + 1) ++i;
+    if (++shown > 6) return text + ", ...";
+    text += (shown > 1 ? ", " : "") + std::to_string(numbers[first]);
+    if (i > first) text += "-" + std::to_string(numbers[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(Loc at) { return ricci::format_message("{}:{}", {at.file, at.line}); }
+
+std::string Block::prefix() const { return std::string(launch_->name) + ": "; }
+std::string Block::launched_at() const { return " (launched at " + describe(launch_->loc) + ")"; }
+std::string Block::block_name() const { return "block " + position(blockIdx, launch_->grid); }
+std::string Block::running_thread() const { return "thread " + position(threadIdx, launch_->block) + " of " + block_name(); }
+
+void Block::fail(const std::string& what) const { throw ricci::Error(prefix() + block_name() + ": " + what + launched_at()); }
+
+void Block::fail_thread(const std::string& what) const {
+  throw ricci::Error(prefix() + running_thread() + ": " + what + launched_at());
+}
+
+std::string Block::thread_state(unsigned thread) const {
+  const Warp& warp = warps_[thread / kLanes];
+  const unsigned lane = thread % kLanes;
+  const auto in = [&](unsigned lanes) { return (lanes >> lane & 1) != 0; };
+  if (!in(warp.live)) return "returned";
+  if (in(warp.at_barrier)) return "at __syncthreads " + describe(threads_[thread].barrier);
+  if (in(warp.polling)) return "in a loop with __nanosleep or atomicCAS";
+  if (!in(warp.waiting)) return "elsewhere";
+  const Arrival& arrival = warp.arrivals[lane];
+  return "at " + std::string(arrival.name) + " " + describe(arrival.at) + " with mask " + hex(arrival.mask);
+}
+
+std::string Block::state() const {
+  std::map<std::string, std::vector<unsigned>> groups;
+  for (unsigned i = 0; i < n_threads_; ++i) groups[thread_state(i)].push_back(i);
+  std::string text;
+  for (const auto& [what, threads] : groups)
+    text += (text.empty() ? "" : "; ") + std::string(threads.size() > 1 ? "threads " : "thread ") + ranges(threads) + " " + what;
+  return text;
+}
+
+void Block::fail_mask(const char* name, unsigned mask, Loc at) const {
+  const std::string where = std::string(name) + " at " + describe(at) + " with mask " + hex(mask);
+  if (!(mask >> lane_ & 1)) fail_thread(where + ": the calling lane " + std::to_string(lane_) + " is not in the mask");
+  fail_thread(where + ": lanes " + hex(mask & ~warp_->live) + " returned or never existed: " + state());
+}
+
+void Block::check_nobody_waits() const {
+  if (arrived_) fail_thread("returned while others wait for it at a barrier: " + state());
+  for (unsigned rest = warp_->waiting; rest; rest &= rest - 1)
+    if (warp_->arrivals[std::countr_zero(rest)].mask >> lane_ & 1)
+      fail_thread("returned while others wait for it at a warp collective: " + state());
+}
+
+}  // namespace emu
+
+#if RICCI_ASAN
+// AddressSanitizer calls this before it reports.
+extern "C" void __asan_on_error() {
+  const emu::Block* block = emu::current_block;
+  if (!block) return;
+  std::fprintf(stderr, "emulator: kernel %s, %s, launched at %s\n", block->launch().name, block->running_thread().c_str(),
+               emu::describe(block->launch().loc).c_str());
+}
+#endif

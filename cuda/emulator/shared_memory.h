@@ -1,0 +1,42 @@
+// The shared memory of one block: the dynamic part, then the static variables in the order of their first use. Everything
+// is filled with 0xff (NaN) before each block; behind each object lies a red zone.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace emu {
+
+class SharedMemory {
+ public:
+  // Of Hopper, the largest there is: 227 KiB for a block, of which 48 KiB static.
+  static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
+
+  SharedMemory() = default;
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void begin_block(size_t dynamic_bytes);
+  void* dynamic() { return memory_; }
+  // The variable of that key, made on first use. Null: it does not fit.
+  void* variable(const void* key, const char* name, size_t bytes);
+  // What is wrong with the red zones; empty: nothing. With AddressSanitizer they are its affair.
+  std::string damage() const;
+
+ private:
+  struct Variable {
+    const void* key;  // null: the dynamic part
+    const char* name;
+    unsigned char* at;
+    size_t bytes;
+  };
+  void reserve(size_t bytes);
+  void open(unsigned char* at, size_t bytes);
+
+  unsigned char* memory_ = nullptr;
+  size_t reserved_ = 0, top_ = 0, static_bytes_ = 0, dynamic_bytes_ = 0;
+  std::vector<Variable> variables_;
+};
+
+}  // namespace emu

@@ -1,0 +1,61 @@
+// The one launch. A kernel is a trivially copyable struct: its members are the arguments, operator() is what each thread
+// runs, kThreads bounds the block:
+//   struct Scale { static constexpr int kThreads = 256; float* x; float by; __device__ void operator()() const {...} };
+//   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function
+//   CUDA_KERNEL(Scale)                                            once, at the end of the file
+#pragma once
+#include "core/tensor.h"
+#include "cuda/grid.h"
+#include "cuda/seam.h"
+
+namespace ricci {
+
+#ifdef __CUDACC__
+
+namespace cuda_build {
+
+template <class Kernel> __global__ void __launch_bounds__(Kernel::kThreads) run(const __grid_constant__ Kernel kernel) { kernel(); }
+
+cudaStream_t stream();
+void prepare_launch(const char* name, const void* function, Grid grid);  // checks the grid, allows large shared memory
+void check_launch(const char* name);                                     // throws what the runtime reported, with the name
+
+template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel) {
+  static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
+  prepare_launch(name, reinterpret_cast<const void*>(&run<Kernel>), grid);
+  run<Kernel><<<dim3(static_cast<unsigned>(grid.blocks)), grid.threads, grid.dynamic_shared_bytes, stream()>>>(kernel);
+  check_launch(name);
+}
+
+}  // namespace cuda_build
+
+#define CUDA_KERNEL(...) template void ::ricci::cuda_build::launch<__VA_ARGS__>(const char*, Grid, const __VA_ARGS__&)
+
+#else
+
+[[noreturn]] void launch_without_device(const char* name, Device device);
+
+namespace cuda_build {
+#ifdef RICCI_HAS_CUDA
+template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel);  // in the object nvcc made of this file
+#else
+template <class Kernel> void launch(const char* name, Grid, const Kernel&) { launch_without_device(name, Device::cuda); }
+#endif
+}  // namespace cuda_build
+
+// Runs the kernel on `device` (cuda or cuda_emulated), on the current stream. No blocks: nothing happens.
+template <class Kernel> void launch(const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
+  if (grid.blocks == 0) return;
+  if (device == Device::cuda) return cuda_build::launch(name, grid, kernel);
+  if (device == Device::cpu) launch_without_device(name, device);
+  const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
+                           static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
+  emu::run(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
+}
+
+#define CUDA_KERNEL(...) static_assert(true)
+
+#endif
+
+}  // namespace ricci

@@ -1,0 +1,19 @@
+// The one door to CPU threads: parallel_for(n, grain, body) calls body(begin, end) for the chunks of `grain` that make
+// up [0, n). Where chunks begin does not depend on the number of threads, so neither do the results.
+#pragma once
+#include <cstdint>
+
+namespace ricci {
+
+int thread_count();
+void set_thread_count(int threads);  // error: less than 1
+
+// Called with [begin, end) on one of the threads. Exceptions reach the caller of parallel_for.
+using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);
+void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body);
+
+template <class Body> void parallel_for(int64_t n, int64_t grain, const Body& body) {
+  parallel_chunks(n, grain, [](const void* b, int64_t begin, int64_t end) { (*static_cast<const Body*>(b))(begin, end); }, &body);
+}
+
+}  // namespace ricci

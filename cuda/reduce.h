@@ -1,0 +1,31 @@
+// Sums and maxima over the threads of a warp or a block, in a fixed order: the same bits on every run.
+#pragma once
+#include "cuda/seam.h"
+
+namespace ricci {
+
+struct Sum {
+  template <class T> HD T operator()(T a, T b) const { return a + b; }
+};
+struct Max {
+  template <class T> HD T operator()(T a, T b) const { return a > b || a != a ? a : b; }  // a NaN stays
+};
+
+// Every lane gets op over the 32 lanes' values.
+template <class T, class Op> __device__ inline T warp_reduce(T value, Op op) {
+  for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(~0u, value, distance));
+  return value;
+}
+
+// Every thread of the block gets op over all threads' values. The block is a whole number of warps.
+template <class T, class Op> __device__ inline T block_reduce(T value, Op op, T identity) {
+  SHARED(T, of_warp, [32]);
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  value = warp_reduce(value, op);
+  __syncthreads();  // the values of an earlier reduction have been read
+  if (lane == 0) of_warp[warp] = value;
+  __syncthreads();
+  return warp_reduce(lane < warps ? of_warp[lane] : identity, op);
+}
+
+}  // namespace ricci

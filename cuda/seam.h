@@ -1,0 +1,23 @@
+// The seam between the two builds of a kernel file (*.cu).
+//   g++   compiles the whole file: the public functions, the CPU code, the backward formulas and, against the emulator's
+//         vocabulary, every kernel for cuda_emulated.
+//   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates nobody
+//         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel that is missing
+//         from this list is a link error.
+#pragma once
+#include "core/host_device.h"
+
+#ifdef __CUDACC__
+
+#include <cuda_runtime.h>
+
+#define HOST template <class HostBuildOnly = void>
+#define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
+
+#else
+
+#include "cuda/emulator/emulator.h"
+
+#define HOST
+
+#endif

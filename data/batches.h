@@ -1,0 +1,73 @@
+// Batches of token ids for training and evaluation. None of them holds a state: a batch is a function of its number,
+// so a run that resumes needs only that number.
+//
+// In every batch targets_bc[b][c] is the token that follows ids_bc[b][c] in the text, or kNoTarget where a position does
+// not count: the loss averages over the `scored` others. Rows that the text does not fill end with id 0 and kNoTarget.
+// Every class needs context + 1 tokens at least, and says so in its error.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "data/token_file.h"
+
+namespace ricci {
+
+inline constexpr int64_t kNoTarget = -1;
+
+struct Batch {
+  int64_t batch = 0;
+  int64_t context = 0;
+  std::vector<int64_t> ids_bc;
+  std::vector<int64_t> targets_bc;
+  int64_t scored = 0;  // targets other than kNoTarget
+};
+
+// Training: rows start anywhere in the text, drawn independently and uniformly from the seed.
+class RandomCrops {
+ public:
+  // Errors: text shorter than context + 1, batch or context below 1.
+  RandomCrops(TokenFile tokens, int64_t batch, int64_t context, uint64_t seed);
+  // Rows [part * batch, (part + 1) * batch) of a step: one step cut into parts (gradient accumulation, several
+  // devices) has the rows of the same step in one larger batch.
+  Batch at(int64_t step, int64_t part = 0) const;
+
+ private:
+  TokenFile tokens_;
+  int64_t batch_, context_;
+  uint64_t seed_;
+};
+
+// Training as in the Dispatcher paper: the text in `batch` columns of equal length, read in consecutive windows.
+// Column b predicts the tokens b * L + 1 ... (b + 1) * L from those before them, L = floor((size - 1) / batch); the last
+// (size - 1) mod batch tokens of the text are no targets. The last window of an epoch is padded unless context divides L.
+class ColumnBatches {
+ public:
+  // Errors: columns shorter than context, batch or context below 1.
+  ColumnBatches(TokenFile tokens, int64_t batch, int64_t context);
+  int64_t per_epoch() const { return (column_ + context_ - 1) / context_; }
+  // Window number position mod per_epoch(), in every epoch the same.
+  Batch at(int64_t position) const;
+
+ private:
+  TokenFile tokens_;
+  int64_t batch_, context_, column_;
+};
+
+// Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window scores
+// all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
+// context - stride tokens before it (fewer at the start of the text). stride = context: windows that do not overlap.
+class Windows {
+ public:
+  // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context.
+  Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t stride);
+  int64_t count() const { return count_; }                                // windows
+  int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
+  // The windows [index * batch, (index + 1) * batch); the last batch has fewer rows if there are fewer.
+  Batch at(int64_t index) const;
+
+ private:
+  TokenFile tokens_;
+  int64_t batch_, context_, stride_, count_;
+};
+
+}  // namespace ricci

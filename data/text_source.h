@@ -1,0 +1,91 @@
+// A text as a stream of blocks, never loaded whole: one or several files, plain or compressed (.gz .zst .xz .bz2,
+// recognised by content, read through libarchive). Several files are joined byte to byte, nothing is put between them.
+// A damaged or cut .zst .xz or .bz2 file and a cut .gz file are errors; libarchive does not compare the checksum of .gz.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+struct archive;
+
+namespace ricci {
+
+// The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
+std::filesystem::path find_data(const std::string& path);
+
+// What is read: a small value. Files are looked up and their sizes taken on construction; nothing is read yet.
+class TextSource {
+ public:
+  // A file, a folder (every file below it, hidden ones left out, sorted by path), or several of both separated by
+  // commas, joined in the order given. A name that exists with its comma is one name.
+  // Errors: nothing found, not a regular file, an empty file or folder.
+  explicit TextSource(const std::string& paths);
+  static TextSource of_paths(const std::vector<std::string>& paths);
+
+  // The bytes [first, end) of this text, counted after joining and decompressing, under a label such as "train".
+  TextSource part(const std::string& label, int64_t first, int64_t end) const;
+
+  // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
+  std::string name() const;
+  const std::string& label() const { return label_; }
+  int64_t first_byte() const { return first_; }
+
+  // Identity for caches: the same paths and label; and whether size, modification time and range are the same, too.
+  uint64_t place_hash() const;
+  uint64_t content_hash() const;
+  // Error where a file no longer has the size or modification time it had on construction.
+  void check_unchanged() const;
+
+ private:
+  friend class TextStream;
+  struct File {
+    std::filesystem::path path;
+    int64_t bytes;     // on disk
+    int64_t modified;  // nanoseconds, from the clock of the file system
+  };
+  TextSource() = default;
+  static File inspect(const std::filesystem::path& path);
+  void add(const std::string& path);
+
+  std::vector<File> files_;
+  std::string label_;
+  int64_t first_ = 0;
+  int64_t end_ = INT64_MAX;
+};
+
+// One pass over a source.
+class TextStream {
+ public:
+  explicit TextStream(TextSource source) : source_(std::move(source)) {}
+  // The next block, 256 KiB or less, valid until the next call; empty at the end of the text.
+  // Errors: unreadable, damaged or cut files, a compressed file that holds nothing, a text that ends inside the part.
+  std::string_view next();
+  // Where the block last returned starts in the joined text, in bytes.
+  int64_t offset() const { return offset_; }
+
+ private:
+  struct CloseArchive {
+    void operator()(archive* handle) const;
+  };
+  std::string_view read_block();
+  void open_file();
+  [[noreturn]] void fail_reading() const;
+
+  TextSource source_;
+  size_t file_ = 0;  // the file that is open, or the next to open
+  std::unique_ptr<archive, CloseArchive> handle_;
+  int64_t read_ = 0;  // bytes of the joined text that were read
+  int64_t offset_ = 0;
+};
+
+// Calls use(piece, offset) for the whole text in order, where no piece but the last ends inside a unit of the text:
+// complete_prefix(text) tells how many bytes are certain to be complete. Memory: one block and one unfinished unit.
+void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
+                    const std::function<void(std::string_view piece, int64_t offset)>& use);
+
+}  // namespace ricci

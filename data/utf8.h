@@ -1,0 +1,32 @@
+// UTF-8 by the letter of RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ricci {
+
+inline constexpr char32_t kLargestCodePoint = 0x10ffff;
+
+struct Utf8Character {
+  char32_t code = 0;
+  size_t bytes = 0;  // 0: no valid character starts here
+};
+
+// The character that starts at byte `at`, which lies inside the text.
+Utf8Character decode_utf8(std::string_view text, size_t at);
+
+// Appends the 1 to 4 bytes of a valid code point.
+void append_utf8(char32_t code, std::string& text);
+
+// Length of the text without a last character whose bytes are not all there yet: where a stream may be cut.
+size_t complete_utf8_prefix(std::string_view text);
+
+// Number of characters: the bytes that do not continue one. Also defined for text that is not UTF-8.
+int64_t count_characters(std::string_view text);
+
+// For messages: 'é' (U+00E9), or U+000A alone where the character does not print on the line.
+std::string describe_character(char32_t code);
+
+}  // namespace ricci

@@ -1,0 +1,40 @@
+// The layers every family is built from. Members are parameters, operator() is the formula.
+#pragma once
+#include "autograd/arg.h"
+#include "ops/layer_norm.h"
+#include "ops/linear.h"
+
+namespace ricci {
+
+// y = x W^T + bias, weight stored (out, in). An empty bias is none.
+struct Linear {
+  Parameter weight, bias;
+  Linear() = default;
+  Linear(int64_t in, int64_t out, bool with_bias) : weight{Tensor({out, in}), {}, {}} {
+    if (with_bias) bias.value = Tensor({out});
+  }
+  Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
+  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+};
+
+struct LayerNorm {
+  Parameter weight, bias;
+  LayerNorm() = default;
+  LayerNorm(int64_t d, bool with_bias) : weight{Tensor({d}), {}, {}} {
+    if (with_bias) bias.value = Tensor({d});
+  }
+  Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
+  // {x + branch, norm of it}
+  std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const { return residual_layer_norm(x, branch, weight, bias); }
+  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+};
+
+// A table of rows: token embeddings (v, d), learned positions (ctx, d).
+struct Table {
+  Parameter weight;
+  Table() = default;
+  Table(int64_t rows, int64_t d) : weight{Tensor({rows, d}), {}, {}} {}
+  template <class V> void visit(V&& v) { v("weight", weight); }
+};
+
+}  // namespace ricci

@@ -1,0 +1,66 @@
+#include "models/model.h"
+
+#include "core/error.h"
+#include "cuda/device.h"
+#include "models/decoder.h"
+#include "models/visit.h"
+
+namespace ricci {
+namespace {
+
+template <class Family> class ModelOf final : public AnyModel {
+  struct State final : DecodingState {
+    typename Family::State value;
+  };
+
+ public:
+  explicit ModelOf(const ModelConfig& config) : family_(config) {}
+  Tensor logits(const Arg& ids_bc) const override { return family_.logits(ids_bc); }
+  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const override { return family_.loss(ids_bc, targets_bc); }
+  std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
+    auto state = std::make_unique<State>();
+    state->value = family_.init_state(batch);
+    return state;
+  }
+  Tensor advance(const Tensor& ids_bc, DecodingState& state) const override { return family_.advance(ids_bc, static_cast<State&>(state).value); }
+  void each_parameter(const std::function<void(const std::string&, Parameter&)>& f) override { ricci::each_parameter(family_, "", f); }
+  void init(uint64_t seed) override { family_.init(seed); }
+  void place(Dtype dtype, Device device) override { family_.place(dtype, device); }
+
+ private:
+  Family family_;
+};
+
+std::unique_ptr<AnyModel> build(const ModelConfig& config) {
+  check(config);
+  if (config.family != "decoder") fail("model.family: '{}' is not built yet; there is decoder", {config.family});
+  if (config.mixer != "sdp") fail("model.mixer: '{}' is not built yet; there is sdp", {config.mixer});
+  return std::make_unique<ModelOf<Decoder>>(config);
+}
+
+}  // namespace
+
+Model::Model(const ModelConfig& config) : config_(config), model_(build(config)) {}
+
+Tensor Model::step(const Tensor& ids_b, DecodingState& state) const {
+  const Tensor logits_bcv = advance(ids_b.reshaped({ids_b.size(), 1}), state);
+  return logits_bcv.reshaped({ids_b.size(), logits_bcv.shape()[-1]});
+}
+
+std::vector<Parameter*> Model::parameters() {
+  std::vector<Parameter*> all;
+  each_parameter([&](const std::string&, Parameter& p) { all.push_back(&p); });
+  return all;
+}
+
+int64_t Model::parameter_count() {
+  int64_t n = 0;
+  each_parameter([&](const std::string&, Parameter& p) { n += p.value.size(); });
+  return n;
+}
+
+void load_parameters(Model& model, const TensorSource& load) {
+  model.each_parameter([&](const std::string& path, Parameter& p) { p.value = load(path, p.value.shape()); });
+}
+
+}  // namespace ricci

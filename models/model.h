@@ -1,0 +1,66 @@
+// A language model of any family, as one value. This is the only place where the kind of model is decided at run time,
+// so each family is compiled once.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/arg.h"
+#include "models/config.h"
+
+namespace ricci {
+
+// What a model remembers of the tokens it has read, one sequence per row of the batch.
+class DecodingState {
+ public:
+  virtual ~DecodingState() = default;
+};
+
+// What every family offers; Model holds one.
+class AnyModel {
+ public:
+  virtual ~AnyModel() = default;
+  virtual Tensor logits(const Arg& ids_bc) const = 0;
+  virtual Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const = 0;
+  virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
+  virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
+  virtual void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) = 0;
+  virtual void init(uint64_t seed) = 0;
+  virtual void place(Dtype dtype, Device device) = 0;
+};
+
+class Model {
+ public:
+  // Builds the family of the config with uninitialised f32 parameters on the CPU. Errors: an impossible config, a family
+  // or mixer that does not exist.
+  explicit Model(const ModelConfig& config);
+
+  const ModelConfig& config() const { return config_; }
+
+  // logits [b c v] for ids [b c] (i64); the plain head, every position.
+  Tensor logits(const Arg& ids_bc) const { return model_->logits(ids_bc); }
+  // Mean nats per target other than -1, an f64 scalar: the path that training takes.
+  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const { return model_->loss(ids_bc, targets_bc); }
+
+  // Decoding: advance reads the next positions of every sequence, step a single one: ids_b -> logits_bv.
+  std::unique_ptr<DecodingState> init_state(int64_t batch) const { return model_->init_state(batch); }
+  Tensor advance(const Tensor& ids_bc, DecodingState& state) const { return model_->advance(ids_bc, state); }
+  Tensor step(const Tensor& ids_b, DecodingState& state) const;
+
+  void init(uint64_t seed) { model_->init(seed); }  // draws the weights; before place
+  void place(Dtype dtype, Device device) { model_->place(dtype, device); }
+  void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) { model_->each_parameter(f); }
+  std::vector<Parameter*> parameters();
+  int64_t parameter_count();
+
+ private:
+  ModelConfig config_;
+  std::unique_ptr<AnyModel> model_;
+};
+
+// Takes the value of every parameter from `load`, which is given each path and shape. See apps/shared for files.
+using TensorSource = std::function<Tensor(const std::string& path, const Shape& shape)>;
+void load_parameters(Model& model, const TensorSource& load);
+
+}  // namespace ricci

@@ -1,0 +1,31 @@
+// Walks over the parameters of a module. A module is a plain struct with one visit line that names its members:
+//   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+// The names give the parameter paths: blocks.0.mixer.qkv.weight.
+#pragma once
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "autograd/arg.h"
+
+namespace ricci {
+
+template <class T> inline constexpr bool is_module_list = false;
+template <class Module> inline constexpr bool is_module_list<std::vector<Module>> = true;
+
+// f(path, parameter) for every parameter that has a value, in the order of the visit lines.
+template <class Module, class F> void each_parameter(Module& module, const std::string& prefix, const F& f) {
+  module.visit([&](const std::string& name, auto& member) {
+    using Member = std::remove_cvref_t<decltype(member)>;
+    const std::string path = prefix.empty() ? name : prefix + "." + name;
+    if constexpr (std::is_same_v<Member, Parameter>) {
+      if (member.value) f(path, member);
+    } else if constexpr (is_module_list<Member>) {
+      for (size_t i = 0; i < member.size(); ++i) each_parameter(member[i], path + "." + std::to_string(i), f);
+    } else {
+      each_parameter(member, path, f);
+    }
+  });
+}
+
+}  // namespace ricci

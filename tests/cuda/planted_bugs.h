@@ -1,0 +1,199 @@
+// Kernels with one mistake each. kLine is where the emulator should say that threads wait.
+#pragma once
+#include <string>
+
+#include "cuda/emulator/emulator.h"
+
+namespace planted {
+
+inline std::string at(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
+
+struct DivergentBarrier {
+  static constexpr int kLine = __LINE__ + 3;
+  float* x;
+  __device__ void operator()() const {
+    if (threadIdx.x < 64) __syncthreads();
+    x[threadIdx.x] = 1;
+  }
+};
+
+struct BarrierAfterReturn {
+  static constexpr int kLine = __LINE__ + 5;
+  float* x;
+  unsigned n;
+  __device__ void operator()() const {
+    if (threadIdx.x >= n) return;
+    __syncthreads();
+    x[threadIdx.x] = 1;
+  }
+};
+
+struct DifferentBarriers {
+  static constexpr int kOdd = __LINE__ + 4, kEven = __LINE__ + 6;
+  float* x;
+  __device__ void operator()() const {
+    if (threadIdx.x % 2) {
+      __syncthreads();
+    } else {
+      __syncthreads();
+    }
+    x[threadIdx.x] = 1;
+  }
+};
+
+// Lanes 16 to 31 wait at the barrier instead.
+struct ShuffleSomeNeverReach {
+  static constexpr int kShuffle = __LINE__ + 4, kBarrier = __LINE__ + 5;
+  float* x;
+  __device__ void operator()() const {
+    float value = x[threadIdx.x];
+    if (threadIdx.x < 16) value += __shfl_xor_sync(~0u, value, 1);
+    __syncthreads();
+    x[threadIdx.x] = value;
+  }
+};
+
+// Lanes leave the loop at different times and go on to another collective.
+struct ShuffleInUnevenLoop {
+  float* x;
+  unsigned n;
+  __device__ void operator()() const {
+    float sum = 0;
+    for (unsigned i = threadIdx.x; i < n; i += 32) sum += __shfl_xor_sync(~0u, x[i], 1);
+    __syncwarp();
+    x[threadIdx.x] = sum;
+  }
+};
+
+struct ReturnBeforeShuffle {
+  static constexpr int kLine = __LINE__ + 4;
+  float* x;
+  __device__ void operator()() const {
+    if (threadIdx.x == 7) return;
+    x[threadIdx.x] = __shfl_xor_sync(~0u, x[threadIdx.x], 1);
+  }
+};
+
+struct ShuffleFromOutside {
+  int* x;
+  __device__ void operator()() const {
+    if (threadIdx.x < 16) x[threadIdx.x] = __shfl_sync(0xffffu, static_cast<int>(threadIdx.x), 20);
+  }
+};
+
+struct ShuffleOutsideMask {
+  int* x;
+  __device__ void operator()() const { x[threadIdx.x] = __shfl_sync(0xfffffffeu, 1, 1); }
+};
+
+struct ShuffleWidth {
+  int* x;
+  __device__ void operator()() const { x[threadIdx.x] = __shfl_sync(~0u, 1, 1, 12); }
+};
+
+struct MissingBarrier {
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, values, [64]);
+    values[threadIdx.x] = static_cast<float>(threadIdx.x);
+    y[threadIdx.x] = values[63 - threadIdx.x];
+  }
+};
+
+// The first value is there in each order, but which one it is depends on the order.
+struct MissingBarrierOrder {
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, last, [1]);
+    last[0] = static_cast<float>(threadIdx.x);
+    __syncthreads();
+    y[threadIdx.x] = last[0];
+  }
+};
+
+// A warp does not run in lockstep.
+struct MissingWarpBarrier {
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, values, [32]);
+    values[threadIdx.x] = static_cast<float>(threadIdx.x);
+    y[threadIdx.x] = values[31 - threadIdx.x];
+  }
+};
+
+struct UninitialisedShared {
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, sum, [1]);
+    atomicAdd(&sum[0], 1.0f);
+    __syncthreads();
+    y[threadIdx.x] = sum[0];
+  }
+};
+
+struct StaticSharedOverrun {
+  unsigned n;  // 64: one past the end
+  __device__ void operator()() const {
+    SHARED(float, tile, [64]);
+    SHARED(float, other, [64]);
+    float* p = tile;
+    other[threadIdx.x] = 0;
+    if (threadIdx.x == 3) p[n] = 5;
+  }
+};
+
+struct DynamicSharedOverrun {
+  unsigned n;
+  __device__ void operator()() const {
+    if (threadIdx.x == 3) emu::dynamic_shared<float>()[n] = 5;
+  }
+};
+
+struct DeviceOverrun {
+  float* x;
+  int at;
+  __device__ void operator()() const {
+    if (threadIdx.x == 3 && blockIdx.x == 1) x[at] = 5;
+  }
+};
+
+struct TooMuchStaticShared {
+  __device__ void operator()() const {
+    SHARED(double, huge, [8192]);
+    huge[threadIdx.x] = 0;
+  }
+};
+
+struct SpinOnFlag {
+  int* flag;
+  __device__ void operator()() const {
+    if (threadIdx.x < 5)
+      while (atomicAdd(flag, 0) == 0) __nanosleep(100);
+  }
+};
+
+// Thread 0 takes the lock and never gives it back.
+struct SpinOnLock {
+  int* lock;
+  __device__ void operator()() const {
+    while (atomicCAS(lock, 0, 1) != 0) {
+    }
+  }
+};
+
+struct Trap {
+  static constexpr int kLine = __LINE__ + 2;
+  __device__ void operator()() const {
+    if (threadIdx.x == 1 && threadIdx.y == 2) __trap();
+    __syncthreads();
+  }
+};
+
+// Only ThreadSanitizer sees the next ones.
+
+struct BlockRace {
+  float* y;
+  __device__ void operator()() const { y[(threadIdx.x + blockIdx.x) % blockDim.x] += 1.0f; }
+};
+
+}  // namespace planted

@@ -1,0 +1,13 @@
+// Touches memory it must not, "device" (default), "static", "dynamic" or "host". For AddressSanitizer builds: it must
+// report use-after-poison, and for kernels the line "emulator: kernel kernel, thread 3 of block 1".
+#include "tests/cuda/emulator_fixture.h"
+#include "tests/cuda/planted_bugs.h"
+
+int main(int argc, char** argv) {
+  const std::string which = argc > 1 ? argv[1] : "device";
+  const DeviceArray<float> x(std::vector<float>(63, 0.0f));
+  if (which == "device") launch({2, 64}, planted::DeviceOverrun{x.data(), 63});
+  if (which == "static") launch({2, 64}, planted::StaticSharedOverrun{64});
+  if (which == "dynamic") launch({2, 64, 256}, planted::DynamicSharedOverrun{64});
+  if (which == "host") *x.data() = 1;
+}

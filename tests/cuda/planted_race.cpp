@@ -1,0 +1,11 @@
+// Runs one kernel with a data race, "blocks" (default), "barrier" or "warp". For ThreadSanitizer builds: it must report.
+#include "tests/cuda/emulator_fixture.h"
+#include "tests/cuda/planted_bugs.h"
+
+int main(int argc, char** argv) {
+  const std::string which = argc > 1 ? argv[1] : "blocks";
+  const DeviceArray<float> y(std::vector<float>(64, 0.0f));
+  if (which == "blocks") launch({4, 64}, planted::BlockRace{y.data()});
+  if (which == "barrier") launch({1, 64}, planted::MissingBarrier{y.data()});
+  if (which == "warp") launch({1, 32}, planted::MissingWarpBarrier{y.data()});
+}

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Holds a ricci-probe binary against reference.py (PyTorch) or against the stored cases (standard library only).
+
+    check_probe.py --probe build/ricci-probe                       all cases, float64, cpu
+    check_probe.py --probe ... --device cuda_emulated --quick      one small case per feature
+    check_probe.py --probe ... --stored                            tests/golden/probe_cases, without PyTorch
+
+Error of a value: |ours - expected| / max(1, |expected|). Limit: 1e-9 in f64; in f32 and bf16 twice the error that the
+reference makes in that type, plus n eps of f32 for the longest sum n. Then the error cases: a missing, surplus or
+misshapen tensor and an unknown key must end with a positive exit code and exactly one line on stderr that names it.
+Prints a table; exit code 1 when anything fails.
+"""
+import argparse
+import array
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+TYPE_CODES = {"F64": "d", "F32": "f", "I64": "q"}
+GPT = {"preset": "gpt", "vocab": 13, "ctx": 24, "layers": 2}
+MSA = {"preset": "msa", "vocab": 13, "ctx": 24, "layers": 2}
+QUICK = [  # (name, config, batch, length)
+    ("gpt d 15", {**GPT, "d": 15, "heads": 3}, 3, 7),
+    ("gpt untied, no bias, window 3", {**GPT, "d": 12, "heads": 4, "ff": 17, "tie": False, "bias": False,
+                                       "window": 3}, 1, 19),
+    ("gpt not causal, 1 head", {**GPT, "d": 10, "heads": 1, "causal": False}, 3, 2),
+    ("msa d 15", {**MSA, "d": 15, "heads": 3, "ff": 22}, 3, 7),
+    ("msa tied, no bias, window 1", {**MSA, "d": 12, "heads": 4, "tie": True, "bias": False, "window": 1}, 1, 19),
+    ("msa one token", {**MSA, "d": 10, "heads": 1}, 1, 1),
+]
+FULL = QUICK + [
+    ("gpt d 16", {**GPT, "d": 16, "heads": 4}, 3, 19),
+    ("gpt one token", {**GPT, "d": 12, "heads": 4}, 1, 1),
+    ("gpt one token, batch 3", {**GPT, "d": 15, "heads": 3}, 3, 1),
+    ("gpt two tokens", {**GPT, "d": 10, "heads": 1, "ff": 7}, 1, 2),
+    ("gpt no bias", {**GPT, "d": 15, "heads": 3, "bias": False}, 3, 7),
+    ("gpt untied", {**GPT, "d": 12, "heads": 4, "tie": False}, 3, 7),
+    ("gpt window 1", {**GPT, "d": 12, "heads": 4, "window": 1}, 3, 7),
+    ("gpt window 3", {**GPT, "d": 15, "heads": 3, "window": 3}, 3, 19),
+    ("gpt window beyond ctx", {**GPT, "d": 15, "heads": 3, "window": 50}, 1, 19),
+    ("gpt ff narrower than d", {**GPT, "d": 15, "heads": 5, "ff": 4, "layers": 3}, 1, 7),
+    ("gpt full ctx", {**GPT, "d": 14, "heads": 2, "layers": 1}, 3, 24),
+    ("gpt long", {**GPT, "d": 24, "heads": 2, "vocab": 97, "ctx": 140, "ff": 131}, 2, 131),
+    ("gpt long, window 65, wide head", {**GPT, "d": 72, "heads": 1, "ctx": 140, "window": 65, "layers": 1}, 1, 131),
+    ("gpt long, not causal", {**GPT, "d": 26, "heads": 2, "ctx": 140, "causal": False, "layers": 1}, 1, 131),
+    ("msa d 16", {**MSA, "d": 16, "heads": 4}, 3, 19),
+    ("msa two tokens", {**MSA, "d": 10, "heads": 1, "ff": 7}, 1, 2),
+    ("msa not causal", {**MSA, "d": 12, "heads": 4, "causal": False}, 3, 7),
+    ("msa no bias", {**MSA, "d": 15, "heads": 3, "bias": False}, 3, 7),
+    ("msa tied", {**MSA, "d": 12, "heads": 4, "tie": True}, 3, 7),
+    ("msa window 3", {**MSA, "d": 15, "heads": 3, "window": 3}, 3, 19),
+    ("msa window beyond ctx", {**MSA, "d": 15, "heads": 3, "window": 50}, 1, 19),
+    ("msa long", {**MSA, "d": 24, "heads": 2, "vocab": 97, "ctx": 140}, 2, 131),
+]
+PADDED = [
+    ("gpt lengths 7 3 0", {**GPT, "d": 15, "heads": 3}, 3, 7),
+    ("msa lengths 7 3 0", {**MSA, "d": 15, "heads": 3}, 3, 7),
+]
+
+
+def read_safetensors(path):
+    """{name: (dtype, shape, array of values)}"""
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8:8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        values = array.array(TYPE_CODES[entry["dtype"]], raw[8 + size + begin:8 + size + end])
+        tensors[name] = (entry["dtype"], entry["shape"], values)
+    return tensors
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, values) in tensors.items():
+        end = len(data) + len(values.tobytes())
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), end]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def call_probe(args, config, weights, given, output):
+    command = [args.probe, "--config", config, "--weights", weights, "--input", given, "--output", output,
+               "--dtype", args.dtype, "--device", args.device]
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=args.timeout)
+
+
+def largest_error(ours, expected):
+    """max |ours - expected| / max(1, |expected|); infinite as soon as a value is not finite."""
+    errors = [abs(a - b) / max(1.0, abs(b)) for a, b in zip(ours, expected)]
+    return max((e if math.isfinite(e) else math.inf for e in errors), default=0.0)
+
+
+def compare(ours, expected, dtype):
+    """Returns ({logits, loss, grad: (largest error, where)}, list of complaints about names, types and shapes)."""
+    complaints = [f"{name} is missing" for name in expected if name not in ours]
+    complaints += [f"{name} is surplus" for name in ours if name not in expected]
+    errors = {"logits": (0.0, ""), "loss": (0.0, ""), "grad": (0.0, "")}
+    for name, (_, shape, values) in expected.items():
+        if name not in ours:
+            continue
+        stored, ours_shape, ours_values = ours[name]
+        wanted = "F64" if name == "loss" or dtype == "f64" else "F32"
+        if (stored, ours_shape) != (wanted, shape):
+            complaints.append(f"{name} is {stored} {ours_shape}, expected {wanted} {shape}")
+            continue
+        group = name.split(".")[0]
+        errors[group] = max(errors[group], (largest_error(ours_values, values), name))
+    return errors, complaints
+
+
+def check_case(args, name, folder, limits):
+    """Runs one case folder, prints its row, returns True when it holds."""
+    output = pathlib.Path(args.scratch) / "out.safetensors"
+    output.unlink(missing_ok=True)
+    try:
+        run = call_probe(args, folder / "model.yaml", folder / "weights.safetensors", folder / "in.safetensors", output)
+        problem = f"exit code {run.returncode}: {run.stderr.strip()[-300:]}" if run.returncode else None
+    except subprocess.TimeoutExpired:
+        problem = f"no answer after {args.timeout} s"
+    if problem is None and not output.exists():
+        problem = "no output file"
+    if problem:
+        print(f"{name:34} {args.device:14} FAIL {problem}")
+        return False
+    expected = read_safetensors(folder / "expected.safetensors")
+    errors, complaints = compare(read_safetensors(output), expected, args.dtype)
+    complaints += [f"{where}: error {error:.1e}, limit {limits[group]:.1e}"
+                   for group, (error, where) in errors.items() if not error <= limits[group]]
+    numbers = " ".join(f"{error:9.1e}" for error, _ in errors.values())
+    print(f"{name:34} {args.device:14} {numbers}  {'FAIL ' + '; '.join(complaints[:4]) if complaints else 'ok'}")
+    return not complaints
+
+
+def reduced_limits(folder, case, dtype, lengths, drawn):
+    """Twice the reference's own error in this dtype, plus n eps of f32 for the longest sum."""
+    import torch
+    import reference
+    _, config, batch, length = case
+    weights, ids, targets = drawn
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    reduced = reference.evaluate(config, {name: w.to(kind) for name, w in weights.items()}, ids, targets, lengths)
+    values = {name: ("F64" if name == "loss" else "F32", list(t.shape), t.double().flatten().tolist())
+              for name, t in reduced.items()}
+    errors, _ = compare(values, read_safetensors(folder / "expected.safetensors"), dtype)
+    longest = max(config.get("ff", 4 * config["d"]), config["vocab"], batch * length)
+    return {group: 2 * error + longest * 2.0 ** -23 for group, (error, _) in errors.items()}
+
+
+def check_generated(args, scratch):
+    import torch
+    import make_cases
+    held = []
+    cases = (QUICK if args.quick else FULL) + (PADDED if args.lengths else [])
+    for seed, case in enumerate(cases):
+        lengths = torch.tensor([7, 3, 0]) if case in PADDED else None
+        folder = scratch / f"case_{seed}"
+        drawn = make_cases.write_case(folder, *case[1:], 1000 + 10 * seed, lengths)
+        limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
+        if args.dtype != "f64":
+            limits = reduced_limits(folder, case, args.dtype, lengths, drawn)
+        held.append(check_case(args, case[0], folder, limits))
+    return held, scratch / "case_0"
+
+
+def check_stored(args):
+    root = pathlib.Path(__file__).parent / "probe_cases"
+    folders = sorted(path for path in root.iterdir() if path.is_dir())
+    limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
+    return [check_case(args, path.name, path, limits) for path in folders], folders[0]
+
+
+def broken_inputs(folder, scratch):
+    """Yields (what, name that the message must hold, config path, weights path)."""
+    config, weights = folder / "model.yaml", read_safetensors(folder / "weights.safetensors")
+    missing, surplus, misshapen = "blocks.0.mixer.proj.weight", "blocks.7.fc.weight", "blocks.0.fc.weight"
+    dtype, shape, values = weights[misshapen]
+    changes = {"missing tensor": (missing, {name: w for name, w in weights.items() if name != missing}),
+               "surplus tensor": (surplus, {**weights, surplus: weights[misshapen]}),
+               "misshapen tensor": (misshapen, {**weights, misshapen: (dtype, shape[::-1], values)})}
+    for what, (name, changed) in changes.items():
+        path = scratch / "broken.safetensors"
+        write_safetensors(path, changed)
+        yield what, name, config, path
+    path = scratch / "broken.yaml"
+    path.write_text(config.read_text() + "  windwo: 3\n")
+    yield "unknown key", "windwo", path, folder / "weights.safetensors"
+
+
+def check_errors(args, folder, scratch):
+    held = []
+    for what, name, config, weights in broken_inputs(folder, scratch):
+        run = call_probe(args, config, weights, folder / "in.safetensors", scratch / "out.safetensors")
+        lines = run.stderr.splitlines()
+        good = run.returncode > 0 and len(lines) == 1 and name in lines[0]
+        held.append(good)
+        print(f"{what:34} {args.device:14} exit {run.returncode}, {len(lines)} line(s)  {'ok' if good else 'FAIL'}"
+              f"  {lines[0][:160] if lines else ''}")
+    return held
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="Check ricci-probe against the PyTorch reference or stored values")
+    parser.add_argument("--probe", required=True, help="path of the ricci-probe binary")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "cuda_emulated"])
+    parser.add_argument("--dtype", default="f64", choices=["f64", "f32", "bf16"])
+    parser.add_argument("--quick", action="store_true", help="six small cases")
+    parser.add_argument("--lengths", action="store_true", help="also cases with the optional input `lengths`")
+    parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
+    args = parser.parse_args()
+    if args.stored and (args.dtype != "f64" or args.lengths):
+        parser.error("the stored cases are f64 and have no lengths")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    print(f"{'case':34} {'device':14} {'logits':>9} {'loss':>9} {'grad':>9}")
+    with tempfile.TemporaryDirectory() as scratch:
+        args.scratch = scratch
+        held, folder = check_stored(args) if args.stored else check_generated(args, pathlib.Path(scratch))
+        held += check_errors(args, folder, pathlib.Path(scratch))
+    print(f"{sum(held)} of {len(held)} hold ({args.dtype}, {args.device})")
+    return 0 if all(held) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

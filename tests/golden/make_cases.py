@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Writes the golden cases of tests/golden/probe_cases/ from reference.py, so that a machine without PyTorch can check
+ricci-probe: `check_probe.py --probe build/ricci-probe --stored`.
+
+A case is a folder: model.yaml, weights.safetensors, in.safetensors (ids and targets), expected.safetensors (logits,
+loss and grad.<parameter name>), all in float64. The same seed gives the same bytes.
+"""
+import pathlib
+
+import safetensors.torch
+
+import reference
+
+GPT = {"preset": "gpt", "vocab": 11, "ctx": 20, "layers": 1}
+MSA = {"preset": "msa", "vocab": 11, "ctx": 20, "layers": 1}
+STORED = {  # name: (config, batch, length)
+    "gpt": ({**GPT, "d": 15, "heads": 3}, 3, 7),
+    "gpt_window_untied_no_bias": ({**GPT, "d": 12, "heads": 4, "ff": 17, "layers": 2, "window": 3, "tie": False,
+                                   "bias": False}, 1, 19),
+    "gpt_not_causal": ({**GPT, "d": 10, "heads": 1, "ff": 13, "causal": False}, 3, 2),
+    "msa": ({**MSA, "d": 9, "heads": 3, "ff": 11, "layers": 2}, 3, 7),
+    "msa_window_tied_no_bias": ({**MSA, "d": 12, "heads": 4, "window": 1, "tie": True, "bias": False}, 1, 19),
+    "msa_one_token": ({**MSA, "d": 10, "heads": 2, "ff": 14, "window": 50}, 1, 1),
+}
+
+
+def yaml_text(config):
+    """The `model:` mapping of a run file; the values are numbers, booleans and plain words."""
+    words = {key: str(value).lower() if isinstance(value, bool) else value for key, value in config.items()}
+    return "model:\n" + "".join(f"  {key}: {value}\n" for key, value in words.items())
+
+
+def write_case(folder, config, batch, length, seed, lengths=None):
+    """Writes the four files and returns (weights, ids, targets)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"family": "decoder", "mixer": "sdp", **config}
+    weights = reference.random_weights(config, seed)
+    ids, targets = reference.random_batch(config, batch, length, seed + 1)
+    inputs = {"ids": ids, "targets": targets}
+    if lengths is not None:
+        inputs["lengths"] = lengths
+    (folder / "model.yaml").write_text(yaml_text(config))
+    safetensors.torch.save_file(weights, folder / "weights.safetensors")
+    safetensors.torch.save_file(inputs, folder / "in.safetensors")
+    expected = reference.evaluate(config, weights, ids, targets, lengths)
+    safetensors.torch.save_file(expected, folder / "expected.safetensors")
+    return weights, ids, targets
+
+
+def main():
+    root = pathlib.Path(__file__).parent / "probe_cases"
+    for seed, (name, (config, batch, length)) in enumerate(STORED.items(), start=1):
+        write_case(root / name, config, batch, length, 100 * seed)
+        print(f"{name}: {sum(path.stat().st_size for path in (root / name).iterdir())} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""Independent PyTorch definition of `family: decoder`, `mixer: sdp`, presets `gpt` and `msa`, for golden values.
+
+Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared with the C++ code.
+
+    r_bnts = q_bntk . k_bnsk / sqrt(k);  keep(t, s) = 0 <= t - s < window;  p = softmax_s(r | keep)
+    pre :  x += mix(ln1(x));      x += fc_out(act(fc(ln2(x))))        and a final layer norm
+    post:  x = ln1(x + mix(x));   x = ln2(x + fc_out(act(fc(x))))     and none
+
+Readings where the specification leaves room:
+  * `bias` governs the attention and feed-forward maps; layer norms stay affine and `head.bias` stays with `msa`;
+  * an explicit `tie` overrides the preset and does not touch `head.bias`;
+  * `causal: false` drops `0 <= t - s` and keeps `t - s < window`;
+  * `lengths` hides the keys s >= lengths[b]; the loss is steered by the targets alone.
+
+`reference.py --self-test` holds the model against torch.nn.TransformerEncoderLayer (pre and post norm), torch's
+scaled_dot_product_attention and cross_entropy, central differences and its own rules; exit code 1 on a failure.
+"""
+import argparse
+import math
+import sys
+
+import torch
+
+DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None, "ctx": None, "d": None,
+            "heads": None, "layers": None, "ff": None, "dropout": 0.0, "bias": True, "window": None,
+            "causal": True, "tie": None}
+
+
+def resolve(config):
+    """Fills defaults and preset; raises ValueError for an unknown key or a value outside this model."""
+    if unknown := config.keys() - DEFAULTS.keys():
+        raise ValueError(f"unknown keys {sorted(unknown)}")
+    c = {**DEFAULTS, **config}
+    if c["family"] != "decoder" or c["mixer"] != "sdp" or c["preset"] not in ("gpt", "msa"):
+        raise ValueError(f"not covered: family {c['family']}, mixer {c['mixer']}, preset {c['preset']}")
+    if c["d"] % c["heads"]:
+        raise ValueError(f"heads {c['heads']} does not divide d {c['d']}")
+    c["ff"] = 4 * c["d"] if c["ff"] is None else c["ff"]
+    c["tie"] = c["preset"] == "gpt" if c["tie"] is None else c["tie"]
+    return c
+
+
+def parameter_shapes(config):
+    """Ordered {state_dict name: shape} of every parameter of the configuration."""
+    c = resolve(config)
+    d, ff, vocab = c["d"], c["ff"], c["vocab"]
+    shapes = {"tok.weight": (vocab, d)}
+    if c["preset"] == "gpt":
+        shapes["pos.weight"] = (c["ctx"], d)
+    for i in range(c["layers"]):
+        block = f"blocks.{i}."
+        for norm in ("ln1", "ln2"):
+            shapes[f"{block}{norm}.weight"] = shapes[f"{block}{norm}.bias"] = (d,)
+        for name, shape in (("mixer.qkv", (3 * d, d)), ("mixer.proj", (d, d)), ("fc", (ff, d)), ("fc_out", (d, ff))):
+            shapes[f"{block}{name}.weight"] = shape
+            if c["bias"]:
+                shapes[f"{block}{name}.bias"] = shape[:1]
+    if c["preset"] == "gpt":
+        shapes["ln_f.weight"] = shapes["ln_f.bias"] = (d,)
+    if not c["tie"]:
+        shapes["head.weight"] = (vocab, d)
+    if c["preset"] == "msa":
+        shapes["head.bias"] = (vocab,)
+    return shapes
+
+
+def random_weights(config, seed):
+    """Float64 weights that hide nothing: gains around 1, biases away from 0, matrices of unit gain."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = {}
+    for name, shape in parameter_shapes(config).items():
+        noise = torch.randn(shape, generator=generator, dtype=torch.float64)
+        if len(shape) == 2:
+            weights[name] = noise if name in ("tok.weight", "pos.weight") else noise / math.sqrt(shape[1])
+        else:
+            weights[name] = 0.3 * noise + (1.0 if name.endswith("weight") else 0.0)
+    return weights
+
+
+def random_batch(config, batch, length, seed):
+    """(ids, targets), both (batch, length) int64; about a fifth of the targets is -1, but never all of them."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(config["vocab"], (batch, length), generator=generator)
+    targets = torch.randint(config["vocab"], (batch, length), generator=generator)
+    ignored = torch.rand((batch, length), generator=generator) < 0.2
+    ignored.view(-1)[-2:-1] = True
+    ignored.view(-1)[-1] = False
+    return ids, targets.masked_fill(ignored, -1)
+
+
+def sinusoid(length, d):
+    """pe[t, 2i] = sin(t w_i), pe[t, 2i+1] = cos(t w_i), w_i = 10000^(-2i/d), in float64."""
+    pe = torch.zeros(length, d, dtype=torch.float64)
+    for t in range(length):
+        for j in range(d):
+            angle = t * 10000.0 ** (-2 * (j // 2) / d)
+            pe[t, j] = math.sin(angle) if j % 2 == 0 else math.cos(angle)
+    return pe
+
+
+def visible_keys(batch, length, window=None, causal=True, lengths=None):
+    """keep (batch, 1, t, s): may query t read key s?"""
+    t, s = torch.arange(length)[:, None], torch.arange(length)[None, :]
+    keep = torch.ones(batch, 1, length, length, dtype=torch.bool)
+    keep = keep & (t - s >= 0) if causal else keep
+    keep = keep & (t - s < window) if window is not None else keep
+    return keep & (s < lengths[:, None, None, None]) if lengths is not None else keep
+
+
+def attention(q_bntk, k_bnsk, v_bnsk, keep):
+    """softmax over the visible keys; a query without one gives exactly zero and passes no gradient."""
+    scores = q_bntk @ k_bnsk.transpose(-1, -2) / math.sqrt(q_bntk.shape[-1])
+    scores = scores.masked_fill(~keep, -math.inf)
+    highest = scores.detach().amax(-1, keepdim=True)
+    e = torch.exp(scores - highest.masked_fill(highest == -math.inf, 0.0))
+    total = e.sum(-1, keepdim=True)
+    return e / total.masked_fill(total == 0, 1.0) @ v_bnsk
+
+
+class Decoder:
+    """The language model; `table` maps every state_dict name of the specification to its nn.Parameter."""
+
+    def __init__(self, config, weights):
+        self.config = resolve(config)
+        self.table = {name: torch.nn.Parameter(weights[name].clone()) for name in parameter_shapes(config)}
+
+    def linear(self, name, x):
+        y = x @ self.table[f"{name}.weight"].T
+        return y + self.table[f"{name}.bias"] if f"{name}.bias" in self.table else y
+
+    def layer_norm(self, name, x):
+        centred = x - x.mean(-1, keepdim=True)
+        normed = centred / torch.sqrt((centred ** 2).mean(-1, keepdim=True) + 1e-5)
+        return normed * self.table[f"{name}.weight"] + self.table[f"{name}.bias"]
+
+    def activation(self, x):
+        if self.config["preset"] == "msa":
+            return torch.relu(x)
+        return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
+
+    def mix(self, name, x_btd, keep):
+        b, t, d = x_btd.shape
+        heads = self.config["heads"]
+        q, k, v = (part.reshape(b, t, heads, d // heads).transpose(1, 2)
+                   for part in self.linear(f"{name}.qkv", x_btd).split(d, dim=-1))
+        return self.linear(f"{name}.proj", attention(q, k, v, keep).transpose(1, 2).reshape(b, t, d))
+
+    def block(self, i, x, keep):
+        p = f"blocks.{i}."
+
+        def feed_forward(h):
+            return self.linear(p + "fc_out", self.activation(self.linear(p + "fc", h)))
+        if self.config["preset"] == "gpt":
+            x = x + self.mix(p + "mixer", self.layer_norm(p + "ln1", x), keep)
+            return x + feed_forward(self.layer_norm(p + "ln2", x))
+        x = self.layer_norm(p + "ln1", x + self.mix(p + "mixer", x, keep))
+        return self.layer_norm(p + "ln2", x + feed_forward(x))
+
+    def __call__(self, ids_bt, lengths=None):
+        """ids (b, t) -> logits (b, t, v)."""
+        c = self.config
+        batch, length = ids_bt.shape
+        x = self.table["tok.weight"][ids_bt]
+        if c["preset"] == "gpt":
+            x = x + self.table["pos.weight"][:length]
+        else:
+            x = x * math.sqrt(c["d"]) + sinusoid(length, c["d"]).to(x.dtype)
+        keep = visible_keys(batch, length, c["window"], c["causal"], lengths)
+        for i in range(c["layers"]):
+            x = self.block(i, x, keep)
+        if c["preset"] == "gpt":
+            x = self.layer_norm("ln_f", x)
+        logits = x @ self.table["tok.weight" if c["tie"] else "head.weight"].T
+        return logits + self.table["head.bias"] if "head.bias" in self.table else logits
+
+
+def mean_loss(logits_btv, targets_bt):
+    """Mean nats over the targets that are not -1."""
+    counted = targets_bt >= 0
+    z = logits_btv[counted]
+    return (torch.logsumexp(z, -1) - z[torch.arange(len(z)), targets_bt[counted]]).mean()
+
+
+def evaluate(config, weights, ids, targets, lengths=None):
+    """{logits, loss, grad.<name>...} as the probe writes them, in the dtype of the weights (loss in float64)."""
+    model = Decoder(config, weights)
+    logits = model(ids, lengths)
+    loss = mean_loss(logits, targets)
+    loss.backward()
+    result = {"logits": logits.detach().contiguous(), "loss": loss.detach().to(torch.float64)}
+    for name, p in model.table.items():
+        result[f"grad.{name}"] = torch.zeros_like(p) if p.grad is None else p.grad.contiguous()
+    return result
+
+
+def torch_block(model, i):
+    """nn.TransformerEncoderLayer with the weights of block i."""
+    c = model.config
+    layer = torch.nn.TransformerEncoderLayer(
+        c["d"], c["heads"], c["ff"], dropout=0.0, activation="gelu" if c["preset"] == "gpt" else "relu",
+        layer_norm_eps=1e-5, batch_first=True, norm_first=c["preset"] == "gpt", dtype=torch.float64)
+    ours = {"self_attn.in_proj_": "mixer.qkv.", "self_attn.out_proj.": "mixer.proj.", "linear1.": "fc.",
+            "linear2.": "fc_out.", "norm1.": "ln1.", "norm2.": "ln2."}
+    state = {}
+    for theirs, name in ours.items():
+        for kind in ("weight", "bias"):
+            given = model.table.get(f"blocks.{i}.{name}{kind}")
+            state[theirs + kind] = torch.zeros_like(layer.state_dict()[theirs + kind]) if given is None else given
+    layer.load_state_dict(state)
+    return layer
+
+
+def torch_decoder_loss(model, ids, targets):
+    """The whole model from torch's own modules; returns (logits, loss)."""
+    c, table, t = model.config, model.table, ids.shape[1]
+    x = torch.nn.functional.embedding(ids, table["tok.weight"])
+    even = torch.arange(0, c["d"], 2, dtype=torch.float64)
+    angles = torch.arange(t)[:, None] * torch.exp(-even * math.log(10000.0) / c["d"])
+    fixed = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :c["d"]]
+    x = x + table["pos.weight"][:t] if c["preset"] == "gpt" else x * c["d"] ** 0.5 + fixed
+    distance = torch.arange(t)[:, None] - torch.arange(t)
+    hidden = (distance >= (c["window"] or t)) | ((distance < 0) & c["causal"])
+    for i in range(c["layers"]):
+        x = torch_block(model, i)(x, src_mask=hidden)
+    if c["preset"] == "gpt":
+        x = torch.nn.functional.layer_norm(x, (c["d"],), table["ln_f.weight"], table["ln_f.bias"])
+    logits = torch.nn.functional.linear(x, table["tok.weight" if c["tie"] else "head.weight"], table.get("head.bias"))
+    return logits, torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
+
+
+def difference(a, b):
+    return (a - b).abs().max().item()
+
+
+def model_checks(base):
+    """Yields (name, error, tolerance): values against torch.nn, and which positions one token moves."""
+    for preset in ("gpt", "msa"):
+        for extra in ({}, {"window": 3}, {"causal": False}, {"bias": False}, {"tie": preset != "gpt"}):
+            config = {**base, "preset": preset, **extra}
+            weights, (ids, targets) = random_weights(config, 1), random_batch(config, 3, 7, 2)
+            model, ours = Decoder(config, weights), evaluate(config, weights, ids, targets)
+            logits, loss = torch_decoder_loss(model, ids, targets)
+            for name, theirs in (("logits", logits), ("loss", loss)):
+                yield f"{preset} {extra} {name} against torch.nn", difference(theirs, ours[name]), 1e-12
+            other = ids.clone()
+            other[:, 4] = (other[:, 4] + 1) % config["vocab"]
+            moved = (model(other) - model(ids)).abs().amax((0, 2)) > 0
+            expected = torch.arange(7) >= 4 if config.get("causal", True) else torch.ones(7, dtype=torch.bool)
+            yield f"{preset} {extra} reach of a token", float((moved != expected).sum()), 0
+
+
+def attention_checks():
+    generator = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(3, 2, 7, 5, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    for window in (None, 1, 3, 99):
+        keep = visible_keys(3, 7, window)
+        theirs = sdpa(q, k, v, keep) if window else sdpa(q, k, v, is_causal=True)
+        yield f"window {window} against sdpa", difference(attention(q, k, v, keep), theirs), 1e-12
+    yield "window 1 gives the values", difference(attention(q, k, v, visible_keys(3, 7, 1)), v), 0
+    keep = visible_keys(3, 7, lengths=torch.tensor([7, 3, 0]), window=2)
+    y = attention(q, k, v, keep)
+    blind = ~keep.any(-1).expand(3, 2, 7)
+    dq, dk, dv = torch.autograd.grad((y * torch.randn(y.shape, generator=generator)).sum(), (q, k, v))
+    silent = torch.cat([x.flatten() for x in (y[blind], dq[blind], dk[2], dv[2], dv[1, :, 3:])])
+    yield "a query without a visible key: zero, no gradient", difference(silent, torch.zeros(1)), 0
+    yield "and nothing that is not finite", float(sum((~x.isfinite()).sum() for x in (y, dq, dk, dv))), 0
+
+
+def gradient_checks(base):
+    """Every gradient against central differences along a random direction."""
+    for preset in ("gpt", "msa"):
+        config = {**base, "preset": preset, "window": 3}
+        weights, (ids, targets) = random_weights(config, 4), random_batch(config, 3, 7, 5)
+        result, step = evaluate(config, weights, ids, targets), 1e-6
+        for name, direction in random_weights(config, 6).items():
+            up, down = (evaluate(config, {**weights, name: weights[name] + e * direction}, ids, targets)["loss"]
+                        for e in (step, -step))
+            slope = (result[f"grad.{name}"] * direction).sum()
+            yield f"{preset} grad.{name} against differences", difference((up - down) / (2 * step), slope), 1e-7
+
+
+def self_test():
+    """Prints one line per check; returns True when all hold."""
+    base = {"vocab": 11, "ctx": 9, "d": 15, "heads": 3, "layers": 2, "ff": 22}
+    failed = 0
+    for name, error, tolerance in (*model_checks(base), *attention_checks(), *gradient_checks(base)):
+        failed += not error <= tolerance
+        print(f"{'ok  ' if error <= tolerance else 'FAIL'} {error:8.1e}  {name}")
+    print(f"{failed} checks failed")
+    return failed == 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="PyTorch reference of the decoder")
+    parser.add_argument("--self-test", action="store_true", required=True, help="check the model against torch.nn")
+    parser.parse_args()
+    sys.exit(0 if self_test() else 1)

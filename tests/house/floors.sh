@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# A file includes its own floor and lower ones only: core -> cuda -> autograd -> ops -> {models, data} -> apps.
+# fmt, yaml-cpp and JSON stay out of every header; kernels are launched by launch() alone.
+set -u
+cd "$(dirname "$0")/../.."
+bad=0
+complain() { echo "$*"; bad=1; }
+
+allowed() {
+  case $1 in
+    core) echo core ;;
+    cuda) echo 'core|cuda' ;;
+    autograd) echo 'core|cuda|autograd' ;;
+    ops) echo 'core|cuda|autograd|ops' ;;
+    models) echo 'core|cuda|autograd|ops|models' ;;
+    data) echo 'core|data' ;;
+    apps) echo 'core|cuda|autograd|ops|models|data|apps' ;;
+  esac
+}
+for floor in core cuda autograd ops models data apps; do
+  up=$(grep -rnE '^#include "' "$floor" --include='*.h' --include='*.cpp' --include='*.cu' | grep -vE "#include \"($(allowed "$floor"))/")
+  [ -z "$up" ] || complain "includes that climb from $floor:"$'\n'"$up"
+done
+
+heavy=$(grep -rnE '#include <(fmt|yaml-cpp|nlohmann)/' core cuda autograd ops models data apps/shared --include='*.h')
+[ -z "$heavy" ] || complain "a formatting or parsing library in a header:"$'\n'"$heavy"
+
+raw=$(grep -rn '<<<' core cuda autograd ops models data apps --include='*.h' --include='*.cpp' --include='*.cu' | grep -v '^cuda/launch.h:')
+[ -z "$raw" ] || complain "a kernel launched past launch():"$'\n'"$raw"
+
+ifdefs=$(grep -rnE '^#\s*(if|ifdef|ifndef)' ops --include='*.h' --include='*.cu')
+[ -z "$ifdefs" ] || complain "an op that decides for itself which build it is in:"$'\n'"$ifdefs"
+
+long=$(find core cuda autograd ops models data apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' | xargs wc -l | awk '$1 > 300 && $2 != "total" { print $2 ": " $1 " lines" }')
+[ -z "$long" ] || complain "files of more than 300 lines:"$'\n'"$long"
+
+extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u | grep -vxE '\..*|core|autograd|ops|cuda|models|data|apps|tests|CMakeLists\.txt|CMakePresets\.json|README\.md|LICENSE')
+[ -z "$extra" ] || complain "top level holds more than the house: $extra"
+exit $bad
