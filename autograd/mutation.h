@@ -11,6 +11,7 @@ namespace ricci {
 
 // Which gradient is multiplied by 1.01: that of input `input` of op `op`. Null: none.
 void set_mutation(const char* op, size_t input);
+bool mutation_happened();  // since the last set_mutation
 // Called by the tape for every gradient that a backward returned.
 void mutate_gradient(const char* op, size_t input, Tensor& gradient);
 

@@ -13,39 +13,29 @@ namespace ricci {
 namespace {
 
 void check(const char* what, const TokenFile& tokens, int64_t batch, int64_t context) {
-  if (batch < 1 || context < 1)
-    fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
+  if (batch < 1 || context < 1) fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
   if (tokens.size() < context + 1)
-    fail("{}: {} has {} tokens, but a context of {} needs {}", {what, tokens.name(), tokens.size(), context, context + 1});
+    fail("{}: {} has {} tokens, but a context of {} needs {}",
+         {what, tokens.name(), tokens.size(), context, context + 1});
 }
 
-// A row of a batch: context ids from `first` on, of whose targets those in front of text position `end` and not in
-// front of `scored_from` count.
-struct Row {
-  int64_t first;
-  int64_t scored_from;
-  int64_t end;
-};
-
-void append(Batch& batch, const TokenFile& tokens, Row row) {
-  const int64_t inside = std::min(batch.context, row.end - 1 - row.first);  // positions that have a target in the text
-  std::vector<int64_t> text(static_cast<size_t>(inside + 1));
-  tokens.read(row.first, text);
-  for (int64_t c = 0; c < batch.context; ++c) {
-    const bool counts = c < inside && row.first + c + 1 >= row.scored_from;
-    batch.ids_bc.push_back(c <= inside ? text[static_cast<size_t>(c)] : 0);
-    batch.targets_bc.push_back(counts ? text[static_cast<size_t>(c + 1)] : kNoTarget);
-    batch.scored += counts;
-  }
-  ++batch.batch;
+// A batch without tokens: padding everywhere.
+Batch padding(int64_t rows, int64_t context) {
+  const auto size = static_cast<size_t>(rows * context);
+  return {rows, context, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget), 0};
 }
 
-Batch empty_batch(int64_t rows, int64_t context) {
-  Batch batch;
-  batch.context = context;
-  batch.ids_bc.reserve(static_cast<size_t>(rows * context));
-  batch.targets_bc.reserve(static_cast<size_t>(rows * context));
-  return batch;
+// Row b gets the tokens from `first` on, in front of `end`, and those of their followers that are not in front of
+// `scored_from` as targets. first + 1 < end, so that there is a target.
+void fill_row(Batch& batch, int64_t b, const TokenFile& tokens, int64_t first, int64_t scored_from, int64_t end) {
+  const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is in front of end
+  const int64_t skipped = std::max<int64_t>(0, scored_from - first - 1);
+  std::vector<int64_t> text(static_cast<size_t>(targets + 1));
+  tokens.read(first, text);
+  const int64_t row = b * batch.context;
+  std::copy_n(text.begin(), std::min(targets + 1, batch.context), batch.ids_bc.begin() + row);
+  std::copy(text.begin() + skipped + 1, text.end(), batch.targets_bc.begin() + row + skipped);
+  batch.scored += targets - skipped;
 }
 
 }  // namespace
@@ -59,11 +49,11 @@ Batch RandomCrops::at(int64_t step, int64_t part) const {
   if (step < 0 || part < 0) fail("random crops: step {} and part {}, expected 0 or more of each", {step, part});
   const Philox random{seed_, hash_bytes("random crops")};
   const int64_t starts = tokens_.size() - context_;
-  Batch result = empty_batch(batch_, context_);
-  for (int64_t row = part * batch_; row < (part + 1) * batch_; ++row) {
-    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(row);
-    const auto first = static_cast<int64_t>(index_below(random, draw, static_cast<uint64_t>(starts)));
-    append(result, tokens_, {first, 0, tokens_.size()});
+  Batch result = padding(batch_, context_);
+  for (int64_t b = 0; b < batch_; ++b) {
+    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(part * batch_ + b);
+    const auto first = static_cast<int64_t>(index_below(static_cast<uint64_t>(starts), random, draw));
+    fill_row(result, b, tokens_, first, 0, tokens_.size());
   }
   return result;
 }
@@ -80,10 +70,10 @@ ColumnBatches::ColumnBatches(TokenFile tokens, int64_t batch, int64_t context)
 Batch ColumnBatches::at(int64_t position) const {
   if (position < 0) fail("column batches: position {} is negative", {position});
   const int64_t window = position % per_epoch();
-  Batch result = empty_batch(batch_, context_);
+  Batch result = padding(batch_, context_);
   for (int64_t b = 0; b < batch_; ++b) {
     const int64_t start = b * column_;
-    append(result, tokens_, {start + window * context_, 0, start + column_ + 1});
+    fill_row(result, b, tokens_, start + window * context_, 0, start + column_ + 1);
   }
   return result;
 }
@@ -99,12 +89,12 @@ Windows::Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t strid
 
 Batch Windows::at(int64_t index) const {
   if (index < 0 || index >= batches()) fail("evaluation windows: no batch {} among {}", {index, batches()});
-  const int64_t end = std::min(count_, (index + 1) * batch_);
-  Batch result = empty_batch(batch_, context_);
-  for (int64_t window = index * batch_; window < end; ++window) {
+  const int64_t rows = std::min(batch_, count_ - index * batch_);
+  Batch result = padding(rows, context_);
+  for (int64_t b = 0; b < rows; ++b) {
+    const int64_t window = index * batch_ + b;
     const int64_t first = window * stride_;
-    const int64_t scored_from = window == 0 ? 0 : first + context_ - stride_ + 1;
-    append(result, tokens_, {first, scored_from, tokens_.size()});
+    fill_row(result, b, tokens_, first, window == 0 ? 0 : first + context_ - stride_ + 1, tokens_.size());
   }
   return result;
 }

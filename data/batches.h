@@ -1,9 +1,9 @@
 // Batches of token ids for training and evaluation. None of them holds a state: a batch is a function of its number,
 // so a run that resumes needs only that number.
 //
-// In every batch targets_bc[b][c] is the token that follows ids_bc[b][c] in the text, or kNoTarget where a position does
-// not count: the loss averages over the `scored` others. Rows that the text does not fill end with id 0 and kNoTarget.
-// Every class needs context + 1 tokens at least, and says so in its error.
+// In every batch targets_bc[b][c] is the token that follows ids_bc[b][c] in the text, or kNoTarget where a position
+// does not count: the loss averages over the `scored` others. Rows that the text does not fill end with id 0 and
+// kNoTarget. Every class needs context + 1 tokens at least, and says so in its error.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -38,8 +38,9 @@ class RandomCrops {
 };
 
 // Training as in the Dispatcher paper: the text in `batch` columns of equal length, read in consecutive windows.
-// Column b predicts the tokens b * L + 1 ... (b + 1) * L from those before them, L = floor((size - 1) / batch); the last
-// (size - 1) mod batch tokens of the text are no targets. The last window of an epoch is padded unless context divides L.
+// Column b predicts the tokens b * L + 1 ... (b + 1) * L from those before them, L = floor((size - 1) / batch); the
+// last (size - 1) mod batch tokens of the text are no targets. The last window of an epoch is padded unless context
+// divides L.
 class ColumnBatches {
  public:
   // Errors: columns shorter than context, batch or context below 1.
@@ -53,14 +54,14 @@ class ColumnBatches {
   int64_t batch_, context_, column_;
 };
 
-// Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window scores
-// all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
+// Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window
+// scores all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
 // context - stride tokens before it (fewer at the start of the text). stride = context: windows that do not overlap.
 class Windows {
  public:
   // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context.
   Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t stride);
-  int64_t count() const { return count_; }                                // windows
+  int64_t count() const { return count_; }  // windows
   int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
   // The windows [index * batch, (index + 1) * batch); the last batch has fewer rows if there are fewer.
   Batch at(int64_t index) const;

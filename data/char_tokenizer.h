@@ -23,8 +23,8 @@ class CharTokenizer final : public Tokenizer {
   void append_text(int64_t id, std::string& text) const override;
 
  private:
-  std::u32string characters_;     // by id
-  std::vector<int32_t> id_of_;    // by code point, up to the largest of the vocabulary; -1: not in it
+  std::u32string characters_;   // by id
+  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1: not in it
 };
 
 }  // namespace ricci

@@ -1,16 +1,17 @@
 // The cache of tokenised texts, and reading from it.
 #include "data/token_file.h"
 
-#include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "data/hash.h"
 #include "data/token_storage.h"
 
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 struct TokenFile::Contents {
   OpenFile file;
-  TokenHeader header;
+  TokenTrailer trailer;
   std::string name;
   std::string origin;
 };
@@ -43,15 +44,16 @@ std::string cache_path(const TextSource& text, const Tokenizer& tokenizer, const
 }
 
 // Empty where the file holds the tokens of this text, else what is wrong with it.
-std::string check_cache(const OpenFile& file, TokenHeader& header, const TextSource& text, const Tokenizer& tokenizer) {
-  const std::string damage = check_token_file(file, header);
+std::string check_cache(const OpenFile& file, TokenTrailer& trailer, const TextSource& text,
+                        const Tokenizer& tokenizer) {
+  const std::string damage = check_token_file(file, trailer);
   if (!damage.empty()) return damage;
-  if (header.tokenizer_hash != tokenizer.hash()) return "it was made by another tokenizer";
-  if (header.text_hash != text.content_hash()) return "the text or the cut changed";
+  if (trailer.tokenizer_hash != tokenizer.hash()) return "it was made by another tokenizer";
+  if (trailer.text_hash != text.content_hash()) return "the text or the cut changed";
   return "";
 }
 
-TokenHeader write_tokens(const TextSource& text, const Tokenizer& tokenizer, const OpenFile& file) {
+void write_tokens(const TextSource& text, const Tokenizer& tokenizer, FileWriter& file) {
   TokenWriter writer(file, tokenizer.vocab_size());
   std::vector<int64_t> ids;
   int64_t bytes = 0;
@@ -67,96 +69,113 @@ TokenHeader write_tokens(const TextSource& text, const Tokenizer& tokenizer, con
     bytes += static_cast<int64_t>(piece.size());
   });
   text.check_unchanged();
-  return writer.finish(bytes, tokenizer.hash(), text.content_hash());
+  writer.finish(bytes, tokenizer.hash(), text.content_hash());
 }
 
-// Opens a new file that is to become `path`. Returns why not, or empty, and then `temporary` is its name until then.
-std::string create_beside(const std::string& path, OpenFile& file, std::string& temporary) {
+using WriteTokens = std::function<void(FileWriter&)>;
+
+// Opens the file that was just written and reads its trailer.
+OpenFile reopen(const std::string& path, TokenTrailer& trailer) {
+  OpenFile file(path);
+  if (!file) fail("token file: cannot read {}: {}", {path, std::strerror(errno)});
+  const std::string problem = check_token_file(file, trailer);
+  if (!problem.empty()) fail("token file: {} was just written, but {}", {path, problem});
+  return file;
+}
+
+// A file in a temporary folder that has no name any more when this returns.
+OpenFile write_temporary(const WriteTokens& write, TokenTrailer& trailer) {
+  std::error_code error;
+  const fs::path parent = fs::temp_directory_path(error);
+  std::string folder = (error ? "/tmp" : parent.string()) + "/ricci-XXXXXX";
+  if (!::mkdtemp(folder.data())) fail("token file: cannot make a folder {}: {}", {folder, std::strerror(errno)});
+  const struct Remove {
+    std::string folder;
+    ~Remove() {
+      std::error_code ignored;  // what cannot be removed stays in the temporary folder
+      fs::remove_all(folder, ignored);
+    }
+  } remove{folder};
+  write_file_atomically(folder + "/tokens", write);
+  return reopen(folder + "/tokens", trailer);
+}
+
+// Writes to the path. Returns why this cannot be done, before anything was tokenised; empty when it was done.
+std::string write_cache(const std::string& path, const WriteTokens& write) {
+  if (path.empty()) return "there is no cache folder";
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
-  temporary = path + ".XXXXXX";
-  if (!error) file = OpenFile(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file) return "";
-  return path + " cannot be written: " + (error ? error.message() : std::strerror(errno));
-}
-
-void sync_and_rename(const OpenFile& file, const std::string& temporary, const std::string& path) {
-  if (::fsync(file.descriptor()) != 0) fail("token file: cannot sync {}: {}", {temporary, std::strerror(errno)});
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    fail("token file: cannot rename {} to {}: {}", {temporary, path, std::strerror(errno)});
-  const OpenFile folder(::open(fs::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder) ::fsync(folder.descriptor());  // without it a crash may lose the name, and the next run tokenises again
-}
-
-// Tokenises the text into a new file, for good under `path` if that can be. Returns for the log where the tokens lie.
-std::string build(const TextSource& text, const Tokenizer& tokenizer, const std::string& path, OpenFile& file,
-                  TokenHeader& header) {
-  std::string temporary;
-  file = OpenFile();
-  const std::string obstacle = path.empty() ? "there is no cache folder" : create_beside(path, file, temporary);
-  const bool keep = obstacle.empty();
-  if (!keep) file = open_anonymous_file();
+  if (error) return path + " cannot be written: " + error.message();
+  bool started = false;
   try {
-    header = write_tokens(text, tokenizer, file);
-    if (keep) sync_and_rename(file, temporary, path);
-  } catch (...) {
-    if (keep) ::unlink(temporary.c_str());
-    throw;
+    write_file_atomically(path, [&](FileWriter& file) {
+      started = true;
+      write(file);
+    });
+  } catch (const Error& problem) {
+    if (started) throw;
+    return problem.what();
   }
-  return keep ? "written to " + path : "in a temporary file, because " + obstacle;
+  return "";
 }
 
 }  // namespace
 
 TokenFile TokenFile::open(const TextSource& text, const Tokenizer& tokenizer, const std::string& cache_folder) {
   auto contents = std::make_shared<Contents>();
-  OpenFile& file = contents->file;
   const std::string path = cache_folder.empty() ? "" : cache_path(text, tokenizer, cache_folder);
-  if (!path.empty()) file = OpenFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const bool found = static_cast<bool>(file);
-  const std::string problem = found ? check_cache(file, contents->header, text, tokenizer) : "";
+  if (!path.empty()) contents->file = OpenFile(path);
+  const bool found = static_cast<bool>(contents->file);
+  const std::string problem = found ? check_cache(contents->file, contents->trailer, text, tokenizer) : "";
   std::string place = "read from " + path;
-  if (!found || !problem.empty()) place = build(text, tokenizer, path, file, contents->header);
+  if (!found || !problem.empty()) {
+    const auto write = [&](FileWriter& file) { write_tokens(text, tokenizer, file); };
+    const std::string obstacle = write_cache(path, write);
+    contents->file = obstacle.empty() ? reopen(path, contents->trailer) : write_temporary(write, contents->trailer);
+    place = obstacle.empty() ? "written to " + path : "in a temporary file, because " + obstacle;
+  }
   if (!problem.empty()) place += ", made again because of the old file: " + problem;
   contents->name = text.name();
-  contents->origin = format_message("{}: {} tokens {}", {contents->name, contents->header.tokens, place});
+  contents->origin = format_message("{}: {} tokens {}", {contents->name, contents->trailer.tokens, place});
   return TokenFile(contents);
 }
 
 TokenFile TokenFile::of_ids(std::span<const int64_t> ids, int64_t vocab_size) {
   auto contents = std::make_shared<Contents>();
+  const auto write = [&](FileWriter& file) {
+    TokenWriter writer(file, vocab_size);
+    writer.append(ids);
+    writer.finish(0, 0, 0);
+  };
+  contents->file = write_temporary(write, contents->trailer);
   contents->name = "ids";
-  contents->file = open_anonymous_file();
-  TokenWriter writer(contents->file, vocab_size);
-  writer.append(ids);
-  contents->header = writer.finish(0, 0, 0);
   contents->origin = format_message("ids: {} tokens in a temporary file", {ids.size()});
   return TokenFile(contents);
 }
 
-int64_t TokenFile::size() const { return contents_->header.tokens; }
-int64_t TokenFile::vocab_size() const { return contents_->header.vocab_size; }
-int64_t TokenFile::text_bytes() const { return contents_->header.text_bytes; }
+int64_t TokenFile::size() const { return contents_->trailer.tokens; }
+int64_t TokenFile::vocab_size() const { return contents_->trailer.vocab_size; }
+int64_t TokenFile::text_bytes() const { return contents_->trailer.text_bytes; }
 const std::string& TokenFile::name() const { return contents_->name; }
 const std::string& TokenFile::origin() const { return contents_->origin; }
 
 void TokenFile::read(int64_t first, std::span<int64_t> ids) const {
-  const TokenHeader& header = contents_->header;
+  const TokenTrailer& trailer = contents_->trailer;
   const auto count = static_cast<int64_t>(ids.size());
-  if (first < 0 || first + count > header.tokens)
-    fail("{}: tokens {} to {} are not in a text of {} tokens", {name(), first, first + count, header.tokens});
+  if (first < 0 || first + count > trailer.tokens)
+    fail("{}: tokens {} to {} are not in a text of {} tokens", {name(), first, first + count, trailer.tokens});
   // The packed ids go to the front of the target and are widened from the back, where none is overwritten unread.
-  const size_t width = header.bytes_per_token;
+  const size_t width = trailer.bytes_per_token;
   const char* packed = reinterpret_cast<const char*>(ids.data());
-  const int64_t position = static_cast<int64_t>(sizeof header) + first * static_cast<int64_t>(width);
+  const int64_t position = first * static_cast<int64_t>(width);
   if (contents_->file.read(ids.data(), ids.size() * width, position) < ids.size() * width)
     fail("{}: the token file was cut while it was in use, it has no {} tokens any more", {name(), first + count});
   for (size_t i = ids.size(); i-- > 0;) {
     uint32_t id = 0;
     std::memcpy(&id, packed + i * width, width);
-    if (id >= header.vocab_size)
+    if (id >= trailer.vocab_size)
       fail("{}: the token file is damaged, id {} at index {} is outside the vocabulary of {}",
-           {name(), id, first + static_cast<int64_t>(i), header.vocab_size});
+           {name(), id, first + static_cast<int64_t>(i), trailer.vocab_size});
     ids[i] = id;
   }
 }

@@ -1,8 +1,8 @@
 // A tokenised text on disk, for texts larger than memory. Made once, found again by later runs.
 //
-// Layout, little-endian: 64 bytes of header (TokenHeader in token_file.cpp), then the ids as u16, or as u32 where the
-// vocabulary exceeds 65,536. Reading uses pread and not a memory map: a crop costs one system call, resident memory does
-// not grow with the part of the text that was seen, and a file cut behind our back is an error instead of a SIGBUS.
+// Layout, little-endian: the ids as u16, or as u32 where the vocabulary exceeds 65,536, then the TokenTrailer of
+// token_storage.h. Reading uses pread and not a memory map: a crop costs one system call, resident memory does not grow
+// with the part of the text that was seen, and a file that another program cuts is an error instead of a SIGBUS.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,15 +22,15 @@ class TokenFile {
  public:
   // The tokens of a text: from the cache folder where a valid file for this text and tokenizer lies, else tokenised
   // as a stream, written under a temporary name, synced and renamed. A file that is cut, damaged or of another text or
-  // tokenizer is made again. A folder that cannot be written (or an empty name) means an anonymous temporary file.
+  // tokenizer is made again. A folder that cannot be written (or an empty name) means a temporary file without a name.
   // origin() tells which of these happened. Errors: those of the text and of the tokenizer, a full disk.
   static TokenFile open(const TextSource& text, const Tokenizer& tokenizer, const std::string& cache_folder);
-  // Ids made by a program, in an anonymous temporary file. Error: an id outside the vocabulary.
+  // Ids made by a program, in a temporary file without a name. Error: an id outside the vocabulary.
   static TokenFile of_ids(std::span<const int64_t> ids, int64_t vocab_size);
 
-  int64_t size() const;        // tokens
+  int64_t size() const;  // tokens
   int64_t vocab_size() const;
-  int64_t text_bytes() const;  // size of the text in bytes, for bits per byte; 0 for of_ids
+  int64_t text_bytes() const;         // size of the text in bytes, for bits per byte; 0 for of_ids
   const std::string& name() const;    // of the text, for messages
   const std::string& origin() const;  // one line for the log: where the tokens came from, and why
 

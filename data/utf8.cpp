@@ -53,7 +53,8 @@ size_t complete_utf8_prefix(std::string_view text) {
   const size_t reach = std::min<size_t>(text.size(), 3);
   for (size_t back = 1; back <= reach; ++back) {
     const size_t start = text.size() - back;
-    if (!continues(text[start])) return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
+    if (!continues(text[start]))
+      return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
   }
   return text.size();
 }

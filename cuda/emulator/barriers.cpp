@@ -9,7 +9,7 @@ namespace emu {
 int Block::barrier(bool predicate, Loc at) {
   Quiet quiet;
   Thread& t = thread();
-  char* tag = &barrier_tags_[t.barriers++ % 2];
+  char* tag = &tags_->barrier[t.barriers++ % 2];
   order_release(tag);
   if (options_.strict && live_ != n_threads_)
     fail("__syncthreads at " + describe(at) + " after other threads of the block have returned: " + state());
@@ -48,8 +48,10 @@ void Block::collective(const char* name, unsigned mask, void* payload, Resolve r
   warp.arrivals[lane] = {name, resolve, mask, at};
   warp.payloads[lane] = payload;
   warp.waiting |= bit;
-  if (try_complete(warp, lane)) warp.ready &= ~bit;  // the last to arrive carries straight on
-  else yield();
+  if (try_complete(warp, lane))
+    warp.ready &= ~bit;  // the last to arrive carries straight on
+  else
+    yield();
 }
 
 // False: a lane of the mask has not arrived yet, or waits for other lanes first.
@@ -71,10 +73,11 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
 }
 
 void Block::warp_barrier(unsigned mask, Loc at) {
-  // Of the two tags for whole warps, a lane that hurries ahead uses the other one.
-  char* tag = &warp_->tags[mask == ~0u ? thread().warp_barriers++ % 2 : 2];
+  const unsigned w = warp_->index;
+  char* tag = mask == ~0u ? &tags_->warp[w][thread().warp_barriers++ % 2] : &tags_->partial_warp[w];
   order_release(tag);
-  collective("__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, at);
+  collective(
+      "__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, at);
   order_acquire(tag);
 }
 

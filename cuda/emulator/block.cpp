@@ -2,7 +2,6 @@
 
 #include <bit>
 
-
 #if RICCI_TSAN
 #define NEVER_RETURNS_TO_CALLER __attribute__((no_sanitize_thread))
 #else
@@ -13,7 +12,7 @@ namespace emu {
 
 constinit thread_local Block* current_block = nullptr;
 
-Block::Block() : threads_(new Thread[kMaxThreads]) {
+Block::Block() : threads_(new Thread[kMaxThreads]), tags_(std::make_unique<OrderTags>()) {
   for (unsigned w = 0; w < warps_.size(); ++w) warps_[w].index = w;
 }
 
@@ -23,8 +22,7 @@ void Block::begin_launch(const Launch& launch, void (*body)(const void*), const 
   const dim3 size = launch.block;
   n_threads_ = size.x * size.y * size.z, n_warps_ = (n_threads_ + kLanes - 1) / kLanes;
   if (size.x != indexed_for_.x || size.y != indexed_for_.y || size.z != indexed_for_.z)
-    for (unsigned i = 0; i < n_threads_; ++i)
-      threads_[i].index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
+    for (unsigned i = 0; i < n_threads_; ++i) threads_[i].index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
   indexed_for_ = size;
   blockDim = size, gridDim = launch.grid;
   scheduler_.adopt();
@@ -59,8 +57,11 @@ void Block::start() {
   }
   live_ = n_threads_, arrived_ = 0, votes_ = 0;
   turn_ = (turn_ + 1) % kFibersPerThread;
-  if (RICCI_TSAN)
+  if (RICCI_TSAN) {
+    tags_.reset();  // what it ordered is forgotten: the barriers of one block order nothing in the next
+    tags_ = std::make_unique<OrderTags>();
     for (unsigned i = 0; i < n_threads_; ++i) threads_[i].barriers = threads_[i].warp_barriers = 0;
+  }
   shared_.begin_block(launch_->dynamic_shared_bytes);
 }
 
@@ -69,10 +70,10 @@ void Block::schedule() {
   uint64_t polls = 0, seen = steps_;
   while (live_ && !error) {
     if (run_ready_warps()) continue;
-    if (!wake_pollers()) fail("deadlock, no thread of the block can go on: " + state());
     polls = seen == steps_ ? polls + 1 : 0;
     seen = steps_;
     if (polls > limit) fail("threads wait in a loop for something that no other thread does: " + state());
+    if (!wake_pollers()) fail("deadlock, no thread of the block can go on: " + state());
   }
 }
 
@@ -157,18 +158,17 @@ void Block::yield() {
 }
 
 NEVER_RETURNS_TO_CALLER void Block::entry() {
-  run_threads();
   Block& block = *current_block;
+  Fiber::begin(block.scheduler_);
+  order_acquire(&block.start_tag_);
+  block.run_threads();
   order_release(&block.end_tag_);
   Fiber::leave(*block.last_fiber_, block.scheduler_);
 }
 
 // In a function of its own, so that nothing of its frame is left on the stack that the next fiber gets.
 __attribute__((noinline)) void Block::run_threads() {
-  Block& block = *current_block;
-  Fiber::begin(block.scheduler_);
-  order_acquire(&block.start_tag_);
-  while (block.run_thread() && block.continue_with_next_thread()) {
+  while (run_thread() && continue_with_next_thread()) {
   }
 }
 

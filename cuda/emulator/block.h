@@ -19,12 +19,12 @@ inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 // fibers. A stack used by several fibers would look like a race, so there each fiber keeps its own.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
-struct Thread {
+struct alignas(64) Thread {
   uint3 index{};
-  Fiber fibers[kFibersPerThread];
-  Fiber* fiber = nullptr;  // null before the first and after the last instruction
-  Loc barrier{};           // where it waits or last waited
   unsigned barriers = 0, warp_barriers = 0;
+  Loc barrier{};           // where it waits or last waited
+  Fiber* fiber = nullptr;  // null before the first and after the last instruction
+  Fiber fibers[kFibersPerThread];
 };
 
 // What a lane left behind when it arrived at a collective.
@@ -40,7 +40,13 @@ struct Warp {
   unsigned live = 0, ready = 0, waiting = 0, at_barrier = 0, polling = 0;  // bit masks of lanes
   Arrival arrivals[kLanes];
   void* payloads[kLanes];
-  char tags[3];  // for ThreadSanitizer: the __syncwarp of the whole warp, in turn, and those of some lanes
+};
+
+// For ThreadSanitizer, what barriers order. Two in turn, so that who hurries ahead to the next barrier orders nothing yet.
+struct OrderTags {
+  char barrier[2];
+  char warp[kMaxThreads / kLanes][2];
+  char partial_warp[kMaxThreads / kLanes];  // __syncwarp of some lanes
 };
 
 class Block {
@@ -71,7 +77,7 @@ class Block {
  private:
   struct Abandon {};  // thrown through the other threads of a block in which one failed
   static void entry();
-  static void run_threads();
+  void run_threads();
   bool run_thread();
   bool continue_with_next_thread();
 
@@ -115,16 +121,17 @@ class Block {
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
-  unsigned live_ = 0, arrived_ = 0;    // threads that have not returned; that wait at the barrier
+  unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
   int votes_ = 0, barrier_result_ = 0;
-  Loc barrier_at_{};                   // of the first thread that waits at the barrier
+  Loc barrier_at_{};  // of the first thread that waits at the barrier
   bool barriers_differ_ = false;
   bool unwinding_ = false;
-  uint64_t steps_ = 0;                 // barriers, collectives and returns: what is not polling
+  uint64_t steps_ = 0;  // barriers, collectives and returns: what is not polling
   uint64_t random_ = 1;
-  unsigned turn_ = 0;                  // which of its fibers each thread uses
+  unsigned turn_ = 0;  // which of its fibers each thread uses
   SharedMemory shared_;
-  char start_tag_ = 0, end_tag_ = 0, barrier_tags_[2] = {};
+  char start_tag_ = 0, end_tag_ = 0;
+  std::unique_ptr<OrderTags> tags_;
 };
 
 // The block that this OS thread runs; null outside launches.

@@ -21,8 +21,8 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
   for_lanes(lanes, [&](unsigned l) {
     ShuffleLane& mine = *static_cast<ShuffleLane*>(payloads[l]);
     if (!(lanes >> mine.source & 1))
-      current_block->fail("shuffle at " + describe(mine.at) + ": lane " + std::to_string(l) + " reads lane " +
-                          std::to_string(mine.source) + ", which takes no part");
+      current_block->fail("shuffle at " + describe(mine.at) + ": lane " + std::to_string(l) + " reads lane " + std::to_string(mine.source) +
+                          ", which takes no part");
     mine.result = static_cast<const ShuffleLane*>(payloads[mine.source])->value;
   });
 }
@@ -31,10 +31,14 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {
-    case Shuffle::index: return begin | (argument & (width - 1));
-    case Shuffle::up: return lane - begin >= by ? lane - by : lane;
-    case Shuffle::down: return lane + by <= last ? lane + by : lane;
-    case Shuffle::exclusive_or: return (lane ^ by) <= last ? lane ^ by : lane;
+    case Shuffle::index:
+      return begin | (argument & (width - 1));
+    case Shuffle::up:
+      return lane - begin >= by ? lane - by : lane;
+    case Shuffle::down:
+      return lane + by <= last ? lane + by : lane;
+    case Shuffle::exclusive_or:
+      return (lane ^ by) <= last ? lane ^ by : lane;
   }
   return lane;
 }
@@ -65,12 +69,18 @@ void resolve_match(void* const* payloads, unsigned lanes) {
 
 int64_t combine(Fold kind, int64_t a, int64_t b) {
   switch (kind) {
-    case Fold::add: return a + b;
-    case Fold::min: return b < a ? b : a;
-    case Fold::max: return a < b ? b : a;
-    case Fold::bit_and: return a & b;
-    case Fold::bit_or: return a | b;
-    case Fold::bit_xor: return a ^ b;
+    case Fold::add:
+      return a + b;
+    case Fold::min:
+      return b < a ? b : a;
+    case Fold::max:
+      return a < b ? b : a;
+    case Fold::bit_and:
+      return a & b;
+    case Fold::bit_or:
+      return a | b;
+    case Fold::bit_xor:
+      return a ^ b;
   }
   return a;
 }
@@ -99,7 +109,7 @@ void fence() {
   order_release(&tag);
   order_acquire(&tag);
 #endif
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  __sync_synchronize();
 }
 
 uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at) {
@@ -131,8 +141,8 @@ int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at) {
     const char* name;
     Resolve resolve;
   };
-  constexpr Kind kinds[] = {{"__reduce_add_sync", &resolve_fold<Fold::add>}, {"__reduce_min_sync", &resolve_fold<Fold::min>},
-                            {"__reduce_max_sync", &resolve_fold<Fold::max>}, {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
+  constexpr Kind kinds[] = {{"__reduce_add_sync", &resolve_fold<Fold::add>},   {"__reduce_min_sync", &resolve_fold<Fold::min>},
+                            {"__reduce_max_sync", &resolve_fold<Fold::max>},   {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
                             {"__reduce_or_sync", &resolve_fold<Fold::bit_or>}, {"__reduce_xor_sync", &resolve_fold<Fold::bit_xor>}};
   const Kind& it = kinds[static_cast<int>(kind)];
   current_block->collective(it.name, mask, &value, it.resolve, at);

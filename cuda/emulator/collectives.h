@@ -60,20 +60,17 @@ inline void __nanosleep(unsigned) { poll(); }
 template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc at) {
   return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, at));
 }
-template <class T>
-auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   return exchange(Shuffle::index, mask, +value, static_cast<unsigned>(source), width, at);
 }
-template <class T>
-auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   return exchange(Shuffle::up, mask, +value, by, width, at);
 }
 template <class T>
 auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   return exchange(Shuffle::down, mask, +value, by, width, at);
 }
-template <class T>
-auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   return exchange(Shuffle::exclusive_or, mask, +value, static_cast<unsigned>(by), width, at);
 }
 
@@ -130,8 +127,10 @@ template <class T, class Next> T atomic_update(T* p, Next next) {
   return old;
 }
 template <class T> T atomicAdd(T* p, std::type_identity_t<T> value) {
-  if constexpr (std::is_integral_v<T>) return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
-  else return atomic_update(p, [=](T old) { return old + value; });
+  if constexpr (std::is_integral_v<T>)
+    return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+  else
+    return atomic_update(p, [=](T old) { return old + value; });
 }
 template <class T> T atomicMax(T* p, std::type_identity_t<T> value) {
   static_assert(std::is_integral_v<T>, "CUDA has no atomicMax of floating-point numbers");
@@ -170,13 +169,13 @@ inline double __longlong_as_double(long long x) { return __builtin_bit_cast(doub
 
 }  // namespace emu
 
-using emu::__syncthreads, emu::__syncthreads_and, emu::__syncthreads_count, emu::__syncthreads_or, emu::__syncwarp;
-using emu::__threadfence, emu::__threadfence_block, emu::__nanosleep, emu::__trap;
-using emu::__shfl_sync, emu::__shfl_up_sync, emu::__shfl_down_sync, emu::__shfl_xor_sync;
 using emu::__all_sync, emu::__any_sync, emu::__ballot_sync, emu::__match_any_sync;
-using emu::__reduce_add_sync, emu::__reduce_min_sync, emu::__reduce_max_sync;
-using emu::__reduce_and_sync, emu::__reduce_or_sync, emu::__reduce_xor_sync;
-using emu::atomicAdd, emu::atomicCAS, emu::atomicExch, emu::atomicMax, emu::atomicMin;
 using emu::__clz, emu::__ffs, emu::__ldcs, emu::__ldg, emu::__popc, emu::__stcs, emu::__umulhi;
 using emu::__double_as_longlong, emu::__float_as_int, emu::__float_as_uint, emu::__int_as_float;
 using emu::__longlong_as_double, emu::__uint_as_float;
+using emu::__reduce_add_sync, emu::__reduce_min_sync, emu::__reduce_max_sync;
+using emu::__reduce_and_sync, emu::__reduce_or_sync, emu::__reduce_xor_sync;
+using emu::__shfl_sync, emu::__shfl_up_sync, emu::__shfl_down_sync, emu::__shfl_xor_sync;
+using emu::__syncthreads, emu::__syncthreads_and, emu::__syncthreads_count, emu::__syncthreads_or, emu::__syncwarp;
+using emu::__threadfence, emu::__threadfence_block, emu::__nanosleep, emu::__trap;
+using emu::atomicAdd, emu::atomicCAS, emu::atomicExch, emu::atomicMax, emu::atomicMin;

@@ -65,7 +65,15 @@ inline void order_acquire([[maybe_unused]] char* tag) {
 }
 
 class Fiber {
+#ifdef RICCI_EMULATOR_UCONTEXT
+  ucontext_t context_;
+#else
+  void* stack_pointer_ = nullptr;  // first, beside what a switch reads of its CUDA thread
+#endif
+
  public:
+  Stack stack;
+
   Fiber() = default;
   ~Fiber();
   Fiber(const Fiber&) = delete;
@@ -78,18 +86,11 @@ class Fiber {
 
   // Returns when another fiber switches to `from`.
   static void switch_to(Fiber& from, Fiber& to);
-  static void begin(Fiber& scheduler);  // the scheduler is the one who switched to the first fiber after adopt()
+  static void begin(Fiber& scheduler);        // the scheduler is the one who switched to the first fiber after adopt()
   static void leave(Fiber& from, Fiber& to);  // the last switch of `from`: does not return
-
-  Stack stack;
 
  private:
   static void change(Fiber& from, Fiber& to);
-#ifdef RICCI_EMULATOR_UCONTEXT
-  ucontext_t context_;
-#else
-  void* stack_pointer_ = nullptr;
-#endif
   [[maybe_unused]] void* fake_stack_ = nullptr;  // AddressSanitizer's
   [[maybe_unused]] void* thread_ = nullptr;      // ThreadSanitizer's
   [[maybe_unused]] bool own_thread_ = false;

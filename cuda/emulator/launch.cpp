@@ -36,7 +36,7 @@ Options::Order order_from_environment() {
 Options options_from_environment() {
   Options options;
   options.order = order_from_environment();
-  options.seed = number("RICCI_EMULATOR_SEED", options.seed, 0, ~uint64_t{0});
+  options.seed = number("RICCI_EMULATOR_SEED", options.seed, 0, INT64_MAX);
   options.workers = static_cast<int>(number("RICCI_EMULATOR_WORKERS", 1, 1, 256));
   options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
@@ -71,9 +71,7 @@ struct BlockOrder {
     step = mixed % 0x7fffffffu % blocks;
     while (std::gcd(step, blocks) != 1) ++step;
   }
-  uint64_t operator[](uint64_t i) const {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % blocks);
-  }
+  uint64_t operator[](uint64_t i) const { return static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % blocks); }
 };
 
 struct Work {

@@ -99,7 +99,7 @@ void fill_red_zones(const Allocation& allocation) {
 void* allocate(size_t bytes) {
   Allocation allocation{nullptr, bytes};
   void* all = bytes < SIZE_MAX / 2 ? std::aligned_alloc(kAlign, allocation.all_bytes()) : nullptr;
-  if (!all) ricci::fail("emulator: no memory for a device allocation of {} bytes", {bytes});
+  if (!all) ricci::fail("emulator: no memory for a device allocation of {} bytes", {std::to_string(bytes)});
   allocation.data = static_cast<unsigned char*>(all) + kRedZone;
   std::memset(allocation.data, 0xff, bytes);
   fill_red_zones(allocation);

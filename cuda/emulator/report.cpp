@@ -45,9 +45,7 @@ std::string Block::running_thread() const { return "thread " + position(threadId
 
 void Block::fail(const std::string& what) const { throw ricci::Error(prefix() + block_name() + ": " + what + launched_at()); }
 
-void Block::fail_thread(const std::string& what) const {
-  throw ricci::Error(prefix() + running_thread() + ": " + what + launched_at());
-}
+void Block::fail_thread(const std::string& what) const { throw ricci::Error(prefix() + running_thread() + ": " + what + launched_at()); }
 
 std::string Block::thread_state(unsigned thread) const {
   const Warp& warp = warps_[thread / kLanes];

@@ -73,8 +73,7 @@ std::string SharedMemory::damage() const {
   if (RICCI_ASAN) return {};
   for (const Variable& v : variables_)
     for (size_t i = v.bytes; i < v.bytes + kRedZone; ++i)
-      if (v.at[i] != kRed)
-        return ricci::format_message("{} of {} bytes was written out of bounds, at byte {}", {v.name, v.bytes, i});
+      if (v.at[i] != kRed) return ricci::format_message("{} of {} bytes was written out of bounds, at byte {}", {v.name, v.bytes, i});
   return {};
 }
 

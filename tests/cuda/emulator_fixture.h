@@ -12,16 +12,17 @@ struct Shape {
   size_t dynamic_shared_bytes = 0;
 };
 
-template <class Kernel>
-void launch(const Shape& shape, const Kernel& kernel, emu::Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class Kernel> void launch(const Shape& shape, const Kernel& kernel, emu::Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   const emu::Launch config{"kernel", shape.grid, shape.block, shape.dynamic_shared_bytes, at};
-  emu::run(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
+  emu::run(
+      config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
 }
 
 template <class T> class DeviceArray {
  public:
   explicit DeviceArray(size_t n) : n_(n), data_(static_cast<T*>(emu::allocate(n * sizeof(T)))) {}
   explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) { emu::copy_in(data_, host.data(), n_ * sizeof(T)); }
+  static DeviceArray zeros(size_t n) { return DeviceArray(std::vector<T>(n)); }
   ~DeviceArray() { emu::release(data_); }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -38,10 +39,10 @@ template <class T> class DeviceArray {
   T* data_;
 };
 
-// Changes the emulator's options until the end of the scope.
+// The emulator's default options, to be changed until the end of the scope.
 class WithOptions {
  public:
-  WithOptions() : before_(emu::options()) {}
+  WithOptions() : before_(emu::options()) { emu::options() = {}; }
   ~WithOptions() { emu::options() = before_; }
   WithOptions(const WithOptions&) = delete;
   WithOptions& operator=(const WithOptions&) = delete;

@@ -127,7 +127,7 @@ struct UninitialisedShared {
     SHARED(float, sum, [1]);
     atomicAdd(&sum[0], 1.0f);
     __syncthreads();
-    y[threadIdx.x] = sum[0];
+    y[blockIdx.x * blockDim.x + threadIdx.x] = sum[0];
   }
 };
 

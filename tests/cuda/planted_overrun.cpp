@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   const std::string which = argc > 1 ? argv[1] : "device";
-  const DeviceArray<float> x(std::vector<float>(63, 0.0f));
+  const auto x = DeviceArray<float>::zeros(63);
   if (which == "device") launch({2, 64}, planted::DeviceOverrun{x.data(), 63});
   if (which == "static") launch({2, 64}, planted::StaticSharedOverrun{64});
   if (which == "dynamic") launch({2, 64, 256}, planted::DynamicSharedOverrun{64});

@@ -4,7 +4,7 @@
 
 int main(int argc, char** argv) {
   const std::string which = argc > 1 ? argv[1] : "blocks";
-  const DeviceArray<float> y(std::vector<float>(64, 0.0f));
+  const auto y = DeviceArray<float>::zeros(64);
   if (which == "blocks") launch({4, 64}, planted::BlockRace{y.data()});
   if (which == "barrier") launch({1, 64}, planted::MissingBarrier{y.data()});
   if (which == "warp") launch({1, 32}, planted::MissingWarpBarrier{y.data()});

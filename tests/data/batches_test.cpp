@@ -97,7 +97,8 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
-  const int64_t cases[][3] = {{41, 4, 5}, {42, 4, 5}, {44, 4, 5}, {45, 4, 5}, {2, 1, 1}, {101, 1, 7}, {101, 20, 5}, {97, 3, 32}};
+  const int64_t cases[][3] = {{41, 4, 5}, {42, 4, 5},  {44, 4, 5},   {45, 4, 5},
+                              {2, 1, 1},  {101, 1, 7}, {101, 20, 5}, {97, 3, 32}};
   for (const auto& [size, rows, context] : cases) {
     CAPTURE(size);
     CAPTURE(rows);
@@ -174,8 +175,11 @@ TEST_CASE("windows: worked examples") {
 }
 
 TEST_CASE("windows: errors with both numbers") {
-  CHECK(error_of([] { Windows(positions(8), 2, 8, 4); }) == "evaluation windows: ids has 8 tokens, but a context of 8 needs 9");
-  CHECK(error_of([] { Windows(positions(20), 2, 8, 9); }) == "evaluation windows: stride 9 is not between 1 and the context 8");
-  CHECK(error_of([] { Windows(positions(20), 2, 8, 0); }) == "evaluation windows: stride 0 is not between 1 and the context 8");
+  CHECK(error_of([] { Windows(positions(8), 2, 8, 4); }) ==
+        "evaluation windows: ids has 8 tokens, but a context of 8 needs 9");
+  CHECK(error_of([] { Windows(positions(20), 2, 8, 9); }) ==
+        "evaluation windows: stride 9 is not between 1 and the context 8");
+  CHECK(error_of([] { Windows(positions(20), 2, 8, 0); }) ==
+        "evaluation windows: stride 0 is not between 1 and the context 8");
   CHECK(error_of([] { Windows(positions(20), 2, 8, 8).at(2); }) == "evaluation windows: no batch 2 among 2");
 }

@@ -89,7 +89,8 @@ inline std::string write_compressed(const ScratchFolder& folder, const std::stri
 }
 
 // The text of the error that f throws; says so where it throws none.
-template <class F> std::string error_of(const F& f) {
+template <class F>
+std::string error_of(const F& f) {
   try {
     f();
   } catch (const ricci::Error& error) {
@@ -106,6 +107,14 @@ inline std::string corpus(const std::string& name) {
   const std::string path = folder ? std::string(folder) + "/" + name : "";
   return folder && std::filesystem::exists(path) ? path : "";
 }
+
+// Bytes of memory that sanitizers hold back for themselves when memory is used and freed; less than any large text
+// here.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int64_t kSanitizerBytes = 40'000'000;
+#else
+inline constexpr int64_t kSanitizerBytes = 0;
+#endif
 
 // Bytes of memory this process holds right now.
 inline int64_t resident_bytes() {

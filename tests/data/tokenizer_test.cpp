@@ -32,15 +32,16 @@ TEST_CASE("utf8: every code point survives, and nothing else is accepted") {
       }
     }
   CHECK(accepted == (0x800 - 0x80) + (0x10000 - 0x800 - 0x800));
-  for (const char* wrong : {"\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf0\x9d\x84",
-                            "\xf0\x9d\x84x"})
+  for (const char* wrong : {"\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+                            "\xf0\x9d\x84", "\xf0\x9d\x84x"})
     CHECK(decode_utf8(wrong, 0).bytes == 0);
 }
 
 TEST_CASE("utf8: cutting, counting, describing") {
   const std::string text = "aé€𝄞";  // 1 + 2 + 3 + 4 bytes
   const size_t complete[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
-  for (size_t bytes = 0; bytes <= text.size(); ++bytes) CHECK(complete_utf8_prefix(text.substr(0, bytes)) == complete[bytes]);
+  for (size_t bytes = 0; bytes <= text.size(); ++bytes)
+    CHECK(complete_utf8_prefix(text.substr(0, bytes)) == complete[bytes]);
   CHECK(complete_utf8_prefix("\x80\x80\x80\x80") == 4);  // not UTF-8, and more bytes cannot mend it
   CHECK(count_characters(text) == 4);
   CHECK(count_characters("") == 0);
@@ -52,7 +53,8 @@ TEST_CASE("utf8: cutting, counting, describing") {
 TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   const ScratchFolder folder;
   const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(300'000, 6);
-  const auto tokenizer = CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
+  const auto tokenizer =
+      CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
   std::set<char32_t> sorted;
   std::vector<char32_t> codes;
   for (size_t at = 0; at < text.size(); at += decode_utf8(text, at).bytes) codes.push_back(decode_utf8(text, at).code);
@@ -82,7 +84,8 @@ TEST_CASE("char tokenizer: what the vocabulary cannot say is an error") {
   const std::vector<int64_t> ids = {0, 3, 4};
   CHECK(error_of([&] { tokenizer.decode(ids); }) == "char tokenizer: id 4 at index 2 is outside the vocabulary of 4");
   const std::vector<int64_t> negative = {-1};
-  CHECK(error_of([&] { tokenizer.decode(negative); }) == "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
+  CHECK(error_of([&] { tokenizer.decode(negative); }) ==
+        "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
   CHECK(error_of([] { CharTokenizer(""); }) == "char tokenizer: the vocabulary is empty");
   CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
 }
@@ -95,7 +98,8 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   CHECK(error_of([&] { CharTokenizer::of_text(middle); }) ==
         "char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8");
   const TextSource end(folder.write("end", good + "\xf0\x9d\x84"));
-  CHECK(error_of([&] { CharTokenizer::of_text(end); }) == "char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8");
+  CHECK(error_of([&] { CharTokenizer::of_text(end); }) ==
+        "char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8");
 }
 
 TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
@@ -107,7 +111,8 @@ TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
   CHECK(tokenizer.decode(ids) == all);
   CHECK(tokenizer.vocab_size() == 256);
   const std::vector<int64_t> outside = {256};
-  CHECK(error_of([&] { tokenizer.decode(outside); }) == "byte tokenizer: id 256 at index 0 is outside the vocabulary of 256");
+  CHECK(error_of([&] { tokenizer.decode(outside); }) ==
+        "byte tokenizer: id 256 at index 0 is outside the vocabulary of 256");
 }
 
 TEST_CASE("tokenizer: JSON brings back the same tokenizer") {

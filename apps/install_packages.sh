@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that ricci is built with; does nothing when they are there.
+#   install_packages.sh [more packages]
+set -euo pipefail
+packages=(g++ cmake ninja-build libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libarchive-dev libdnnl-dev "$@")
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+if ! command -v apt-get >/dev/null; then
+  echo "ricci needs these packages, and there is no apt-get to install them with: ${missing[*]}" >&2
+  exit 1
+fi
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+echo "installing ${missing[*]}"
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,68 @@
+// Run files: YAML, and key=value from the command line, into structs that list their keys in a visit_fields function.
+//   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
+// Keys of a struct inside a struct are dotted: model.layers is the key `layers` of the mapping `model`.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "models/config.h"
+
+namespace ricci::apps {
+
+// A member of a config. A single value may stand for a list of one; null stands for an empty optional.
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<int64_t>*,
+                                std::vector<std::string>*, std::vector<Window>*>;
+
+struct Field {
+  std::string key;  // dotted
+  FieldValue value;
+  const char* description;
+  std::vector<const char*> allowed;  // empty: any value of its type
+};
+
+// Pointers into the config, which must outlive them.
+template <class Config> std::vector<Field> fields_of(Config& config, const std::string& prefix = "") {
+  std::vector<Field> fields;
+  visit_fields(config, [&](const char* key, auto& member, const char* description,
+                           std::initializer_list<const char*> allowed = {}) {
+    if constexpr (std::is_constructible_v<FieldValue, decltype(&member)>) {
+      fields.push_back({prefix + key, &member, description, allowed});
+    } else {
+      for (Field& field : fields_of(member, prefix + key + ".")) fields.push_back(std::move(field));
+    }
+  });
+  return fields;
+}
+
+// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of
+// the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then the rest.
+// Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a value of the
+// wrong type or not allowed. Each names file and line: "run.yaml:3: model.d: expected an integer, got 'abc'".
+void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
+           const std::function<void()>& apply_presets);
+
+// As YAML that load_config reads back to the same config; the order is that of visit_fields.
+std::string to_yaml(const std::vector<Field>& fields);
+// The same with the description of each key as a comment: what --help-config prints, and a run file to start from.
+std::string describe(const std::vector<Field>& fields);
+
+template <class Config> std::string to_yaml(Config config) { return to_yaml(fields_of(config)); }
+template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
+
+// Defaults, then what the presets give, then the file, then the overrides; checked and resolved.
+// Errors: those of store and of the config's check.
+template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
+  Config config;
+  store(fields_of(config), path, overrides, [&] { apply_preset(config); });
+  check(config);
+  resolve(config);
+  return config;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,83 @@
+// What the config of a training run may hold.
+#include "apps/shared/train_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace ricci::apps {
+namespace {
+
+void at_least(const char* key, int64_t value, int64_t lowest) {
+  if (value < lowest) fail("{}: {}, expected {} or more", {key, value, lowest});
+}
+
+void more_than_0(const char* key, double value) {
+  if (!(value > 0 && std::isfinite(value))) fail("{}: {}, expected more than 0", {key, value});
+}
+
+void not_negative(const char* key, double value) {
+  if (!(value >= 0 && std::isfinite(value))) fail("{}: {}, expected 0 or more", {key, value});
+}
+
+void below_1(const char* key, double value) {
+  if (!(value >= 0 && value < 1)) fail("{}: {}, expected 0 or more and less than 1", {key, value});
+}
+
+void check_optimizer(const TrainConfig& c) {
+  at_least("steps", c.steps, 1);
+  more_than_0("lr", c.lr);
+  not_negative("min_lr", c.min_lr);
+  if (c.schedule != "constant" && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
+  at_least("warmup", c.warmup, 0);
+  if (c.warmup > c.steps) fail("warmup: {} exceeds steps = {}", {c.warmup, c.steps});
+  below_1("beta1", c.beta1);
+  below_1("beta2", c.beta2);
+  more_than_0("eps", c.eps);
+  not_negative("weight_decay", c.weight_decay);
+  not_negative("clip", c.clip);
+}
+
+void check_data(const TrainConfig& c) {
+  if (c.data.empty()) fail("data: nothing given");
+  for (const std::string& path : c.data)
+    if (path.empty()) fail("data: an empty path");
+  if (!(c.train_fraction > 0 && c.train_fraction < 1))
+    fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
+  at_least("batch", c.batch, 1);
+  if (!c.context) return;
+  at_least("context", *c.context, 1);
+  if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
+}
+
+// The folder of the run is runs/NAME, not a path out of runs/.
+void check_name(const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
+    fail("name: '{}' cannot be the name of a folder", {name});
+}
+
+}  // namespace
+
+void check(const TrainConfig& config) {
+  ModelConfig model = config.model;
+  if (model.vocab == 0) model.vocab = 1;
+  check(model);
+  check_name(config.name);
+  check_data(config);
+  check_optimizer(config);
+  at_least("seed", config.seed, 0);
+  at_least("threads", config.threads, 0);
+  at_least("eval_every", config.eval_every, 0);
+  at_least("eval_batches", config.eval_batches, 0);
+  at_least("log_every", config.log_every, 1);
+  at_least("sample.tokens", config.sample.tokens, 0);
+  check(config.sample.sampling);
+}
+
+void resolve(TrainConfig& config) {
+  resolve(config.model);
+  config.context = config.context.value_or(config.model.ctx);
+}
+
+}  // namespace ricci::apps

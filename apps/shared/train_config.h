@@ -1,0 +1,97 @@
+// A training run as a struct: the keys of a run file, with their defaults.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/shared/sampling.h"
+#include "models/config.h"
+
+namespace ricci::apps {
+
+// The text that a run writes of itself.
+struct SampleConfig {
+  std::string prompt = "\n";
+  int64_t tokens = 200;
+  Sampling sampling;
+};
+
+struct TrainConfig {
+  std::string name = "run";
+  ModelConfig model;
+
+  std::vector<std::string> data = {"embedded"};
+  std::vector<std::string> validation;
+  double train_fraction = 0.9;
+  std::string tokenizer = "char";
+
+  int64_t batch = 12;
+  std::optional<int64_t> context;
+  int64_t steps = 2000;
+  double lr = 1e-3;
+  double min_lr = 1e-4;
+  int64_t warmup = 100;
+  std::string schedule = "cosine";
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1;
+
+  int64_t seed = 1337;
+  std::string device = "cpu";
+  std::string dtype = "f32";
+  int64_t threads = 0;
+
+  int64_t eval_every = 250;
+  int64_t eval_batches = 0;
+  int64_t log_every = 10;
+  SampleConfig sample;
+};
+
+template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("prompt", c.prompt, "text to continue");
+  field("tokens", c.tokens, "tokens to write; 0: no sample");
+  field("temperature", c.sampling.temperature, "logits are divided by it; 0: always the most probable token");
+  field("top_k", c.sampling.top_k, "draw from the k most probable tokens; 0: from all");
+  field("top_p", c.sampling.top_p, "draw from the most probable tokens that together have this probability");
+  field("seed", c.sampling.seed, "of the draws");
+}
+
+template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("name", c.name, "of the run; its folder is runs/NAME");
+  field("model", c.model, "");
+  field("data", c.data, "files or folders with the text, plain or compressed; embedded: the built-in corpus");
+  field("validation", c.validation, "files or folders; none given: the end of data");
+  field("train_fraction", c.train_fraction, "part of data that trains when validation is not given");
+  field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte", {"char", "byte"});
+  field("batch", c.batch, "sequences per step");
+  field("context", c.context, "tokens per sequence; null: model.ctx");
+  field("steps", c.steps, "optimizer steps");
+  field("lr", c.lr, "highest learning rate");
+  field("min_lr", c.min_lr, "learning rate of the last step");
+  field("warmup", c.warmup, "steps of linear growth up to lr");
+  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr", {"cosine", "linear", "constant"});
+  field("beta1", c.beta1, "AdamW: decay of the mean gradient");
+  field("beta2", c.beta2, "AdamW: decay of the mean squared gradient");
+  field("eps", c.eps, "AdamW: added to the root of the mean squared gradient");
+  field("weight_decay", c.weight_decay, "AdamW: of matrices and tables");
+  field("clip", c.clip, "largest norm of the gradient; 0: any");
+  field("seed", c.seed, "of weights, batches and dropout");
+  field("device", c.device, "where tensors live", {"cpu", "cuda", "cuda_emulated"});
+  field("dtype", c.dtype, "of weights and activations", {"f32"});
+  field("threads", c.threads, "CPU threads; 0: all");
+  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step");
+  field("eval_batches", c.eval_batches, "batches per evaluation; 0: the whole validation text");
+  field("log_every", c.log_every, "steps between records of metrics");
+  field("sample", c.sample, "");
+}
+
+// Hooks of load_config (apps/shared/config.h). check lets vocab be 0: the tokenizer gives it later.
+inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }
+void check(const TrainConfig& config);    // error: the first value that cannot be, as "lr: -1, expected more than 0"
+void resolve(TrainConfig& config);        // fills in what follows from other keys: context, model.ff, model.levels
+
+}  // namespace ricci::apps

@@ -1,0 +1,22 @@
+// Activation recomputation (Chen et al. 2016, "Training deep nets with sublinear memory cost"): of all that f computes, the
+// tape keeps the inputs alone; backward calls f once more, on a tape of its own, with the random numbers of the first call.
+//   y = checkpoint([&](const std::vector<Tensor>& x) { return block(x[0]); }, {x});
+#pragma once
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "autograd/arg.h"
+
+namespace ricci {
+
+// f(inputs), bit for bit, dropout included. Gradients reach the inputs and the parameters that f uses; every other tensor
+// that f captures counts as a constant. f is copied, and what it refers to must live until the backward.
+// Errors (in backward): an input was changed, f gives results of other shapes than before.
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
+
+// The same for two results.
+std::array<Tensor, 2> checkpoint(const std::function<std::array<Tensor, 2>(const std::vector<Tensor>& inputs)>& f,
+                                 const std::vector<Arg>& inputs);
+
+}  // namespace ricci

@@ -1,0 +1,37 @@
+// Random numbers for the host, each a function of (generator, i): normal and uniform values, indices, permutations.
+// The logarithm, sine and cosine of the normal values are the C library's, in f64; f32 values are the f64 ones, rounded.
+#pragma once
+#include <cstdint>
+
+#include "core/philox.h"
+
+namespace ricci {
+
+// x[k] = mean + deviation * z(first + k), where z(0), z(1), ... are independent standard normal values (Box and Muller).
+// Filling in pieces, in any order, gives the same values. Errors: n or deviation negative.
+void fill_normal(float* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
+void fill_normal(double* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
+
+// x[k] = low + (high - low) * random.uniform_f64(first + k), in [low, high). Errors: n negative, low above high.
+void fill_uniform(float* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
+void fill_uniform(double* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
+
+// The i-th of independent indices in [0, n), every one exactly as likely as another. Error: n is 0.
+// D. Lemire, "Fast random integer generation in an interval", TOMACS 2019.
+uint64_t index_below(uint64_t n, const Philox& random, uint64_t i);
+
+// A random order of 0, 1, ..., n - 1 that is computed, not stored: permutation(i) is the i-th element.
+// A Feistel network permutes the numbers below a power of two >= n; what is not below n is sent through it again.
+class Permutation {
+ public:
+  Permutation(uint64_t n, uint64_t seed);
+  uint64_t operator()(uint64_t i) const;  // Error: i is not below n
+  uint64_t size() const { return n_; }
+
+ private:
+  static constexpr int kRounds = 8;
+  uint64_t n_, key_[kRounds];
+  int left_bits_, right_bits_;
+};
+
+}  // namespace ricci

@@ -1,0 +1,141 @@
+// c_mn = sum_k a_mk b_kn on the CPU without a library. c is cut into tasks that share nothing; a task packs a block of a and
+// panels of b that stay in the caches and multiplies them tile by tile (Goto and van de Geijn 2008). How c is cut follows
+// the number of threads; the order in which an element is summed does not.
+#include <algorithm>
+
+#include "cuda/gemm_backends.h"
+#include "cuda/gemm_tile.h"
+#include "cuda/isa.h"
+#include "cuda/parallel.h"
+
+namespace ricci {
+namespace {
+
+constexpr int64_t kBlockBytes = 2048;                     // of one row of a in a block: 512 f32 or 256 f64
+constexpr int64_t kBlockPanels = 12;                      // of a in a block
+constexpr int64_t kTaskRows = 1024, kTaskColumns = 1024;  // at most: what a task packs stays in the caches
+constexpr int64_t kTaskProducts = int64_t{1} << 21;       // about this many at least, before c is cut up for the threads
+
+constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
+HD int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// The part of one matrix c that a thread makes from its first to its last element.
+template <class Tile, class T, class C> struct Task {
+  using A = Accumulator<T>;
+  int64_t rows, columns, k, block_ks;
+  const T *a, *b, *bias;  // at the part's first row, first column; bias may be null
+  C* c;
+  MatrixAt a_at, b_at, c_at;
+  bool accumulate;
+  A *packed_a, *packed_b, *sums;  // sums is null when they are made in c itself
+
+  HD void operator()(int64_t, int64_t) const {
+    A* to = sums;
+    int64_t row_stride = columns;
+    if constexpr (std::is_same_v<A, C>) {
+      if (!sums) to = c, row_stride = c_at.row_stride;
+    }
+    if (!sums && bias) start_with_bias();
+    const bool started = !sums && (accumulate || bias);
+    for (int64_t from = 0; from < k; from += block_ks)
+      for (int64_t i = 0; i < rows; i += kBlockPanels * Tile::kRows) add_block(i, from, to + i * row_stride, row_stride, started || from > 0);
+    if (sums) store();
+  }
+
+  // Block i, from of a, times b, to rows i .. of the sums.
+  HD void add_block(int64_t i, int64_t from, A* to, int64_t row_stride, bool add) const {
+    const int64_t ks = least(block_ks, k - from), block_rows = least(kBlockPanels * Tile::kRows, rows - i);
+    const T* block = a + i * a_at.row_stride + from * a_at.column_stride;
+    for_panels<Tile::kRows>(block_rows, [&](auto panel_rows, int64_t row, int64_t at) {
+      pack_rows<panel_rows()>(block + row * a_at.row_stride, a_at.row_stride, a_at.column_stride, ks, packed_a + at * ks);
+    });
+    for (int64_t j = 0; j < columns; j += Tile::kColumns) {
+      const int64_t width = least(Tile::kColumns, columns - j);
+      A* panel = packed_b + j * ks;
+      if (i == 0)
+        pack_columns<Tile::kVector>(b + from * b_at.row_stride + j * b_at.column_stride, b_at.row_stride, b_at.column_stride, ks, width, panel);
+      for_panels<Tile::kRows>(block_rows, [&](auto panel_rows, int64_t row, int64_t at) {
+        multiply_tile<panel_rows(), Tile::kVector>(ks, packed_a + at * ks, panel, to + row * row_stride + j, row_stride, width, add);
+      });
+    }
+  }
+
+  HD void start_with_bias() const {
+    for (int64_t i = 0; i < rows; ++i)
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) c[i * c_at.row_stride + j] = C(A(bias[j]) + (accumulate ? A(c[i * c_at.row_stride + j]) : 0));
+  }
+
+  HD void store() const {
+    for (int64_t i = 0; i < rows; ++i)
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        C& to = c[i * c_at.row_stride + j * c_at.column_stride];
+        to = C((k ? sums[i * columns + j] : 0) + (bias ? A(bias[j]) : 0) + (accumulate ? A(to) : 0));
+      }
+  }
+};
+
+// How the batch of matrices c is cut into tasks.
+struct Cut {
+  int64_t rows, columns;  // of a task
+  int64_t row_parts, column_parts;
+
+  Cut(const Gemm& g, int64_t row_unit, int64_t column_unit) {
+    row_parts = parts(g.m, kTaskRows), column_parts = parts(g.n, kTaskColumns);
+    const int64_t wanted = thread_count() == 1 ? 1 : 4 * thread_count();
+    while (g.batch * row_parts * column_parts < wanted && g.m * g.n * g.k / (row_parts * column_parts) > 2 * kTaskProducts)
+      (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
+    rows = round_up(parts(g.m, row_parts), row_unit), row_parts = parts(g.m, rows);
+    columns = round_up(parts(g.n, column_parts), column_unit), column_parts = parts(g.n, columns);
+  }
+};
+
+template <class Tile, class T, class C, class Run> void multiply(const Gemm& g, Run run) {
+  using A = Accumulator<T>;
+  const Cut cut(g, Tile::kRows, Tile::kColumns);
+  // k is cut into blocks of equal length.
+  const int64_t most_ks = kBlockBytes / static_cast<int64_t>(sizeof(A)), block_ks = g.k ? round_up(parts(g.k, parts(g.k, most_ks)), 16) : 0;
+  const int64_t packed_a = padded(Tile::kRows) * block_ks * least(kBlockPanels, parts(cut.rows, Tile::kRows));
+  const int64_t packed_b = cut.columns * block_ks;
+  const bool in_place = std::is_same_v<A, C> && g.c_at.column_stride == 1 && g.k > 0;
+
+  const int64_t tasks = g.batch * cut.row_parts * cut.column_parts;
+  parallel_for(tasks, parts(kTaskProducts, g.m * g.n * (g.k + 1) / (cut.row_parts * cut.column_parts) + 1), [&](int64_t begin, int64_t end) {
+    const Tensor memory({packed_a + packed_b + (in_place ? 0 : cut.rows * cut.columns)}, dtype_of<A>);
+    A* const packed = memory.data<A>();
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t i = task / cut.column_parts % cut.row_parts * cut.rows, j = task % cut.column_parts * cut.columns;
+      const int64_t matrix = task / (cut.column_parts * cut.row_parts);
+      const T* a = static_cast<const T*>(g.a) + matrix * g.a_at.batch_stride + i * g.a_at.row_stride;
+      const T* b = static_cast<const T*>(g.b) + matrix * g.b_at.batch_stride + j * g.b_at.column_stride;
+      C* c = static_cast<C*>(g.c) + matrix * g.c_at.batch_stride + i * g.c_at.row_stride + j * g.c_at.column_stride;
+      const T* bias = g.bias_n ? static_cast<const T*>(g.bias_n) + j : nullptr;
+      run(Task<Tile, T, C>{std::min(cut.rows, g.m - i), std::min(cut.columns, g.n - j), g.k, block_ks, a, b, bias, c, g.a_at, g.b_at, g.c_at,
+                           g.accumulate, packed, packed + packed_a, in_place ? nullptr : packed + packed_a + packed_b});
+    }
+  });
+}
+
+// The tile that fills the registers of each instruction set.
+template <class T, class C> void multiply(const Gemm& g) {
+  constexpr int size = sizeof(Accumulator<T>);
+  switch (cpu_isa()) {
+#if defined(__x86_64__)
+    case Isa::avx512: return multiply<Tile<14, 64 / size>, T, C>(g, [](const auto& task) { run_avx512(task, 0, 1); });
+    case Isa::avx2: return multiply<Tile<6, 32 / size>, T, C>(g, [](const auto& task) { run_avx2(task, 0, 1); });
+#endif
+    default: return multiply<Tile<6, 16 / size>, T, C>(g, [](const auto& task) { run_baseline(task, 0, 1); });
+  }
+}
+
+}  // namespace
+
+void gemm_blocked(const Gemm& g) {
+  if (g.dtype == Dtype::f64) return multiply<double, double>(g);
+  if (g.dtype == Dtype::f32) return multiply<float, float>(g);
+  return g.c_f32 ? multiply<bf16, float>(g) : multiply<bf16, bf16>(g);
+}
+
+}  // namespace ricci

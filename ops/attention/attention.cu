@@ -1,0 +1,56 @@
+// y_bt = sum_s p_ts v_s,  p_ts = exp(q_t . k_s / sqrt(k) - lse_t),  lse_t = log sum_s exp(q_t . k_s / sqrt(k)), s visible to t
+// Kept for the backward: qkv, y and lse. With delta_t = dy_t . y_t:
+//   dv_s = sum_t p_ts dy_t,   ds_ts = p_ts (dy_t . v_s - delta_t),   dq_t = sum_s ds_ts k_s / sqrt(k),   dk_s = sum_t ds_ts q_t / sqrt(k)
+#include "ops/attention/attention.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "ops/attention/kernels.h"
+
+namespace ricci {
+namespace attention_kernels {
+
+HOST Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOptions& options) {
+  Dims dims;
+  dims.bind(op, "qkv_bcx", {&qkv_bcx});
+  if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
+  if (options.window < 0) fail("{}: window is {}, expected 0 (none) or more", {op, options.window});
+  if (dims['x'] % (3 * options.heads))
+    fail("{}: index x of qkv_bcx{} is not a multiple of 3 x {} heads", {op, show(qkv_bcx.shape()), options.heads});
+  constexpr int64_t kFar = int64_t{1} << 60;
+  const int64_t width = dims['x'] / (3 * options.heads), window = options.window ? options.window : kFar;
+  return {dims['b'], dims['c'], options.heads, width, {window, options.causal ? 1 : window}, 1 / __builtin_sqrt(static_cast<double>(width))};
+}
+
+HOST Dtype sums_dtype(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
+HOST Outputs forward(const Problem& problem, const Tensor& qkv) {
+  const Outputs out{like(qkv, {problem.batches, problem.context, problem.d()}),
+                    like(qkv, {problem.batches, problem.heads, problem.context}, sums_dtype(qkv))};
+  if (qkv.size() == 0) return out;
+  (qkv.device() == Device::cpu ? forward_cpu : forward_gpu)(problem, qkv, out.y_bcd, out.lse_bnc);
+  return out;
+}
+
+HOST Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Outputs& out) {
+  const Tensor dqkv = like(qkv);
+  if (qkv.size() == 0) return dqkv;
+  (qkv.device() == Device::cpu ? backward_cpu : backward_gpu)(problem, dy, qkv, out.y_bcd, out.lse_bnc, dqkv);
+  return dqkv;
+}
+
+}  // namespace attention_kernels
+
+using namespace attention_kernels;
+
+HOST Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options) {
+  const Problem problem = problem_of("attention", qkv_bcx, options);
+  const Outputs out = forward(problem, qkv_bcx);
+  return record("attention", {qkv_bcx}, out.y_bcd, keep(qkv_bcx, out.y_bcd, out.lse_bnc, problem),
+                [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& problem) -> Grads {
+    return {backward(problem, dy, qkv, {y, lse})};
+  });
+}
+
+}  // namespace ricci

@@ -1,0 +1,73 @@
+// The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
+// forward and the backward are made of. A: float or double. Matrices are row by row; `row` is the distance of their rows.
+#pragma once
+#include "core/tensor.h"
+#include "ops/attention/band.h"
+
+namespace ricci::attention_kernels {
+
+constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole groups of 16
+
+HD int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+HD int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+HD int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
+template <class A> int64_t padded_width(int64_t width) {
+  const int64_t columns = round_up(width, kColumns);
+  return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(A)) : columns;
+}
+
+struct Interval {
+  int64_t begin, end;
+};
+
+// 64 queries from t0, 64 keys from s0. Rows and columns below are counted from there.
+struct Tile {
+  Band band;
+  int64_t context, t0, s0;
+  HD int64_t queries() const { return least(kBlock, context - t0); }
+  HD int64_t keys() const { return least(kBlock, context - s0); }
+  HD bool visible() const { return band.first_key(t0) < s0 + keys() && band.end_key(t0 + queries() - 1, context) > s0; }
+
+  HD static Interval interval(int64_t begin, int64_t end) {
+    const int64_t from = most(begin, 0);
+    return {end > from ? from : 0, end > from ? end : 0};
+  }
+  // The keys visible to any of the queries i .. i + n, and the queries that see any of the keys j .. j + n.
+  HD Interval keys_of(int64_t i, int64_t n) const {
+    const int64_t last = least(i + n, queries()) - 1;
+    return interval(band.first_key(t0 + i) - s0, least(band.end_key(t0 + last, context) - s0, keys()));
+  }
+  HD Interval queries_of(int64_t j, int64_t n) const {
+    const int64_t last = least(j + n, keys()) - 1;
+    return interval(band.first_query(s0 + j) - t0, least(band.end_query(s0 + last, context) - t0, queries()));
+  }
+  // The columns of the score matrix that are computed for row i: those that any row of its group of 8 needs.
+  HD Interval columns_of(int64_t i) const {
+    const Interval keys = keys_of(i / 8 * 8, 8);
+    return {keys.begin / kColumns * kColumns, round_up(keys.end, kColumns)};
+  }
+};
+
+// s_ij = sum_x a_ix b_xj where visible (elsewhere s is left or arbitrary); b_xj has rows of 64.
+template <class A> void multiply_visible(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
+// c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must
+// be zero where not visible. Columns of c beyond `width`, up to a multiple of 16, are changed too.
+template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
+template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
+
+// Scores become p_ij = exp(s_ij - m_i) for the new maximum m_i, and 0 where not visible; the sums l_i and the rows of o are
+// brought up to date.
+template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width);
+// Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
+template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i);
+
+// to_rx = factor from_rx, to_xr = from_rx (rows of 64), to_rx = factor_r from_rx, and sum_r = sum_x a_rx b_rx, between
+// tensors (T) and packed matrices. factor_r is null: `factor` for all.
+template <class T, class A> void pack(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row);
+template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to);
+template <class T, class A> void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row);
+template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, int64_t rows, int64_t width, A* sum_r);
+
+}  // namespace ricci::attention_kernels

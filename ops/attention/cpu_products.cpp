@@ -1,0 +1,106 @@
+// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, held in vector registers: a tile of Rows x 2 vectors of C is summed
+// over p before it is stored. Tiles and parts of sums that are not visible are left out.
+#include "cuda/isa.h"
+#include "ops/attention/cpu_block.h"
+
+namespace ricci::attention_kernels {
+namespace {
+
+// Vectors of Bytes, and as many rows of two as the registers hold.
+template <class A, int Bytes> struct Registers {
+  static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A)), kRows = Bytes == 64 ? 8 : 4;
+  typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
+};
+
+// The rows of B and C are contiguous; A is read along its rows or its columns.
+template <class A> struct Factors {
+  const A* a;
+  int64_t a_row, a_p;
+  const A* b;
+  int64_t b_p;
+  A* c;
+  int64_t c_row;
+};
+
+template <class R, int Vectors, class A> HD void add_tile(const Factors<A>& of, int64_t i, int64_t j, Interval p, bool add) {
+  using Vector = typename R::Vector;
+  const A *a = of.a + i * of.a_row, *b = of.b + j;
+  A* c = of.c + i * of.c_row + j;
+  Vector sum[R::kRows][Vectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < R::kRows; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) {
+      sum[r][v] = Vector{};
+      if (add) sum[r][v] = *reinterpret_cast<const Vector*>(c + r * of.c_row + v * R::kLanes);
+    }
+  for (int64_t q = p.begin; q < p.end; ++q) {
+    Vector b_q[Vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) b_q[v] = *reinterpret_cast<const Vector*>(b + q * of.b_p + v * R::kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R::kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) sum[r][v] += a[r * of.a_row + q * of.a_p] * b_q[v];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R::kRows; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) *reinterpret_cast<Vector*>(c + r * of.c_row + v * R::kLanes) = sum[r][v];
+}
+
+enum class Form : uint8_t { visible, over_keys, over_queries };
+
+template <class A, int Bytes> struct Product {
+  using R = Registers<A, Bytes>;
+  Form form;
+  Tile tile;
+  int64_t width;
+  Factors<A> of;
+
+  struct Part {
+    Interval columns, p;
+  };
+  HD Part part(int64_t i) const {
+    if (form == Form::visible) return {tile.columns_of(i), {0, width}};
+    return {{0, round_up(width, kColumns)}, form == Form::over_keys ? tile.keys_of(i, R::kRows) : tile.queries_of(i, R::kRows)};
+  }
+  // For the rows of C, in whole tiles.
+  HD void operator()(int64_t begin, int64_t end) const {
+    constexpr int n = R::kLanes;
+    for (int64_t i = begin; i < end; i += R::kRows) {
+      const Part needed = part(i);
+      int64_t j = needed.columns.begin;
+      for (; j + 2 * n <= needed.columns.end; j += 2 * n) add_tile<R, 2>(of, i, j, needed.p, form != Form::visible);
+      for (; j < needed.columns.end; j += n) add_tile<R, 1>(of, i, j, needed.p, form != Form::visible);
+    }
+  }
+};
+
+template <class A> void product(Form form, const Tile& tile, int64_t rows, int64_t width, const Factors<A>& of) {
+  if (cpu_isa() == Isa::avx512) return run_vectorized(Product<A, 64>{form, tile, width, of}, 0, rows);
+  run_vectorized(Product<A, 32>{form, tile, width, of}, 0, rows);
+}
+
+}  // namespace
+
+template <class A> void multiply_visible(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij) {
+  product<A>(Form::visible, tile, tile.queries(), width, {a, row, 1, b_xj, kBlock, s_ij, kBlock});
+}
+
+template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c) {
+  product<A>(Form::over_keys, tile, tile.queries(), width, {w_ij, kBlock, 1, b, row, c, row});
+}
+
+template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c) {
+  product<A>(Form::over_queries, tile, tile.keys(), width, {w_ij, 1, kBlock, b, row, c, row});
+}
+
+template void multiply_visible(const Tile&, const float*, int64_t, const float*, int64_t, float*);
+template void multiply_visible(const Tile&, const double*, int64_t, const double*, int64_t, double*);
+template void add_over_keys(const Tile&, const float*, const float*, int64_t, int64_t, float*);
+template void add_over_keys(const Tile&, const double*, const double*, int64_t, int64_t, double*);
+template void add_over_queries(const Tile&, const float*, const float*, int64_t, int64_t, float*);
+template void add_over_queries(const Tile&, const double*, const double*, int64_t, int64_t, double*);
+
+}  // namespace ricci::attention_kernels

@@ -1,0 +1,166 @@
+// The last linear map and the cross-entropy in one op, a chunk of rows at a time, so that logits are never held for the
+// whole batch.
+//   l_rv = x_rd w_vd + bias_v          nll_r = log sum_v exp(l_rv) - l_r[target_r]          loss = sum_r nll_r / counted
+//   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
+//   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          made in the forward, scaled by dloss later
+#include "ops/classifier.h"
+
+#include <algorithm>
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/arithmetic.h"
+#include "cuda/columns.h"
+#include "cuda/device.h"
+#include "cuda/elements.h"
+#include "cuda/gemm.h"
+#include "cuda/math.h"
+#include "cuda/rows.h"
+
+namespace ricci {
+namespace classifier_kernels {
+
+// One row of logits becomes its loss and, in place, the gradient of the logits.
+template <class T> struct CrossEntropy {
+  using A = Accumulator<T>;
+  View<T, 2> l_rv;
+  const int64_t* target_r;
+  const double* counted;
+  double* nll_r;
+  bool gradient;
+
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const int64_t target = target_r[r];
+    if (target < 0) {  // the whole row agrees on this
+      row.once([&] { nll_r[r] = 0; });
+      if (gradient) row.each([&](int64_t v) { l_rv(r, v) = T(A(0)); });
+      return;
+    }
+    const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
+    const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
+    row.once([&] { nll_r[r] = target < row.n ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : double(sum - sum) / 0.0; });
+    if (!gradient) return;
+    const A share = A(1 / *counted), factor = share / sum;
+    row.each([&](int64_t v) {
+      const A p = math::exp(A(l_rv(r, v)) - most) * factor;
+      l_rv(r, v) = T(v == target ? p - share : p);
+    });
+  }
+};
+
+// How many rows have a target; 1 instead of 0, so that it can be divided by.
+struct CountTargets {
+  const int64_t* target_r;
+  double* counted;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double n = row.sum([&](int64_t r) { return target_r[r] < 0 ? 0.0 : 1.0; });
+    row.once([&] { *counted = n > 0 ? n : 1; });
+  }
+};
+
+// loss = sum_r nll_r / counted
+struct MeanLoss {
+  const double *nll_r, *counted;
+  double* loss;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
+    row.once([&] { *loss = sum / *counted; });
+  }
+};
+
+template <class T> struct BiasGradient {
+  using Value = Accumulator<T>;
+  static constexpr int kSums = 1;
+  View<const T, 2> dl_rv;
+  T* dbias_v;
+  HD void add(int64_t r, int64_t v, Value (&sum)[1]) const { sum[0] += Value(dl_rv(r, v)); }
+  HD void store(int64_t v, const Value (&sum)[1]) const { dbias_v[v] = T(Value(dbias_v[v]) + sum[0]); }
+};
+
+template <class T> struct ScaleBy {
+  T* y;
+  const double* factor;
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) * Accumulator<T>(*factor)); }
+};
+
+struct Problem {
+  Tensor x_rd, w_vd, bias_v, targets_r;
+  Tensor counted, nll_r;
+  Tensor dx_rd, dw_vd, dbias_v;  // empty when nobody asks for gradients
+};
+
+// Rows of logits that are held at a time: 64 MiB of f32.
+inline int64_t rows_per_chunk(int64_t vocabulary) { return std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, vocabulary)); }
+
+HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
+  const Tensor x_rd = p.x_rd.rows(first, rows), l_rv = like(p.x_rd, {rows, p.w_vd.shape()[0]});
+  const int64_t v = l_rv.shape()[1], d = x_rd.shape()[1];
+  const Device device = x_rd.device();
+  const Dtype dtype = x_rd.dtype();
+  gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = v, .k = d, .a = x_rd.raw(), .b = p.w_vd.raw(),
+        .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = l_rv.raw(), .c_at = {v, 1, 0}, .accumulate = false, .bias_n = p.bias_v.raw()});
+  with_dtype(l_rv, [&]<class T>(T) {
+    for_rows("classifier_loss", device, rows, v,
+             CrossEntropy<T>{{l_rv.data<T>(), {rows, v}}, p.targets_r.data<int64_t>() + first, p.counted.data<double>(),
+                             p.nll_r.data<double>() + first, static_cast<bool>(p.dw_vd)});
+    if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, v, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<T>()});
+  });
+  if (!p.dw_vd) return;
+  gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
+        .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
+  gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
+        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0});
+}
+
+HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
+  if (targets_r.device() != Device::cpu) return;
+  const int64_t* target_r = targets_r.data<int64_t>();
+  for (int64_t r = 0; r < targets_r.size(); ++r)
+    if (target_r[r] < -1 || target_r[r] >= vocabulary)
+      fail("classifier_loss: target {} at row {} is outside the vocabulary of {}", {target_r[r], r, vocabulary});
+}
+
+HOST bool wants_gradients(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v) {
+  const Tape* tape = Tape::recording();
+  return tape && (tape->has(x_rd) || tape->has(w_vd) || tape->has(bias_v));
+}
+
+HOST Tensor scaled(const Tensor& t, const Tensor& factor) {
+  if (!t || (factor.device() == Device::cpu && *factor.data<double>() == 1)) return t;
+  with_dtype(t, [&]<class T>(T) { for_each_element("classifier_loss'", t.device(), t.size(), ScaleBy<T>{t.data<T>(), factor.data<double>()}); });
+  return t;
+}
+
+}  // namespace classifier_kernels
+
+using namespace classifier_kernels;
+
+HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
+  const Dims n = bias_v ? DIMS(x_rd, w_vd, bias_v, targets_r) : DIMS(x_rd, w_vd, targets_r);
+  check_targets(targets_r, n['v']);
+  const Device device = x_rd.device();
+  Problem p{x_rd, w_vd, bias_v, targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
+  if (wants_gradients(x_rd, w_vd, bias_v)) {
+    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(w_vd) : zeros_like(w_vd);
+    if (bias_v) p.dbias_v = zeros_like(bias_v);
+  }
+  for_rows("classifier_loss: count", device, 1, n['r'], CountTargets{targets_r.data<int64_t>(), p.counted.data<double>()});
+  const int64_t chunk = rows_per_chunk(n['v']);
+  for (int64_t first = 0; first < n['r']; first += chunk) run_chunk(p, first, std::min(chunk, n['r'] - first));
+  Tensor loss({}, Dtype::f64, device);
+  for_rows("classifier_loss: mean", device, 1, n['r'], MeanLoss{p.nll_r.data<double>(), p.counted.data<double>(), loss.data<double>()});
+  return record("classifier_loss", {x_rd, w_vd, bias_v}, loss, keep(p.dx_rd, p.dw_vd, p.dbias_v),
+                [](const Tensor& dloss, const Tensor& dx_rd, const Tensor& dw_vd, const Tensor& dbias_v) -> Grads {
+    return {scaled(dx_rd, dloss), scaled(dw_vd, dloss), scaled(dbias_v, dloss)};
+  });
+}
+
+CUDA_ROWS(CrossEntropy);
+CUDA_KERNEL(RowKernel<CountTargets>);
+CUDA_KERNEL(RowKernel<MeanLoss>);
+CUDA_COLUMNS(BiasGradient);
+CUDA_ELEMENTS(ScaleBy);
+
+}  // namespace ricci

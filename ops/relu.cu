@@ -1,0 +1,40 @@
+// relu(x) = max(x, 0),   dx = dy where y > 0 and 0 elsewhere
+#include "ops/relu.h"
+
+#include "autograd/record.h"
+#include "cuda/elements.h"
+
+namespace ricci {
+namespace relu_kernels {
+
+template <class T> struct Forward {
+  const T* x;
+  T* y;
+  HD void operator()(int64_t i) const { y[i] = x[i] <= 0 ? T(0) : x[i]; }
+};
+template <class T> struct Backward {
+  const T *dy, *y;
+  T* dx;
+  HD void operator()(int64_t i) const { dx[i] = y[i] <= 0 ? T(0) : dy[i]; }
+};
+
+}  // namespace relu_kernels
+
+using namespace relu_kernels;
+
+HOST Tensor relu(const Arg& x) {
+  Tensor y = like(x);
+  with_dtype(x, [&]<class T>(T) { for_each_element("relu", x.device(), x.size(), Forward<T>{x.data<T>(), y.data<T>()}); });
+  return record("relu", {x}, y, keep(y), [](const Tensor& dy, const Tensor& y) -> Grads {
+    Tensor dx = like(y);
+    with_dtype(y, [&]<class T>(T) {
+      for_each_element("relu'", y.device(), y.size(), Backward<T>{dy.data<T>(), y.data<T>(), dx.data<T>()});
+    });
+    return {dx};
+  });
+}
+
+CUDA_ELEMENTS(Forward);
+CUDA_ELEMENTS(Backward);
+
+}  // namespace ricci
