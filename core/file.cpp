@@ -58,8 +58,8 @@ std::filesystem::path file_behind(const std::string& path) {
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     fail("cannot write {}: it exists and is not a regular file", {path});
-  const std::filesystem::path target = std::filesystem::is_symlink(path, error) ? std::filesystem::weakly_canonical(path, error)
-                                                                                : std::filesystem::path(path);
+  const bool link = std::filesystem::is_symlink(path, error);
+  const std::filesystem::path target = link ? std::filesystem::weakly_canonical(path, error) : std::filesystem::path(path);
   if (target.filename().empty()) fail("cannot write '{}': it names no file", {path});
   return target;
 }
@@ -98,7 +98,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   bytes_ = {static_cast<const char*>(data), size};
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -126,7 +127,8 @@ void write_file_atomically(const std::string& path, const std::function<void(Fil
   const Descriptor folder(::open(folder_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) fail("cannot write {}: folder {}: {}", {path, folder_name, reason()});
 
-  TemporaryFile temporary(target.parent_path() / ("." + target.filename().string() + ".tmp-" + std::to_string(::getpid())));
+  const std::string name = "." + target.filename().string() + ".tmp-" + std::to_string(::getpid());
+  TemporaryFile temporary(target.parent_path() / name);
   Descriptor file(::open(temporary.name(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file) fail("cannot write {}: {}", {path, reason()});
   FileWriter writer(path, file.get());

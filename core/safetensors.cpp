@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
-
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 
@@ -27,9 +26,12 @@ struct ElementType {
   int dtype;  // a Dtype, or -1: Tensor has no such type
 };
 constexpr ElementType kElementTypes[] = {
-    {"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)}, {"I64", 8, int(Dtype::i64)},
-    {"F16", 2, -1},     {"I32", 4, -1},     {"I16", 2, -1}, {"I8", 1, -1},   {"U64", 8, -1}, {"U32", 4, -1},
-    {"U16", 2, -1},     {"U8", 1, -1},      {"BOOL", 1, -1}, {"C64", 8, -1}, {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1}};
+    {"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
+    {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1},              {"I32", 4, -1},
+    {"I16", 2, -1},              {"I8", 1, -1},               {"U64", 8, -1},
+    {"U32", 4, -1},              {"U16", 2, -1},              {"U8", 1, -1},
+    {"BOOL", 1, -1},             {"C64", 8, -1},              {"F8_E4M3", 1, -1},
+    {"F8_E5M2", 1, -1}};
 
 const ElementType* find_type(const std::string& name) {
   for (const ElementType& type : kElementTypes)

@@ -1,9 +1,7 @@
 // Writing: header and data go out as they come, so that memory does not grow with the file.
 #include <algorithm>
-#include <cstring>
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/safetensors.h"
@@ -30,7 +28,8 @@ void check_tensors(const std::string& path, const std::vector<NamedTensor>& tens
     if (name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
     if (!names.insert(name).second) fail("{}: tensor '{}' is given twice", {path, name});
     if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
-    if (tensor.device() != Device::cpu) fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
+    if (tensor.device() != Device::cpu)
+      fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
   }
 }
 

@@ -20,9 +20,26 @@ constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most;
 constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
 HD int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// The instruction sets, and the tile that fills the registers of each.
+#if defined(__x86_64__)
+struct Avx512 {
+  template <class A> using TileOf = Tile<14, 64 / sizeof(A)>;
+  template <class Body> static void run(const Body& body) { run_avx512(body, 0, 1); }
+};
+struct Avx2 {
+  template <class A> using TileOf = Tile<6, 32 / sizeof(A)>;
+  template <class Body> static void run(const Body& body) { run_avx2(body, 0, 1); }
+};
+#endif
+struct Baseline {
+  template <class A> using TileOf = Tile<6, 16 / sizeof(A)>;
+  template <class Body> static void run(const Body& body) { run_baseline(body, 0, 1); }
+};
+
 // The part of one matrix c that a thread makes from its first to its last element.
-template <class Tile, class T, class C> struct Task {
+template <class Isa, class T, class C> struct Task {
   using A = Accumulator<T>;
+  using Tile = typename Isa::template TileOf<A>;
   int64_t rows, columns, k, block_ks;
   const T *a, *b, *bias;  // at the part's first row, first column; bias may be null
   C* c;
@@ -56,7 +73,8 @@ template <class Tile, class T, class C> struct Task {
       if (i == 0)
         pack_columns<Tile::kVector>(b + from * b_at.row_stride + j * b_at.column_stride, b_at.row_stride, b_at.column_stride, ks, width, panel);
       for_panels<Tile::kRows>(block_rows, [&](auto panel_rows, int64_t row, int64_t at) {
-        multiply_tile<panel_rows(), Tile::kVector>(ks, packed_a + at * ks, panel, to + row * row_stride + j, row_stride, width, add);
+        using Multiply = MultiplyTile<panel_rows(), Tile::kVector, A>;
+        Isa::run(Multiply{ks, packed_a + at * ks, panel, to + row * row_stride + j, row_stride, width, add});
       });
     }
   }
@@ -92,8 +110,9 @@ struct Cut {
   }
 };
 
-template <class Tile, class T, class C, class Run> void multiply(const Gemm& g, Run run) {
+template <class Isa, class T, class C> void multiply(const Gemm& g) {
   using A = Accumulator<T>;
+  using Tile = typename Isa::template TileOf<A>;
   const Cut cut(g, Tile::kRows, Tile::kColumns);
   // k is cut into blocks of equal length.
   const int64_t most_ks = kBlockBytes / static_cast<int64_t>(sizeof(A)), block_ks = g.k ? round_up(parts(g.k, parts(g.k, most_ks)), 16) : 0;
@@ -112,21 +131,19 @@ template <class Tile, class T, class C, class Run> void multiply(const Gemm& g, 
       const T* b = static_cast<const T*>(g.b) + matrix * g.b_at.batch_stride + j * g.b_at.column_stride;
       C* c = static_cast<C*>(g.c) + matrix * g.c_at.batch_stride + i * g.c_at.row_stride + j * g.c_at.column_stride;
       const T* bias = g.bias_n ? static_cast<const T*>(g.bias_n) + j : nullptr;
-      run(Task<Tile, T, C>{std::min(cut.rows, g.m - i), std::min(cut.columns, g.n - j), g.k, block_ks, a, b, bias, c, g.a_at, g.b_at, g.c_at,
+      Isa::run(Task<Isa, T, C>{std::min(cut.rows, g.m - i), std::min(cut.columns, g.n - j), g.k, block_ks, a, b, bias, c, g.a_at, g.b_at, g.c_at,
                            g.accumulate, packed, packed + packed_a, in_place ? nullptr : packed + packed_a + packed_b});
     }
   });
 }
 
-// The tile that fills the registers of each instruction set.
 template <class T, class C> void multiply(const Gemm& g) {
-  constexpr int size = sizeof(Accumulator<T>);
   switch (cpu_isa()) {
 #if defined(__x86_64__)
-    case Isa::avx512: return multiply<Tile<14, 64 / size>, T, C>(g, [](const auto& task) { run_avx512(task, 0, 1); });
-    case Isa::avx2: return multiply<Tile<6, 32 / size>, T, C>(g, [](const auto& task) { run_avx2(task, 0, 1); });
+    case Isa::avx512: return multiply<Avx512, T, C>(g);
+    case Isa::avx2: return multiply<Avx2, T, C>(g);
 #endif
-    default: return multiply<Tile<6, 16 / size>, T, C>(g, [](const auto& task) { run_baseline(task, 0, 1); });
+    default: return multiply<Baseline, T, C>(g);
   }
 }
 

@@ -65,36 +65,46 @@ HD void pack_columns(const T* from, int64_t k_stride, int64_t column_stride, int
 }
 
 // c_ij = sum_ij (+ c_ij) for Rows rows and the first `columns` columns of a tile; a and b are packed panels.
-template <int Rows, int Vector, class A>
-HD void multiply_tile(int64_t ks, const A* a, const A* b, A* c, int64_t row_stride, int64_t columns, bool add) {
-  const A* b_right = b + ks * Vector;
-  A left[Rows][Vector] = {}, right[Rows][Vector] = {};
-  for (int64_t k = 0; k < ks; ++k)
+template <int Rows, int Vector, class A> struct MultiplyTile {
+  int64_t ks;
+  const A *a, *b;
+  A* c;
+  int64_t row_stride, columns;
+  bool add;
+
+  HD void operator()(int64_t, int64_t) const {
+    const A* b_right = b + ks * Vector;
+    A left[Rows][Vector] = {}, right[Rows][Vector] = {};
+    for (int64_t k = 0; k < ks; ++k)
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i)
+      for (int i = 0; i < Rows; ++i)
+#pragma omp simd
+        for (int j = 0; j < Vector; ++j) {
+          left[i][j] += a[k * padded(Rows) + i] * b[k * Vector + j];
+          right[i][j] += a[k * padded(Rows) + i] * b_right[k * Vector + j];
+        }
+    columns == 2 * Vector ? store(left, right) : store_some(left, right);
+  }
+  HD void store(const A (&left)[Rows][Vector], const A (&right)[Rows][Vector]) const {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      A* to = c + i * row_stride;
 #pragma omp simd
       for (int j = 0; j < Vector; ++j) {
-        left[i][j] += a[k * padded(Rows) + i] * b[k * Vector + j];
-        right[i][j] += a[k * padded(Rows) + i] * b_right[k * Vector + j];
+        to[j] = left[i][j] + (add ? to[j] : 0);
+        to[j + Vector] = right[i][j] + (add ? to[j + Vector] : 0);
       }
-  if (columns < 2 * Vector) {
+    }
+  }
+  HD void store_some(const A (&left)[Rows][Vector], const A (&right)[Rows][Vector]) const {
 #pragma GCC unroll 1
     for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 1
       for (int64_t j = 0; j < columns; ++j) {
         A& to = c[i * row_stride + j];
         to = (j < Vector ? left[i][j] : right[i][j - Vector]) + (add ? to : 0);
       }
-    return;
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
-    A* to = c + i * row_stride;
-#pragma omp simd
-    for (int j = 0; j < Vector; ++j) {
-      to[j] = left[i][j] + (add ? to[j] : 0);
-      to[j + Vector] = right[i][j] + (add ? to[j + Vector] : 0);
-    }
-  }
-}
+};
 
 }  // namespace ricci

@@ -14,10 +14,18 @@
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
 
+// The Grid::dynamic_shared_bytes of the launch.
+template <class T> __device__ inline T* dynamic_shared() {
+  extern __shared__ __align__(128) unsigned char of_launch[];
+  return reinterpret_cast<T*>(of_launch);
+}
+
 #else
 
 #include "cuda/emulator/emulator.h"
 
 #define HOST
+
+using emu::dynamic_shared;
 
 #endif

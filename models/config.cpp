@@ -19,7 +19,8 @@ void in_range(const char* key, int64_t value, int64_t lowest, int64_t highest = 
 // Names out of a list: every key with allowed values.
 struct NameCheck {
   template <class T> void operator()(const char*, const T&, const char*) const {}
-  void operator()(const char* key, const std::string& name, const char*, std::initializer_list<const char*> allowed) const {
+  void operator()(const char* key, const std::string& name, const char*,
+                  std::initializer_list<const char*> allowed) const {
     std::string list;
     for (const char* each : allowed) {
       if (name == each) return;
@@ -56,7 +57,8 @@ void check_sizes(const ModelConfig& c) {
 
 void check_scales(const ModelConfig& c) {
   const std::vector<int64_t>& s = c.scales;
-  if (s.empty() || s[0] != 1) fail("model.scales: the first is {}, expected 1", {s.empty() ? "missing" : std::to_string(s[0])});
+  if (s.empty() || s[0] != 1)
+    fail("model.scales: the first is {}, expected 1", {s.empty() ? "missing" : std::to_string(s[0])});
   for (size_t i = 1; i < s.size(); ++i) {
     in_range("scales", s[i], 1);
     if (s[i] <= s[i - 1]) fail("model.scales: {} after {}, expected ascending numbers", {s[i], s[i - 1]});

@@ -76,8 +76,7 @@ struct ModelConfig {
 // Reading, printing and --help-config all walk over it.
 template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("family", c.family, "what is built", {"decoder", "topdown", "bottomup", "retina", "coarse", "classifier"});
-  field("preset", c.preset, "gives norm, activation, positions, scale_embedding, tie, head_bias and the initial weights",
-        {"gpt", "msa"});
+  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights", {"gpt", "msa"});
   field("mixer", c.mixer, "how tokens mix (decoder, classifier)",
         {"sdp", "dispatcher", "quad_full", "quad", "p_only", "metric", "metric_psd", "avgpool", "identity"});
   field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer");
@@ -109,9 +108,10 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   field("conv_kernel", c.conv_kernel, "down: conv: width of the kernel in multiples of its stride");
   field("shift", c.shift, "topdown: what keeps the upsampled cells causal", {"tight", "block"});
   field("chain", c.chain, "bottomup: each scale reads the one below; false: the embeddings");
-  field("windows", c.windows, "retina: distances lo:hi that each scale sees; none given: all");
-  field("cell_rule", c.cell_rule, "retina: a cell is seen when all of it, or its end, is in the window", {"inside", "end"});
-  field("head_groups", c.head_groups, "retina, bottomup: index of the scale of each head; none given: equal groups");
+  field("windows", c.windows, "retina: distances lo:hi that each scale sees; [] for all");
+  field("cell_rule", c.cell_rule, "retina: a cell is seen when all of it, or its end, is in the window",
+        {"inside", "end"});
+  field("head_groups", c.head_groups, "retina, bottomup: index of the scale of each head; [] for equal groups");
   field("scale", c.scale, "coarse: tokens per cell");
   field("classes", c.classes, "classifier: number of classes");
   field("loss_from", c.loss_from, "first position that counts in the loss; first_full: the first that all scales reach",

@@ -1,5 +1,6 @@
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -57,13 +58,11 @@ Tensor Decoder::loss(const Arg& ids_bc, const Tensor& targets_bc) const {
 Decoder::State Decoder::init_state(int64_t batch) const {
   if (!config.causal) fail("model: only a causal model decodes token by token");
   State state;
-  for (size_t i = 0; i < blocks.size(); ++i)
-    state.layers.push_back(make_cache(batch, config.ctx, config.d, blocks[i].mixer.options, tok.weight.value.dtype(), tok.weight.value.device()));
+  for (const auto& block : blocks) state.layers.push_back(block.mixer.make_cache(batch));
   return state;
 }
 
-Tensor Decoder::advance(const Tensor& ids_bc, State& state) const {
-  check_length(state.position + ids_bc.shape()[1]);
+Tensor Decoder::advance_piece(const Tensor& ids_bc, State& state) const {
   Stream s{embed(ids_bc, state.position), {}};
   for (size_t i = 0; i < blocks.size(); ++i)
     s = blocks[i](s, [&](const Tensor& y) { return blocks[i].mixer(y, state.layers[i]); });
@@ -71,7 +70,18 @@ Tensor Decoder::advance(const Tensor& ids_bc, State& state) const {
   return linear(close(s), head_weight(), head.bias);
 }
 
-// The table of models_spec: GPT-2's normal weights with smaller residual writers, or the ranges of the Dispatcher
+// With a window the caches are short, and a long prompt is read a window at a time.
+Tensor Decoder::advance(const Tensor& ids_bc, State& state) const {
+  const int64_t length = ids_bc.shape()[1], piece = config.window.value_or(length);
+  check_length(state.position + length);
+  if (length <= piece) return advance_piece(ids_bc, state);
+  std::vector<Arg> logits;
+  for (int64_t first = 0; first < length; first += piece)
+    logits.push_back(advance_piece(slice(ids_bc, 1, first, std::min(piece, length - first)), state));
+  return concatenate(logits, 1);
+}
+
+// GPT-2's normal weights with smaller residual writers, or the ranges of the Dispatcher
 // paper's baseline.
 void Decoder::init(uint64_t seed) {
   const bool gpt = config.preset != "msa";

@@ -37,6 +37,7 @@ struct Decoder {
   template <class V> void visit(V&& v) { v("tok", tok), v("pos", pos), v("blocks", blocks), v("ln_f", ln_f), v("head", head); }
 
  private:
+  Tensor advance_piece(const Tensor& ids_bc, State& state) const;
   Tensor embed(const Arg& ids_bc, int64_t first_position) const;
   Tensor close(const Stream& s) const;  // the last sum and the final norm
   const Parameter& head_weight() const { return head.weight.value ? head.weight : tok.weight; }

@@ -1,6 +1,7 @@
 // Several tensors walked in step: the same extents, but each with its own strides (0 repeats an element), as when one is
 // broadcast, a slice, or permuted. Neighbouring indices that lie in memory as one are merged when they are pushed.
 #pragma once
+#include "core/tensor.h"
 #include "cuda/isa.h"
 #include "cuda/parallel.h"
 

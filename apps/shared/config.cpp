@@ -62,7 +62,8 @@ bool parse(const YAML::Node& node, Window& window) {
   if (!node.IsScalar()) return false;
   const std::string_view text = node.Scalar();
   const size_t colon = text.find(':');
-  return colon != text.npos && parse_number(text.substr(0, colon), window.lo) && parse_number(text.substr(colon + 1), window.hi);
+  return colon != text.npos && parse_number(text.substr(0, colon), window.lo) &&
+         parse_number(text.substr(colon + 1), window.hi);
 }
 template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
   if (node.IsNull()) value.reset();
@@ -70,6 +71,7 @@ template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
 }
 template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
   values.clear();
+  if (node.IsNull()) return true;
   if (!node.IsSequence()) return parse(node, values.emplace_back());
   for (const YAML::Node& each : node)
     if (!parse(each, values.emplace_back())) return false;
@@ -90,13 +92,13 @@ bool parse(const YAML::Node& node, std::vector<Window>& windows) {
 }
 
 const char* what(const std::string&) { return "text"; }
-const char* what(int64_t) { return "an integer"; }
-const char* what(uint64_t) { return "an integer of 0 or more"; }
-const char* what(double) { return "a number"; }
+const char* what(int64_t) { return "integer"; }
+const char* what(uint64_t) { return "integer of 0 or more"; }
+const char* what(double) { return "number"; }
 const char* what(bool) { return "true or false"; }
-const char* what(const std::optional<int64_t>&) { return "an integer or null"; }
-const char* what(const std::vector<int64_t>&) { return "an integer or a list of integers"; }
-const char* what(const std::vector<std::string>&) { return "text or a list of texts"; }
+const char* what(const std::optional<int64_t>&) { return "integer or null"; }
+const char* what(const std::vector<int64_t>&) { return "integer or list of integers"; }
+const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
 const char* what(const std::vector<Window>&) { return "windows such as [[0, 8], [8, 256]] or '0:8, 8:256'"; }
 
 void check_allowed(const Setting& setting, const Field& field) {
@@ -157,7 +159,8 @@ const Field* find_field(const std::vector<Field>& fields, const std::string& key
 }
 
 bool is_section(const std::vector<Field>& fields, const std::string& key) {
-  return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key.starts_with(key + "."); });
+  const auto inside = [&](const Field& field) { return field.key.starts_with(key + "."); };
+  return std::any_of(fields.begin(), fields.end(), inside);
 }
 
 // Turns nodes into settings of known keys.

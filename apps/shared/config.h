@@ -15,9 +15,9 @@
 
 namespace ricci::apps {
 
-// A member of a config. A single value may stand for a list of one; null stands for an empty optional.
-using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<int64_t>*,
-                                std::vector<std::string>*, std::vector<Window>*>;
+// A member of a config. A single value may stand for a list of one; null for an empty list or optional.
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*,
+                                std::vector<int64_t>*, std::vector<std::string>*, std::vector<Window>*>;
 
 struct Field {
   std::string key;  // dotted
@@ -40,10 +40,11 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
   return fields;
 }
 
-// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of
-// the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then the rest.
-// Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a value of the
-// wrong type or not allowed. Each names file and line: "run.yaml:3: model.d: expected an integer, got 'abc'".
+// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say
+// of the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then the
+// rest. Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a
+// value of the wrong type or not allowed. Each names file and line:
+//   run.yaml:3: model.d: expected integer, got 'abc'
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
            const std::function<void()>& apply_presets);
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 
 #include "apps/shared/config.h"
 
@@ -10,7 +12,7 @@ namespace {
 
 // Plain where no reader can take it for anything but text or a number, else quoted as in JSON.
 std::string text_of(const std::string& text) {
-  const auto plain = [](char c) { return ('a' <= (c | 32) && (c | 32) <= 'z') || ('0' <= c && c <= '9') || c == '_' || c == '.' || c == '/' || c == '-'; };
+  const auto plain = [](unsigned char c) { return c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
   const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";
   if (!text.empty() && text[0] != '-' && !reserved && std::all_of(text.begin(), text.end(), plain)) return text;
   std::string quoted = "\"";
@@ -55,7 +57,7 @@ std::string lines(const std::vector<Field>& fields, bool with_comments) {
     }
     std::string line = (section.empty() ? "" : "  ") + field.key.substr(section.size()) + ": ";
     line += std::visit([](const auto* member) { return text_of(*member); }, field.value);
-    if (with_comments) line += std::string(line.size() < kCommentColumn ? kCommentColumn - line.size() : 1, ' ') + " # " + comment_of(field);
+    if (with_comments) line = fmt::format("{:<{}} # {}", line, kCommentColumn, comment_of(field));
     all += line + "\n";
   }
   return all;

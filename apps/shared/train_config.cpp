@@ -1,7 +1,6 @@
 // What the config of a training run may hold.
 #include "apps/shared/train_config.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -66,7 +65,6 @@ void check(const TrainConfig& config) {
   check_name(config.name);
   check_data(config);
   check_optimizer(config);
-  at_least("seed", config.seed, 0);
   at_least("threads", config.threads, 0);
   at_least("eval_every", config.eval_every, 0);
   at_least("eval_batches", config.eval_batches, 0);

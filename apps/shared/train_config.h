@@ -40,7 +40,7 @@ struct TrainConfig {
   double weight_decay = 0.1;
   double clip = 1;
 
-  int64_t seed = 1337;
+  uint64_t seed = 1337;
   std::string device = "cpu";
   std::string dtype = "f32";
   int64_t threads = 0;
@@ -64,7 +64,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("name", c.name, "of the run; its folder is runs/NAME");
   field("model", c.model, "");
   field("data", c.data, "files or folders with the text, plain or compressed; embedded: the built-in corpus");
-  field("validation", c.validation, "files or folders; none given: the end of data");
+  field("validation", c.validation, "files or folders; [] for the end of data");
   field("train_fraction", c.train_fraction, "part of data that trains when validation is not given");
   field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte", {"char", "byte"});
   field("batch", c.batch, "sequences per step");
@@ -73,7 +73,8 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("lr", c.lr, "highest learning rate");
   field("min_lr", c.min_lr, "learning rate of the last step");
   field("warmup", c.warmup, "steps of linear growth up to lr");
-  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr", {"cosine", "linear", "constant"});
+  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr",
+        {"cosine", "linear", "constant"});
   field("beta1", c.beta1, "AdamW: decay of the mean gradient");
   field("beta2", c.beta2, "AdamW: decay of the mean squared gradient");
   field("eps", c.eps, "AdamW: added to the root of the mean squared gradient");
@@ -91,7 +92,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
 
 // Hooks of load_config (apps/shared/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }
-void check(const TrainConfig& config);    // error: the first value that cannot be, as "lr: -1, expected more than 0"
-void resolve(TrainConfig& config);        // fills in what follows from other keys: context, model.ff, model.levels
+void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
+void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff, model.levels
 
 }  // namespace ricci::apps

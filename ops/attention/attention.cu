@@ -6,6 +6,7 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "cuda/seam.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci {

@@ -1,0 +1,112 @@
+// ricci-check: the gradient check of every op on every device of this machine, as a table.
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/shared/cli.h"
+#include "core/error.h"
+#include "cuda/device.h"
+#include "ops/checks.h"
+
+using namespace ricci;
+
+namespace {
+
+struct Options {
+  bool list = false;
+  double tolerance = 1e-6;
+  std::string op;
+  std::vector<std::string> devices = {"cpu", "cuda_emulated", "cuda"};
+};
+
+struct Row {
+  int cases = 0;
+  std::map<std::string, double> worst;
+  std::string complaint;
+};
+
+void check_one(const OpCheck& check, Device device, double tolerance, Row& row) {
+  const GradCheck result = gradcheck(check.run, draw_inputs(check, device));
+  double& worst = row.worst[name_of(device)];
+  worst = std::max(worst, result.worst);
+  if (result.worst <= tolerance && result.least_norm > 0) return;
+  row.complaint += std::string("  ") + check.op + ", " + check.what + ", on " + name_of(device) + ": " +
+                   (result.least_norm > 0 ? result.worst_at : "a gradient is zero everywhere") + "\n";
+}
+
+int list_ops() {
+  std::map<std::string, bool> names;
+  for (const OpCheck& check : op_checks()) names[check.op] = true;
+  for (const char* name : ops_without_backward()) names[name] = true;
+  for (const auto& [name, known] : names) std::puts(name.c_str());
+  return 0;
+}
+
+std::vector<Device> present(const std::vector<std::string>& names) {
+  std::vector<Device> devices;
+  for (const std::string& name : names) {
+    const Device device = name == "cuda" ? Device::cuda : name == "cpu" ? Device::cpu : Device::cuda_emulated;
+    if (available(device))
+      devices.push_back(device);
+    else
+      std::printf("no device %s: %s\n", name.c_str(), why_not(device));
+  }
+  return devices;
+}
+
+std::map<std::string, Row> run_checks(const Options& options, const std::vector<Device>& devices) {
+  std::map<std::string, Row> rows;
+  for (const OpCheck& check : op_checks()) {
+    if (!options.op.empty() && options.op != check.op) continue;
+    Row& row = rows[check.op];
+    ++row.cases;
+    for (Device device : devices) check_one(check, device, options.tolerance, row);
+  }
+  return rows;
+}
+
+// The largest error relative to the largest gradient of the same input, per op and device.
+int print_table(const std::map<std::string, Row>& rows, const Options& options) {
+  std::printf("%-22s %5s", "op", "cases");
+  for (const std::string& device : options.devices) std::printf(" %14s", device.c_str());
+  std::puts("");
+  int failed = 0;
+  for (const auto& [op, row] : rows) {
+    std::printf("%-22s %5d", op.c_str(), row.cases);
+    for (const std::string& device : options.devices) {
+      const auto worst = row.worst.find(device);
+      if (worst == row.worst.end())
+        std::printf(" %14s", "no device");
+      else
+        std::printf(" %14.1e", worst->second);
+    }
+    std::puts(row.complaint.empty() ? "" : "  WRONG");
+    failed += !row.complaint.empty();
+  }
+  for (const auto& [op, row] : rows) std::fputs(row.complaint.c_str(), stdout);
+  std::printf("%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, options.tolerance);
+  return failed == 0 ? 0 : 1;
+}
+
+int run(const Options& options) {
+  if (options.list) return list_ops();
+  const auto rows = run_checks(options, present(options.devices));
+  if (rows.empty()) fail("no op is called '{}'; --list shows them", {options.op});
+  return print_table(rows, options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return apps::run_app(argc, argv, {"ricci-check", "Checks the gradient of every op against central differences, on every device."},
+                       [&](CLI::App& app) {
+                         app.add_flag("--list", options.list, "Print the names of the ops that are recorded and exit");
+                         app.add_option("--op", options.op, "Only this op");
+                         app.add_option("--device", options.devices, "cpu, cuda_emulated, cuda; several are allowed")
+                             ->check(CLI::IsMember({"cpu", "cuda_emulated", "cuda"}));
+                         app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
+                       },
+                       [&] { return run(options); });
+}

@@ -1,0 +1,61 @@
+// ricci-eval: mean negative log likelihood and perplexity of a text under a trained model.
+#include <cstdio>
+
+#include "apps/shared/cli.h"
+#include "apps/shared/corpus.h"
+#include "apps/shared/evaluation.h"
+#include "apps/shared/progress.h"
+#include "apps/shared/run_folder.h"
+#include "core/error.h"
+#include "cuda/device.h"
+#include "cuda/parallel.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+struct Options {
+  std::string run, device = "cpu";
+  std::vector<std::string> data;
+  int64_t context = 0, stride = 0, batch = 32;
+  int threads = 0;
+};
+
+int evaluate_run(const Options& options) {
+  if (options.threads) set_thread_count(options.threads);
+  const Device device = parse_device(options.device.c_str());
+  const RunFolder run = RunFolder::open(options.run);
+  const Model model = run.load_model(device);
+  const int64_t trained = model.config().ctx, context = options.context ? options.context : trained;
+  if (context > trained) fail("context: {} is longer than the {} tokens the model was trained on", {context, trained});
+  const int64_t stride = options.stride ? options.stride : context;
+  const TokenFile tokens = options.data.empty() ? open_validation(run.config(), *run.tokenizer()) : open_tokens(options.data, *run.tokenizer());
+  const Windows windows(tokens, options.batch, context, stride);
+
+  Progress progress({.steps = windows.batches(), .out = stderr});
+  const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done, int64_t) { progress.update(done, done * options.batch * context); });
+  progress.erase();
+  std::printf("%s: %lld tokens, context %lld, stride %lld: %.4f nats per token, perplexity %.3f\n", tokens.name().c_str(),
+              static_cast<long long>(result.tokens), static_cast<long long>(context), static_cast<long long>(stride), result.nats_per_token,
+              result.perplexity());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return run_app(argc, argv, {"ricci-eval", "Mean negative log likelihood and perplexity of a text under a trained model."},
+                 [&](CLI::App& app) {
+                   app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+                   app.add_option("--data", options.data, "Files or folders to score; the run's validation text if not given");
+                   app.add_option("--context", options.context, "Tokens a window holds; that of the training if not given")->check(CLI::PositiveNumber);
+                   app.add_option("--stride", options.stride,
+                                  "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(CLI::PositiveNumber);
+                   app.add_option("--batch", options.batch, "Windows at a time")->check(CLI::PositiveNumber)->capture_default_str();
+                   app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
+                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(CLI::PositiveNumber);
+                 },
+                 [&] { return evaluate_run(options); });
+}

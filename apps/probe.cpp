@@ -1,0 +1,95 @@
+// ricci-probe: logits, loss and every gradient of a model whose weights and inputs are given from outside.
+#include <string>
+#include <vector>
+
+#include "apps/shared/cli.h"
+#include "apps/shared/run_folder.h"
+#include "autograd/tape.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/safetensors.h"
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+#include "models/model.h"
+
+using namespace ricci;
+
+namespace {
+
+// The run file of a probe: a `model:` mapping with the keys of ModelConfig.
+struct ProbeConfig {
+  ModelConfig model;
+};
+template <std::same_as<ProbeConfig> Config, class Field> void visit_fields(Config& c, Field&& field) { field("model", c.model, ""); }
+void apply_preset(ProbeConfig& c) { ricci::apply_preset(c.model); }
+void check(const ProbeConfig& c) { ricci::check(c.model); }
+void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
+
+struct Options {
+  std::string config, weights, input, output, dtype = "f64", device = "cpu";
+};
+
+Dtype parse_dtype(const std::string& name) { return name == "f64" ? Dtype::f64 : name == "f32" ? Dtype::f32 : Dtype::bf16; }
+
+// Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
+// may a tied output map. There the file says which kind it is.
+void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
+  if (config.tie) config.head_bias = config.head_bias && file.contains("head.bias");
+  if (config.bias) return;
+  bool norm_bias = false;
+  for (const std::string& name : file.names()) norm_bias |= name.ends_with("ln1.bias");
+  config.norm_bias = norm_bias;
+  config.head_bias = config.head_bias && file.contains("head.bias");
+}
+
+Tensor load_ids(const SafetensorsFile& file, const std::string& name, Device device) {
+  if (!file.contains(name)) fail("{}: tensor {} is missing", {file.path(), name});
+  if (file.shape(name).rank() != 2) fail("{}: tensor {} is {}, expected [batch position]", {file.path(), name, show(file.shape(name))});
+  if (file.dtype(name) != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name, name_of(file.dtype(name))});
+  return to(file.load(name), device);
+}
+
+// What leaves the program: on the CPU, bf16 widened to f32.
+Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
+
+int probe(const Options& options) {
+  ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
+  const Device device = parse_device(options.device.c_str());
+  const SafetensorsFile weights(options.weights), input(options.input);
+  follow_weights(config, weights);
+  Model model(config);
+  apps::load_weights(model, options.weights);
+  model.place(parse_dtype(options.dtype), device);
+
+  const Tensor ids_bc = load_ids(input, "ids", device), targets_bc = load_ids(input, "targets", device);
+  for (const std::string& name : input.names())
+    if (name != "ids" && name != "targets") fail("{}: tensor {} is not read by this family", {input.path(), name});
+  if (!(ids_bc.shape() == targets_bc.shape())) fail("{}: ids {} and targets {} differ", {input.path(), show(ids_bc.shape()), show(targets_bc.shape())});
+
+  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(ids_bc))}};
+  Tape tape;
+  const Tensor loss = model.loss(ids_bc, targets_bc);
+  outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
+  tape.backward(loss);
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    outputs.emplace_back("grad." + path, result(p.grad ? p.grad : zeros_like(p.value)));
+  });
+  save_safetensors(options.output, outputs);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return apps::run_app(argc, argv, {"ricci-probe", "Runs a model on given weights and inputs, and writes logits, loss and gradients."},
+                       [&](CLI::App& app) {
+                         app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
+                         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
+                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position]")->required();
+                         app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+                         app.add_option("--dtype", options.dtype, "Of weights and activations")->check(CLI::IsMember({"f64", "f32", "bf16"}))->capture_default_str();
+                         app.add_option("--device", options.device, "Where it runs")->check(CLI::IsMember({"cpu", "cuda", "cuda_emulated"}))->capture_default_str();
+                       },
+                       [&] { return probe(options); });
+}

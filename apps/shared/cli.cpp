@@ -1,0 +1,77 @@
+#include "apps/shared/cli.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+namespace ricci::apps {
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+
+// One line on stderr, whatever the message holds.
+int report(const AppText& text, std::string message, int exit_code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", text.name, message.c_str());
+  return exit_code;
+}
+
+int run(const AppText& text, const std::function<int()>& main) {
+  try {
+    return main();
+  } catch (const std::bad_alloc&) {
+    return report(text, "out of memory", 1);
+  } catch (const std::exception& error) {
+    return report(text, error.what(), 1);
+  }
+}
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
+            const std::function<int()>& main) {
+  CLI::App app(text.summary, text.name);
+  app.set_version_flag("--version", std::string(text.name) + " " + kVersion, "Print the version and exit");
+  app.get_formatter()->column_width(36);
+  try {
+    setup(app);
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::Error& mistake) {
+    return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
+  } catch (const std::exception& error) {
+    return report(text, error.what(), 1);
+  }
+  return run(text, main);
+}
+
+void add_run_arguments(CLI::App& app, RunOptions& options) {
+  const auto sort_in = [&options](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      if (word.find('=') != word.npos) {
+        options.overrides_.push_back(word);
+      } else if (options.file_.empty()) {
+        options.file_ = word;
+      } else {
+        throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
+      }
+    }
+  };
+  const char* const help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4";
+  app.add_option_function<std::vector<std::string>>("run", sort_in, help)->type_name("[FILE] [KEY=VALUE ...]");
+}
+
+void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text) {
+  app.add_flag_callback(
+      flag,
+      [text] {
+        std::fputs(text().c_str(), stdout);
+        throw CLI::Success();
+      },
+      help);
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,45 @@
+#include "apps/shared/corpus.h"
+
+#include "apps/shared/embedded_corpus.h"
+#include "data/byte_tokenizer.h"
+#include "data/char_tokenizer.h"
+#include "data/split.h"
+
+namespace ricci::apps {
+namespace {
+
+TextSource open_text(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) files.push_back(path == "embedded" ? embedded_corpus_file(default_cache_folder()) : path);
+  return files.size() == 1 ? TextSource(files[0]) : TextSource::of_paths(files);
+}
+
+Split open_split(const TrainConfig& config) {
+  const TextSource text = open_text(config.data);
+  if (config.validation.empty()) return split_by_characters(text, config.train_fraction);
+  return {text, open_text(config.validation)};
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
+  if (config.tokenizer == "byte") return std::make_shared<ByteTokenizer>();
+  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data)));
+}
+
+}  // namespace
+
+Corpus open_corpus(const TrainConfig& config) {
+  const Split split = open_split(config);
+  auto tokenizer = make_tokenizer(config);
+  const std::string cache = default_cache_folder();
+  return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
+}
+
+TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
+  return TokenFile::open(open_text(paths), tokenizer, default_cache_folder());
+}
+
+TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer) {
+  return TokenFile::open(open_split(config).validation, tokenizer, default_cache_folder());
+}
+
+}  // namespace ricci::apps

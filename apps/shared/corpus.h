@@ -1,0 +1,27 @@
+// The text of a run: training and validation tokens, and the tokenizer made from the training text.
+#pragma once
+#include <memory>
+
+#include "apps/shared/train_config.h"
+#include "data/token_file.h"
+#include "data/tokenizer.h"
+
+namespace ricci::apps {
+
+struct Corpus {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  TokenFile train, validation;
+};
+
+// Opens what the config names: files, folders, or the embedded corpus. A character vocabulary is that of the whole text
+// when validation is cut from it, as nanoGPT's is, else that of the training text.
+// Errors: a text that is missing, empty or too short to split; validation text with characters outside the vocabulary.
+Corpus open_corpus(const TrainConfig& config);
+
+// The tokens of another text for a model that is trained already.
+TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer);
+
+// The end of the config's data, or its validation files: what a trained run is evaluated on.
+TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer);
+
+}  // namespace ricci::apps

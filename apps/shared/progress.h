@@ -1,0 +1,61 @@
+// How far a run is: a bar on a terminal, lines otherwise.
+//   step 1,240/2,000 [===============>        ]  62%  loss 1.672  152k tokens/s  0:41 left
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace ricci::apps {
+
+struct ProgressOptions {
+  int64_t steps = 0;       // of the whole run
+  int64_t first_step = 0;  // where this process starts, after a resume
+  std::FILE* out = stdout;
+  // The rest is found out unless given.
+  std::optional<bool> terminal = {};
+  std::optional<int> width = {};               // columns
+  std::function<double()> seconds = {};        // a clock
+};
+
+class Progress {
+ public:
+  explicit Progress(const ProgressOptions& options);
+  ~Progress();  // erases the bar
+  Progress(const Progress&) = delete;
+
+  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", stands after the
+  // bar. On a terminal the bar is drawn anew, at most 10 times a second; otherwise a line is written every 10 seconds.
+  // Speed and time left come from about the last 30 seconds, pauses for evaluation included.
+  void update(int64_t step, int64_t tokens, const std::string& note = "");
+  // A whole line of output; the bar moves below it.
+  void line(const std::string& text);
+  // Erases the bar; a later update draws it again.
+  void erase();
+
+  // Tokens per second as the bar shows it; 0 before there is a measure.
+  double tokens_per_second() const;
+
+ private:
+  struct Sample {
+    double seconds;
+    int64_t step, tokens;
+  };
+  std::string text(const std::string& note, int width) const;
+  int width() const;
+
+  ProgressOptions options_;
+  bool terminal_;
+  bool drawn_ = false;
+  double last_output_;
+  std::deque<Sample> samples_;
+};
+
+// "1,234,567"; "950", "15.2k", "3.1M"; "0:41", "2:03:10"
+std::string with_commas(int64_t number);
+std::string short_number(double number);
+std::string clock_time(double seconds);
+
+}  // namespace ricci::apps

@@ -1,0 +1,122 @@
+// ricci-train: trains a language model from a run file and a text.
+//   ricci-train run.yaml model.layers=6 lr=3e-4
+#include <cmath>
+#include <cstdio>
+
+#include "apps/shared/batch_tensors.h"
+#include "apps/shared/cli.h"
+#include "apps/shared/corpus.h"
+#include "apps/shared/evaluation.h"
+#include "apps/shared/interrupt.h"
+#include "apps/shared/metrics.h"
+#include "apps/shared/progress.h"
+#include "apps/shared/run_folder.h"
+#include "apps/shared/sampling.h"
+#include "autograd/random.h"
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "cuda/parallel.h"
+#include "models/optim/adamw.h"
+#include "models/optim/schedule.h"
+#include "models/training.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+// One step: the mean loss of a batch and, in every Parameter::grad, its gradient.
+double forward_backward(const Model& model, const Batch& batch, Device device) {
+  const auto [ids_bc, targets_bc] = tensors_of(batch, device);
+  const Training training;
+  Tape tape;
+  const Tensor loss = model.loss(ids_bc, targets_bc);
+  const double nats = item(loss);
+  if (std::isfinite(nats)) tape.backward(loss);
+  return nats;
+}
+
+// The op that made the first NaN or infinity, by running the batch again with every result looked at.
+[[noreturn]] void explain_nonfinite(const Model& model, const Batch& batch, Device device, int64_t step, double loss) {
+  const auto [ids_bc, targets_bc] = tensors_of(batch, device);
+  try {
+    Tape tape({.find_nonfinite = true});
+    tape.backward(model.loss(ids_bc, targets_bc));
+  } catch (const Error& error) {
+    fail("step {}: the loss is {}: {}", {step, loss, error.what()});
+  }
+  fail("step {}: the loss or its gradient is not finite: {}", {step, loss});
+}
+
+void write_sample(const RunFolder& run, const Model& model, Device device) {
+  const SampleConfig& sample = run.config().sample;
+  if (sample.tokens == 0) return;
+  std::string text = sample.prompt;
+  generate(model, run.tokenizer()->encode(sample.prompt), sample.tokens, sample.sampling, device, [&](int64_t token) {
+    text += run.tokenizer()->decode({&token, 1});
+    return true;
+  });
+  std::printf("\n%s\n\n", text.c_str());
+}
+
+int train(TrainConfig config) {
+  if (config.threads) set_thread_count(static_cast<int>(config.threads));
+  const Device device = parse_device(config.device.c_str());
+  const Corpus corpus = open_corpus(config);
+  config.model.vocab = corpus.tokenizer->vocab_size();
+  const int64_t context = config.context.value_or(config.model.ctx);
+  const RandomCrops crops(corpus.train, config.batch, context, config.seed);
+  const Windows windows(corpus.validation, config.batch, context, context);
+
+  Model model(config.model);
+  model.init(config.seed);
+  model.place(Dtype::f32, device);
+  AdamW optimizer(model.parameters(), {config.beta1, config.beta2, config.eps, config.weight_decay});
+  const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
+  set_random_state({config.seed, 0});
+
+  const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
+  MetricsFile metrics(run.file("metrics.jsonl"));
+  const Interrupt interrupt;
+  Progress progress({.steps = config.steps});
+  progress.line(format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads", {run.path(), with_commas(model.parameter_count()),
+                with_commas(corpus.train.size()), with_commas(corpus.validation.size()), config.model.vocab, config.device, thread_count()}));
+
+  int64_t step = 0;
+  for (; step < config.steps && !interrupt.requested(); ++step) {
+    const Batch batch = crops.at(step);
+    const double loss = forward_backward(model, batch, device);
+    const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
+    if (!std::isfinite(norm)) explain_nonfinite(model, batch, device, step, loss);
+    const double lr = schedule.at(step);
+    optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+
+    const int64_t done = step + 1, tokens = done * config.batch * context;
+    const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
+    progress.update(done, tokens, format_message("loss {:.3f}", {loss}));
+    if (!evaluates && done % config.log_every != 0) continue;
+    Metrics record{done, tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
+    if (evaluates) {
+      const Evaluation validation = evaluate(model, windows, device, last ? 0 : config.eval_batches);
+      record.val_loss = validation.nats_per_token;
+      progress.line(format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
+                                   {with_commas(done), loss, validation.nats_per_token, with_commas(validation.tokens), validation.perplexity()}));
+    }
+    metrics.append(record);
+  }
+  progress.erase();
+  run.save_model(model, step);
+  std::printf("%s after %lld steps: %s\n", interrupt.requested() ? "interrupted, saved" : "saved", static_cast<long long>(step), run.file("model.safetensors").c_str());
+  if (!interrupt.requested()) write_sample(run, model, device);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RunOptions options;
+  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text."},
+                 [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+                 [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+}

@@ -1,0 +1,86 @@
+// dropout:   y_i = x_i m_i,   m_i = 1/(1-p) where word i of the random stream is at least 2^32 p, and 0 elsewhere
+//           dx_i = dy_i m_i,  with m made again instead of kept
+// A random block has four words, so four neighbours are one unit of work.
+#include "ops/dropout.h"
+
+#include "autograd/random.h"
+#include "autograd/record.h"
+#include "core/error.h"
+#include "core/philox.h"
+#include "cuda/elements.h"
+
+namespace ricci {
+namespace dropout_kernels {
+
+struct Mask {
+  Philox random;
+  uint32_t least;  // a word below it drops its element
+  double scale;
+};
+
+// Four elements as the memory system likes them: at most 16 bytes at a time, aligned.
+template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four {
+  T v[4];
+};
+
+template <class T> struct ApplyFour {
+  using A = Accumulator<T>;
+  const Four<T>* x;
+  Four<T>* y;
+  Philox random;
+  uint32_t least;
+  A scale;
+  HD void operator()(int64_t i) const {
+    const Philox::Block words = random.block(static_cast<uint64_t>(i));
+    for (int k = 0; k < 4; ++k) y[i].v[k] = T(A(x[i].v[k]) * (words.v[k] >= least ? scale : A(0)));
+  }
+};
+
+// The elements first .. first + n that are not part of a whole, aligned four.
+template <class T> struct ApplyOne {
+  using A = Accumulator<T>;
+  const T* x;
+  T* y;
+  int64_t first;
+  Philox random;
+  uint32_t least;
+  A scale;
+  HD void operator()(int64_t j) const {
+    const int64_t i = first + j;
+    y[i] = T(A(x[i]) * (random.bits(static_cast<uint64_t>(i)) >= least ? scale : A(0)));
+  }
+};
+
+HOST Tensor apply(const char* name, const Tensor& x, const Mask& mask) {
+  Tensor y = like(x);
+  with_dtype(x, [&]<class T>(T) {
+    using A = Accumulator<T>;
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    const bool aligned = reinterpret_cast<uintptr_t>(from) % alignof(Four<T>) == 0;
+    const int64_t n = x.size(), fours = aligned ? n / 4 : 0;
+    for_each_element(name, x.device(), fours,
+                     ApplyFour<T>{reinterpret_cast<const Four<T>*>(from), reinterpret_cast<Four<T>*>(to), mask.random,
+                                  mask.least, A(mask.scale)});
+    for_each_element(name, x.device(), n - fours * 4,
+                     ApplyOne<T>{from, to, fours * 4, mask.random, mask.least, A(mask.scale)});
+  });
+  return y;
+}
+
+}  // namespace dropout_kernels
+
+using namespace dropout_kernels;
+
+HOST Tensor dropout(const Arg& x, double p) {
+  if (!(p >= 0 && p < 1)) fail("dropout: the probability must be in [0, 1), got {}", {p});
+  const Mask mask{{random_state().seed, take_stream()}, static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
+  return record("dropout", {x}, apply("dropout", x, mask), keep(mask), [](const Tensor& dy, const Mask& mask) -> Grads {
+    return {apply("dropout'", dy, mask)};
+  });
+}
+
+CUDA_ELEMENTS(ApplyFour);
+CUDA_ELEMENTS(ApplyOne);
+
+}  // namespace ricci

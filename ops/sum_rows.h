@@ -1,0 +1,76 @@
+// y_v = factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
+// without any is left as it is. Rows says which: count(v) and row(v, k).
+#pragma once
+#include "cuda/rows.h"
+
+namespace ricci {
+
+// Row v of y is the sum of the rows v * per_output + k * per_term of x, k < terms.
+struct RegularRows {
+  int64_t terms, per_output, per_term;
+  HD int64_t count(int64_t) const { return terms; }
+  HD int64_t row(int64_t v, int64_t k) const { return v * per_output + k * per_term; }
+};
+
+template <class T, class Rows> struct SumRows {
+  using A = Accumulator<T>;
+  const T* x;
+  T* y;
+  A factor;
+  Rows rows;
+
+  // On the GPU: a block per row of y.
+  template <class Row> __device__ void operator()(int64_t v, Row row) const {
+    const int64_t count = rows.count(v);
+    auto add_up = [&](int64_t d) {
+      A sum = 0;
+      for (int64_t k = 0; k < count; ++k) sum += A(x[rows.row(v, k) * row.n + d]);
+      y[v * row.n + d] = T(factor * sum);
+    };
+    if (count > 0) row.each(add_up);  // the same for the whole block
+  }
+};
+
+template <class T, class Rows> struct SumRowsLoop {
+  using A = Accumulator<T>;
+  static constexpr int64_t kWidth = 64;  // columns summed at a time, in registers
+  SumRows<T, Rows> sum;
+  int64_t n;
+
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t v = begin; v < end; ++v) {
+      if (sum.rows.count(v) == 0) continue;
+      int64_t d = 0;
+      for (; d + kWidth <= n; d += kWidth) columns(v, d, kWidth);
+      if (d < n) columns(v, d, n - d);
+    }
+  }
+
+ private:
+  HD void columns(int64_t v, int64_t first, int64_t width) const {
+    A total[kWidth] = {};
+    const int64_t count = sum.rows.count(v);
+    for (int64_t k = 0; k < count; ++k) {
+      const T* from = sum.x + sum.rows.row(v, k) * n + first;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) total[j] += A(from[j]);
+    }
+    T* to = sum.y + v * n + first;
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) to[j] = T(sum.factor * total[j]);
+  }
+};
+
+#ifndef __CUDACC__
+
+// y has `outputs` rows of n elements; on the CPU a chunk is `grain` of them.
+template <class T, class Rows>
+void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows>& program) {
+  if (n == 0) return;
+  if (device != Device::cpu) return launch(name, device, {outputs, threads_for_row(n)}, RowKernel<SumRows<T, Rows>>{outputs, n, program});
+  parallel_for(outputs, grain, [&](int64_t begin, int64_t end) { run_vectorized(SumRowsLoop<T, Rows>{program, n}, begin, end); });
+}
+
+#endif
+
+}  // namespace ricci
