@@ -27,7 +27,7 @@ struct Row {
 };
 
 void check_one(const OpCheck& check, Device device, double tolerance, Row& row) {
-  const GradCheck result = gradcheck(check.run, draw_inputs(check, device));
+  const GradCheck result = run_check(check, device);
   double& worst = row.worst[name_of(device)];
   worst = std::max(worst, result.worst);
   if (result.worst <= tolerance && result.least_norm > 0) return;

@@ -60,6 +60,48 @@ void write_sample(const RunFolder& run, const Model& model, Device device) {
   std::printf("\n%s\n\n", text.c_str());
 }
 
+std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model) {
+  return format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads",
+                        {run.path(), with_commas(model.parameter_count()), with_commas(corpus.train.size()), with_commas(corpus.validation.size()),
+                         corpus.tokenizer->vocab_size(), run.config().device, thread_count()});
+}
+
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+  return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
+                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
+}
+
+// The loop: batch, tape, loss, backward, clip, step, log, evaluate. Returns how many steps were done.
+int64_t run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
+  const TrainConfig& config = run.config();
+  AdamW optimizer(model.parameters(), {config.beta1, config.beta2, config.eps, config.weight_decay});
+  const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
+  MetricsFile metrics(run.file("metrics.jsonl"));
+  const Interrupt interrupt;
+  int64_t done = 0;
+  while (done < config.steps && !interrupt.requested()) {
+    const Batch batch = crops.at(done);
+    const double loss = forward_backward(model, batch, device);
+    const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
+    if (!std::isfinite(norm)) explain_nonfinite(model, batch, device, done, loss);
+    const double lr = schedule.at(done);
+    optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+
+    const int64_t tokens = ++done * config.batch * batch.context;
+    const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
+    progress.update(done, tokens, format_message("loss {:.3f}", {loss}));
+    if (!evaluates && done % config.log_every != 0) continue;
+    Metrics record{done, tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
+    if (evaluates) {
+      const Evaluation result = evaluate(model, validation, device, last ? 0 : config.eval_batches);
+      record.val_loss = result.nats_per_token;
+      progress.line(evaluation_line(done, loss, result));
+    }
+    metrics.append(record);
+  }
+  return done;
+}
+
 int train(TrainConfig config) {
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Device device = parse_device(config.device.c_str());
@@ -67,48 +109,22 @@ int train(TrainConfig config) {
   config.model.vocab = corpus.tokenizer->vocab_size();
   const int64_t context = config.context.value_or(config.model.ctx);
   const RandomCrops crops(corpus.train, config.batch, context, config.seed);
-  const Windows windows(corpus.validation, config.batch, context, context);
+  const Windows validation(corpus.validation, config.batch, context, context);
 
   Model model(config.model);
   model.init(config.seed);
   model.place(Dtype::f32, device);
-  AdamW optimizer(model.parameters(), {config.beta1, config.beta2, config.eps, config.weight_decay});
-  const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
   set_random_state({config.seed, 0});
 
   const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
-  MetricsFile metrics(run.file("metrics.jsonl"));
-  const Interrupt interrupt;
   Progress progress({.steps = config.steps});
-  progress.line(format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads", {run.path(), with_commas(model.parameter_count()),
-                with_commas(corpus.train.size()), with_commas(corpus.validation.size()), config.model.vocab, config.device, thread_count()}));
-
-  int64_t step = 0;
-  for (; step < config.steps && !interrupt.requested(); ++step) {
-    const Batch batch = crops.at(step);
-    const double loss = forward_backward(model, batch, device);
-    const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
-    if (!std::isfinite(norm)) explain_nonfinite(model, batch, device, step, loss);
-    const double lr = schedule.at(step);
-    optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
-
-    const int64_t done = step + 1, tokens = done * config.batch * context;
-    const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
-    progress.update(done, tokens, format_message("loss {:.3f}", {loss}));
-    if (!evaluates && done % config.log_every != 0) continue;
-    Metrics record{done, tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
-    if (evaluates) {
-      const Evaluation validation = evaluate(model, windows, device, last ? 0 : config.eval_batches);
-      record.val_loss = validation.nats_per_token;
-      progress.line(format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
-                                   {with_commas(done), loss, validation.nats_per_token, with_commas(validation.tokens), validation.perplexity()}));
-    }
-    metrics.append(record);
-  }
+  progress.line(opening_line(run, corpus, model));
+  const int64_t done = run_steps(run, model, crops, validation, device, progress);
   progress.erase();
-  run.save_model(model, step);
-  std::printf("%s after %lld steps: %s\n", interrupt.requested() ? "interrupted, saved" : "saved", static_cast<long long>(step), run.file("model.safetensors").c_str());
-  if (!interrupt.requested()) write_sample(run, model, device);
+  run.save_model(model, done);
+  const bool finished = done == config.steps;
+  std::printf("%s after %lld steps: %s\n", finished ? "saved" : "interrupted, saved", static_cast<long long>(done), run.file("model.safetensors").c_str());
+  if (finished) write_sample(run, model, device);
   return 0;
 }
 

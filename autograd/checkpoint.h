@@ -12,6 +12,8 @@ namespace ricci {
 
 // f(inputs), bit for bit, dropout included. Gradients reach the inputs and the parameters that f uses; every other tensor
 // that f captures counts as a constant. f is copied, and what it refers to must live until the backward.
+// The gradients have the same bits too, but for inputs that are used several times inside and outside as well: those
+// terms are added in another order.
 // Errors (in backward): an input was changed, f gives results of other shapes than before.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
 

@@ -58,8 +58,8 @@ std::filesystem::path file_behind(const std::string& path) {
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     fail("cannot write {}: it exists and is not a regular file", {path});
-  const bool link = std::filesystem::is_symlink(path, error);
-  const std::filesystem::path target = link ? std::filesystem::weakly_canonical(path, error) : std::filesystem::path(path);
+  std::filesystem::path target = path;
+  if (std::filesystem::is_symlink(path, error)) target = std::filesystem::weakly_canonical(path, error);
   if (target.filename().empty()) fail("cannot write '{}': it names no file", {path});
   return target;
 }

@@ -10,8 +10,8 @@ namespace ricci {
 // The whole of a file, or of a pipe until it ends. Error: names the path and the system's reason.
 std::string read_text(const std::string& path);
 
-// A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal of
-// the file, but not its truncation by another program.
+// A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal
+// of the file, but not its truncation by another program.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);  // error: names the path and the system's reason; not a regular file
@@ -43,9 +43,9 @@ class FileWriter {
 };
 
 // Replaces the file at `path`, or makes it, with what `write` produces: written beside it as .NAME.tmp-PID, synced,
-// renamed, and the folder synced. On any error up to the renaming, one thrown by `write` included, the temporary file is
-// removed and the old file is as it was. A symbolic link is followed; the access rights of an old file are kept. One
-// thread at a time writes a path.
+// renamed, and the folder synced. On any error up to the renaming, one thrown by `write` included, the temporary file
+// is removed and the old file is as it was. A symbolic link is followed; the access rights of an old file are kept.
+// One thread at a time writes a path.
 // Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
 void write_file_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_file_atomically(const std::string& path, std::string_view bytes);

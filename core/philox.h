@@ -65,7 +65,7 @@ struct Philox {
   // A recursion, not a loop: a loop over i that calls block(i) vectorises only when it has no loop inside.
   template <int Count> HD static Block rounds(const State& s, Word key0, Word key1) {
     if constexpr (Count == 0) {
-      return {{static_cast<uint32_t>(s.v0), static_cast<uint32_t>(s.v1), static_cast<uint32_t>(s.v2), static_cast<uint32_t>(s.v3)}};
+      return {{uint32_t(s.v0), uint32_t(s.v1), uint32_t(s.v2), uint32_t(s.v3)}};
     } else {
       constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
       const State next{product_high(s.v2, kMultiplier1) ^ s.v1 ^ key0, product_low(s.v2, kMultiplier1),

@@ -68,7 +68,7 @@ void fill_uniform(double* x, int64_t n, double low, double high, const Philox& r
   uniform(x, n, low, high, random, first);
 }
 
-// The high word of bits * n is an index. 2^64 mod n of the 2^64 products are rejected, so that each index keeps as many.
+// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, which leaves each as many.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;

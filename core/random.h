@@ -1,5 +1,5 @@
 // Random numbers for the host, each a function of (generator, i): normal and uniform values, indices, permutations.
-// The logarithm, sine and cosine of the normal values are the C library's, in f64; f32 values are the f64 ones, rounded.
+// Computed in f64, the normal values with the C library's log, sin and cos; f32 values are the f64 ones, rounded.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// x[k] = mean + deviation * z(first + k), where z(0), z(1), ... are independent standard normal values (Box and Muller).
+// x[k] = mean + deviation * z(first + k) with independent standard normal z(0), z(1), ... (G. Box and M. Muller, 1958).
 // Filling in pieces, in any order, gives the same values. Errors: n or deviation negative.
 void fill_normal(float* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
 void fill_normal(double* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);

@@ -107,6 +107,8 @@ class SafetensorsHeader {
       return header;
     } catch (const json::parse_error& error) {
       reject("the header is not JSON: fault at byte {} of {}", {error.byte, text.size()});
+    } catch (const json::out_of_range&) {
+      reject("the header has a number beyond the range of f64", {});
     }
   }
 

@@ -48,8 +48,8 @@ class SafetensorsFile {
   std::vector<std::string> names_;
 };
 
-// Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple of
-// 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
+// Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple
+// of 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
 // Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const Metadata& metadata = {});

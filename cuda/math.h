@@ -1,14 +1,13 @@
 // ricci::math: exp, log, erf, tanh, sin, cos, sigmoid for float and double, the same code on every device.
+// Largest errors in ulp, for both types and with or without fused multiply-add:
+//   exp 1.1   log 1.0   erf 1.4   tanh 2.0   sin 1.1   cos 1.1   sigmoid 2.5
+// exp(x) is 0 where e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 1e6
+// for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities have their limits.
 //
-//   largest error in ulp    exp   log   erf  tanh   sin   cos  sigmoid
-//   float                     X
-//
-// The functions are branch-free, so a loop over them vectorises (with -fno-math-errno -fno-trapping-math; never with
-// -ffast-math: a NaN stays a NaN). Where the instruction set fuses a*b + c the compiler does so; the bounds hold either way.
-// Only sin and cos ask for the fused instruction, and call the C library in a loop compiled without it.
-//   exp(x) is 0 where e^x is below the smallest normal number. sin and cos hold their bound up to Constants::angle_limit
-//   and are NaN beyond.
-// The coefficients are minimax fits (Remez exchange) of what each formula leaves out, rounded to T.
+// The functions are free of branches, so that a loop over them vectorises under -fno-math-errno -fno-trapping-math
+// (never -ffast-math, which loses NaN). The compiler fuses a*b + c where the instruction set can; only sin and cos need
+// it fused, and call the C library in a loop compiled without such instructions.
+// The coefficients are minimax fits (Remez exchange) of what each formula leaves open, rounded to the type.
 #pragma once
 #include "cuda/math_f32.h"
 #include "cuda/math_f64.h"
@@ -23,7 +22,9 @@ HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }  // 
 HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 template <Real T> HD T rsqrt(T x) { return 1 / sqrt(x); }
 template <Real T> HD T abs(T x) { return from_bits(to_bits(x) & ~Constants<T>::sign); }
-template <Real T> HD T copysign(T size, T sign) { return from_bits((to_bits(size) & ~Constants<T>::sign) | (to_bits(sign) & Constants<T>::sign)); }
+template <Real T> HD T copysign(T size, T sign) {
+  return from_bits(to_bits(abs(size)) | (to_bits(sign) & Constants<T>::sign));
+}
 template <Real T> HD bool isnan(T x) { return x != x; }
 template <Real T> HD bool isfinite(T x) { return abs(x) < Constants<T>::infinity; }
 template <class T> HD T min(T a, T b) { return (a < b) | (a != a) ? a : b; }  // NaN if either is
@@ -42,7 +43,7 @@ template <Real T> HD T select(bool yes, T a, T b) {
 HD float clamp(float x, float limit) { return from_bits(min(to_bits(x), to_bits(limit))); }
 HD double clamp(double x, double limit) { return select(x < limit, x, limit); }
 
-// The nearest integer n to x, found in the low bits of the sum with 1.5 * 2^mantissa, where the spacing is 1.
+// The nearest integer n to x * factor, found in the low bits of the sum with 1.5 * 2^mantissa, where the spacing is 1.
 template <class T> struct Rounded {
   T n;
   typename Constants<T>::Bits bits;
@@ -70,7 +71,7 @@ template <Real T> HD T exp_normal(T x) {
   return from_bits(to_bits(1 + e.expm1_r) + e.n);
 }
 
-// x = n pi/2 + r + rest with |r| <= pi/4;  pi/2 is a sum of three numbers, and x - n half_pi[0] is exact.
+// x = n pi/2 + r + rest with |r| <= pi/4;  pi/2 is a sum of three numbers, and x - n half_pi_0 is exact.
 template <class T> struct Angle {
   T r, rest;
   typename Constants<T>::Bits quadrant;
@@ -78,10 +79,10 @@ template <class T> struct Angle {
 template <Real T> HD Angle<T> reduce_angle(T x) {
   using C = Constants<T>;
   const Rounded<T> k = round_product(x, C::two_over_pi);
-  const T first = fma(-k.n, C::half_pi_0, x);
-  const T product = k.n * C::half_pi_1, product_error = fma(k.n, C::half_pi_1, -product);
-  const T second = first - product, second_error = (first - second) - product;
-  const T third = fma(-k.n, C::half_pi_2, second_error - product_error);
+  const T first = fma(-k.n, C::half_pi_0, x), second = fma(-k.n, C::half_pi_1, first);
+  const T step = first - second, step_error = (first - step) - second;
+  const T second_error = fma(-k.n, C::half_pi_1, step) + step_error;
+  const T third = fma(-k.n, C::half_pi_2, second_error);
   const T r = second + third;
   return {r, (second - r) + third, k.bits};
 }
@@ -113,10 +114,12 @@ template <Real T> HD T exp(T x) {
 template <Real T> HD T log(T x) {
   using C = Constants<T>;
   const bool subnormal = x < C::smallest_normal;
-  const typename C::Bits bits = to_bits(formula::select(subnormal, x * C::subnormal_scale, x)) + (C::one - C::sqrt_half);
+  const T normal = formula::select(subnormal, x * C::subnormal_scale, x);
+  const typename C::Bits bits = to_bits(normal) + (C::one - C::sqrt_half);
   const T f = from_bits((bits & C::mantissa_mask) + C::sqrt_half) - 1;
+  constexpr T excess = C::two_to_mantissa + C::bias;
   const T e = from_bits((bits >> C::mantissa) | to_bits(C::two_to_mantissa)) -
-              formula::select(subnormal, C::two_to_mantissa + C::bias + C::subnormal_exponent, C::two_to_mantissa + C::bias);
+              formula::select(subnormal, excess + C::subnormal_exponent, excess);
   const T tail = f * f * (f * C::log_tail(f) - T(0.5)) + e * C::ln2_low;
   const T y = e * C::ln2_high + (f + tail);
   const T positive = x == C::infinity ? x : y;

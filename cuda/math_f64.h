@@ -24,11 +24,12 @@ template <> struct Constants<double> {
   static constexpr double bias = 1023, two_to_mantissa = 0x1p52, rounder = 0x1.8p52;
   static constexpr double smallest_normal = 0x1p-1022, subnormal_scale = 0x1p54, subnormal_exponent = 54;
 
-  static constexpr double log_smallest = -708.39641853226408, log_largest = 709.78271289338397;  // of the normal numbers
+  static constexpr double log_smallest = -708.39641853226408, log_largest = 709.78271289338397;
   static constexpr double log2_e = 1.4426950408889634;
   static constexpr double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
   static constexpr double two_over_pi = 0.63661977236758138;
-  static constexpr double half_pi_0 = 0x1.921fb54442d18p+0, half_pi_1 = 0x1.1a62633145c07p-54, half_pi_2 = -0x1.f1976b7ed8fbcp-110;
+  static constexpr double half_pi_0 = 0x1.921fb54442d18p+0, half_pi_1 = 0x1.1a62633145c07p-54;
+  static constexpr double half_pi_2 = -0x1.f1976b7ed8fbcp-110;
   static constexpr double angle_limit = 1e14;
   static constexpr double erf_near = 1, erf_limit = 6, tanh_near = 0.625, tanh_limit = 20;
 
@@ -40,10 +41,11 @@ template <> struct Constants<double> {
   }
   // (ln(1 + f) - f + f^2/2) / f^3,  sqrt(1/2) <= 1 + f <= sqrt(2)
   HD static double log_tail(double f) {
-    return polynomial(f, 0.33333333333333248, -0.24999999999987477, 0.20000000000026935, -0.16666666669920221, 0.14285714285010667,
-                      -0.1249999968683044, 0.11111110856837582, -0.100000151765437, 0.090909333673078477, -0.083329222992937518,
-                      0.076913535596703969, -0.071491499893418853, 0.066864336317408068, -0.062010452931832806, 0.056591587478702847,
-                      -0.0564564741993549, 0.065100365360114029, -0.060751915793850031, 0.026919525907798184);
+    return polynomial(f, 0.33333333333333248, -0.24999999999987477, 0.20000000000026935, -0.16666666669920221,
+                      0.14285714285010667, -0.1249999968683044, 0.11111110856837582, -0.100000151765437,
+                      0.090909333673078477, -0.083329222992937518, 0.076913535596703969, -0.071491499893418853,
+                      0.066864336317408068, -0.062010452931832806, 0.056591587478702847, -0.0564564741993549,
+                      0.065100365360114029, -0.060751915793850031, 0.026919525907798184);
   }
   // (erf(t) - t) / t,  z = t^2,  t <= 1
   HD static double erf_tail(double z) {
@@ -51,7 +53,7 @@ template <> struct Constants<double> {
                       0.0052239776071486242, -0.00085483259760065183, 0.00012055294897144535, -1.4924736286894004e-05,
                       1.644741155963692e-06, -1.6208343580148986e-07, 1.3719296716461217e-08, -7.7941812608996918e-10);
   }
-  // ln(1 - erf(t)),  1 <= t <= 6, the error weighted by 1 - erf(t); a polynomial of t - 1.5, which keeps its terms small
+  // ln(1 - erf(t)),  1 <= t <= 6, the error weighted by 1 - erf(t);  t - 1.5 keeps the terms of the sum small
   HD static double log_erfc(double t) {
     return polynomial(t - 1.5, -3.3844920895515527, -3.5088008017795249, -0.89264033061500292, -0.025824140633787501,
                       0.0060067463852182907, -0.0012572166843551767, 0.00021596331952354145, -2.247371310961759e-05,

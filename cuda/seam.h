@@ -13,6 +13,9 @@
 
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
+// Before a loop whose index selects registers: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it a loop.
+#define RICCI_PRAGMA(text) _Pragma(#text)
+#define UNROLL(times) RICCI_PRAGMA(unroll times)
 
 // The Grid::dynamic_shared_bytes of the launch.
 template <class T> __device__ inline T* dynamic_shared() {
@@ -25,6 +28,7 @@ template <class T> __device__ inline T* dynamic_shared() {
 #include "cuda/emulator/emulator.h"
 
 #define HOST
+#define UNROLL(times)
 
 using emu::dynamic_shared;
 

@@ -1,7 +1,7 @@
 // A text as a stream of blocks, never loaded whole: one or several files, plain or compressed (.gz .zst .xz .bz2,
 // recognised by content, read through libarchive). Several files are joined byte to byte, nothing is put between them.
-// A damaged or cut .zst .xz or .bz2 file and a cut .gz file are errors; libarchive does not compare the checksum of
-// .gz.
+// A file that was cut is an error. Damage is one where libarchive compares a checksum: .xz, .bz2, and .zst as the zstd
+// program writes it, but not .gz.
 #pragma once
 #include <cstdint>
 #include <filesystem>

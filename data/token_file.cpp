@@ -2,7 +2,6 @@
 #include "data/token_file.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -132,6 +131,8 @@ TokenFile TokenFile::open(const TextSource& text, const Tokenizer& tokenizer, co
     const auto write = [&](FileWriter& file) { write_tokens(text, tokenizer, file); };
     const std::string obstacle = write_cache(path, write);
     contents->file = obstacle.empty() ? reopen(path, contents->trailer) : write_temporary(write, contents->trailer);
+    const std::string replaced = check_cache(contents->file, contents->trailer, text, tokenizer);
+    if (!replaced.empty()) fail("token file: another program replaced {} at once: {}", {path, replaced});
     place = obstacle.empty() ? "written to " + path : "in a temporary file, because " + obstacle;
   }
   if (!problem.empty()) place += ", made again because of the old file: " + problem;

@@ -1,5 +1,5 @@
-// What a model is, as a struct: the keys of `model:` in a run file, with their defaults. Which keys a family reads is said
-// in their descriptions; the others stay without effect.
+// What a model is, as a struct: the keys of `model:` in a run file, with their defaults. Descriptions say which family
+// reads a key; in the others it has no effect.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -72,6 +72,30 @@ struct ModelConfig {
   int64_t dispatcher_levels() const;  // levels, or ceil(log2 ctx)
 };
 
+// The part of the list below that single mixers and families read.
+template <class Field> void visit_special_fields(ModelConfig& c, Field& field) {
+  field("share_heads", c.share_heads, "dispatcher: all heads share one set of weights");
+  field("coef_act", c.coef_act, "dispatcher: activation of the coefficients", {"sigmoid", "none"});
+  field("levels", c.levels, "dispatcher: levels, each doubles the reach; null: ceil(log2 ctx)");
+  field("drop_level0", c.drop_level0, "dispatcher: dropout may skip level 0");
+  field("mixer_bias", c.mixer_bias, "dispatcher and metric forms: linear maps have biases");
+  field("value_proj", c.value_proj, "quad, p_only, metric, metric_psd: values have a projection of their own");
+  field("pool", c.pool, "avgpool: tokens per mean; odd unless causal");
+  field("scales", c.scales, "multi-scale: ascending from 1, each divides the next");
+  field("down", c.down, "multi-scale: how tokens become cells", {"avg", "max", "conv"});
+  field("conv_kernel", c.conv_kernel, "down: conv: width of the kernel in multiples of its stride");
+  field("shift", c.shift, "topdown: what keeps the upsampled cells causal", {"tight", "block"});
+  field("chain", c.chain, "bottomup: each scale reads the one below; false: the embeddings");
+  field("windows", c.windows, "retina: distances lo:hi that each scale sees; [] for all");
+  field("cell_rule", c.cell_rule, "retina: a cell is seen when all of it, or its end, is in the window",
+        {"inside", "end"});
+  field("head_groups", c.head_groups, "retina, bottomup: index of the scale of each head; [] for equal groups");
+  field("scale", c.scale, "coarse: tokens per cell");
+  field("classes", c.classes, "classifier: number of classes");
+  field("loss_from", c.loss_from, "first position that counts in the loss; first_full: the first that all scales reach",
+        {"0", "first_full"});
+}
+
 // The one list of keys: field(key, member, description) or field(key, member, description, {allowed values}).
 // Reading, printing and --help-config all walk over it.
 template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
@@ -96,26 +120,7 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)");
   field("tie", c.tie, "the output map is the embedding table (preset)");
   field("head_bias", c.head_bias, "the output map has a bias (preset)");
-  field("share_heads", c.share_heads, "dispatcher: all heads share one set of weights");
-  field("coef_act", c.coef_act, "dispatcher: activation of the coefficients", {"sigmoid", "none"});
-  field("levels", c.levels, "dispatcher: levels, each doubles the reach; null: ceil(log2 ctx)");
-  field("drop_level0", c.drop_level0, "dispatcher: dropout may skip level 0");
-  field("mixer_bias", c.mixer_bias, "dispatcher and metric forms: linear maps have biases");
-  field("value_proj", c.value_proj, "quad, p_only, metric, metric_psd: values have a projection of their own");
-  field("pool", c.pool, "avgpool: tokens per mean; odd unless causal");
-  field("scales", c.scales, "multi-scale: ascending from 1, each divides the next");
-  field("down", c.down, "multi-scale: how tokens become cells", {"avg", "max", "conv"});
-  field("conv_kernel", c.conv_kernel, "down: conv: width of the kernel in multiples of its stride");
-  field("shift", c.shift, "topdown: what keeps the upsampled cells causal", {"tight", "block"});
-  field("chain", c.chain, "bottomup: each scale reads the one below; false: the embeddings");
-  field("windows", c.windows, "retina: distances lo:hi that each scale sees; [] for all");
-  field("cell_rule", c.cell_rule, "retina: a cell is seen when all of it, or its end, is in the window",
-        {"inside", "end"});
-  field("head_groups", c.head_groups, "retina, bottomup: index of the scale of each head; [] for equal groups");
-  field("scale", c.scale, "coarse: tokens per cell");
-  field("classes", c.classes, "classifier: number of classes");
-  field("loss_from", c.loss_from, "first position that counts in the loss; first_full: the first that all scales reach",
-        {"0", "first_full"});
+  visit_special_fields(c, field);
 }
 
 // Sets the keys that the preset gives. Error: an unknown preset.

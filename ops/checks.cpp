@@ -29,6 +29,9 @@ std::vector<Parameter> draw_inputs(const OpCheck& check, Device device) {
     switch (input.kind) {
       case CheckInput::Kind::normal: fill_normal(t.data<double>(), n, 0.0, 1.0, random); break;
       case CheckInput::Kind::positive: fill_uniform(t.data<double>(), n, 0.5, 1.5, random); break;
+      case CheckInput::Kind::eighths:
+        for (int64_t i = 0; i < n; ++i) t.data<double>()[i] = static_cast<double>(random.bits(static_cast<uint64_t>(i)) % 32) / 8 - 2;
+        break;
       case CheckInput::Kind::integers:
         for (int64_t i = 0; i < n; ++i) t.data<int64_t>()[i] = static_cast<int64_t>(random.bits(static_cast<uint64_t>(i)) % static_cast<uint64_t>(input.below));
     }
@@ -36,5 +39,7 @@ std::vector<Parameter> draw_inputs(const OpCheck& check, Device device) {
   }
   return inputs;
 }
+
+GradCheck run_check(const OpCheck& check, Device device) { return gradcheck(check.run, draw_inputs(check, device), check.h); }
 
 }  // namespace ricci

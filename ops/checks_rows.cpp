@@ -1,5 +1,7 @@
 #include "ops/checks_list.h"
 #include "ops/layer_norm.h"
+#include "ops/reduce.h"
+#include "ops/softmax.h"
 
 namespace ricci {
 
@@ -21,6 +23,15 @@ void add_row_checks(std::vector<OpCheck>& all) {
                    const auto [s, y] = residual_layer_norm(x[0], x[1], x[2], Tensor());
                    return {s, y};
                  }});
+  auto soft = [](CheckInputs x) -> CheckOutputs { return {softmax(x[0])}; };
+  all.push_back({"softmax", "odd sizes", {normal({3, 5, 7})}, soft});
+  all.push_back({"softmax", "wider than a block", {normal({2, 301})}, soft});
+  for (int index : {0, 1, -1}) {
+    all.push_back({"sum", "one index", {normal({3, 5, 7})}, [index](CheckInputs x) -> CheckOutputs { return {sum(x[0], index)}; }});
+    all.push_back({"mean", "one index", {normal({3, 5, 7})}, [index](CheckInputs x) -> CheckOutputs { return {mean(x[0], index)}; }});
+  }
+  all.push_back({"sum", "everything", {normal({3, 5})}, [](CheckInputs x) -> CheckOutputs { return {sum(x[0])}; }});
+  all.push_back({"mean", "everything", {normal({3, 5})}, [](CheckInputs x) -> CheckOutputs { return {mean(x[0])}; }});
 }
 
 }  // namespace ricci

@@ -3,7 +3,6 @@
 // and digits, and each block places its words behind all smaller digits and all equal ones before them.
 #include "ops/row_buckets.h"
 
-#include <bit>
 #include <utility>
 
 #include "core/error.h"
@@ -139,7 +138,7 @@ HOST void sort_on_gpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
   const Tensor count = like(ids, {tiles, kDigits});
   auto words = [&](int i) { return reinterpret_cast<Word*>(buffers[i].data<int64_t>()); };
   run_elements(device, n, MakeWords{ids.data<int64_t>(), vocabulary, words(0)});
-  for (int bit = 0; n > 0 && bit < std::bit_width(static_cast<Word>(vocabulary)); bit += 8) {
+  for (int bit = 0; n > 0 && vocabulary >> bit != 0; bit += 8) {
     run(device, tiles, CountDigits{words(0), n, 32 + bit, count.data<int64_t>()});
     run(device, 1, AddUp{tiles, count.data<int64_t>()});
     run(device, tiles, Place{words(0), n, 32 + bit, count.data<int64_t>(), words(1)});
@@ -170,7 +169,10 @@ using namespace row_buckets_kernels;
 HOST RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary) {
   if (ids.size() >> 31) fail("bucket_rows: {} ids are more than 2^31", {ids.size()});
   const RowBuckets buckets{like(ids, {vocabulary + 1}), like(ids, {ids.size()})};
-  (ids.device() == Device::cpu ? sort_on_cpu : sort_on_gpu)(ids, vocabulary, buckets);
+  if (ids.device() == Device::cpu)
+    sort_on_cpu(ids, vocabulary, buckets);
+  else
+    sort_on_gpu(ids, vocabulary, buckets);
   return buckets;
 }
 

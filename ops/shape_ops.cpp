@@ -75,8 +75,8 @@ std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order
   }
   if (good) return inverse;
   std::string text;
-  for (int d : order) text += (text.empty() ? "" : " ") + std::to_string(d);
-  fail("permute: {} is not an order of the {} indices of {}", {text, shape.rank(), show(shape)});
+  for (int d : order) text.append(" ").append(std::to_string(d));
+  fail("permute: the order{} does not name each index of {} once", {text, show(shape)});
 }
 
 // The shape of the parts together.

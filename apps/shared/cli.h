@@ -20,9 +20,9 @@ struct AppText {
   const char* summary;  // the first line of --help
 };
 
-// Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version and
-// other requests for information; 1 after an exception, with the line "NAME: message" on stderr; 2 after a mistake in
-// the usage, with a line that names it.
+// Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
+// and other requests for information; 1 after an exception, with the line "NAME: message" on stderr; 2 after a mistake
+// in the usage, with a line that names it.
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 

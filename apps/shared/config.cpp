@@ -139,15 +139,20 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// A key in the wrong section is as near as one wrong letter.
+// The known key or section nearest to a key; one in another section is as near as one wrong letter.
 std::string nearest(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
   size_t least = SIZE_MAX;
   std::string best;
+  const auto consider = [&](const std::string& known) {
+    const size_t in_place = edit_distance(start, known);
+    const size_t elsewhere = edit_distance(last_part(start), last_part(known)) + 1;
+    const size_t distance = std::min(in_place, elsewhere);
+    if (distance < least) least = distance, best = known;
+  };
   for (const Field& field : fields) {
-    const size_t distance =
-        std::min(edit_distance(start, field.key), edit_distance(last_part(start), last_part(field.key)) + 1);
-    if (distance < least) least = distance, best = field.key;
+    consider(field.key);
+    if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
   }
   return best;
 }

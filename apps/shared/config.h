@@ -41,9 +41,9 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 }
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say
-// of the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then the
-// rest. Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a
-// value of the wrong type or not allowed. Each names file and line:
+// of the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then
+// the rest. Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one),
+// a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
            const std::function<void()>& apply_presets);

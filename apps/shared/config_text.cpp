@@ -12,7 +12,7 @@ namespace {
 
 // Plain where no reader can take it for anything but text or a number, else quoted as in JSON.
 std::string text_of(const std::string& text) {
-  const auto plain = [](unsigned char c) { return c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
+  const auto plain = [](unsigned char c) { return c != 0 && c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
   const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";
   if (!text.empty() && text[0] != '-' && !reserved && std::all_of(text.begin(), text.end(), plain)) return text;
   std::string quoted = "\"";

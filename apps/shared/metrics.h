@@ -10,13 +10,13 @@ namespace ricci::apps {
 struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;  // read in training, up to here
-  std::optional<double> train_loss, val_loss;  // nats per token
-  std::optional<double> lr, grad_norm;         // grad_norm: before clipping
-  std::optional<double> tokens_per_s;
-  std::optional<int64_t> peak_bytes;           // of tensors on the device
+  std::optional<double> train_loss = {}, val_loss = {};  // nats per token
+  std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
+  std::optional<double> tokens_per_s = {};
+  std::optional<int64_t> peak_bytes = {};  // of tensors on the device
 };
 
-// {"step":1,"tokens":768,"train_loss":4.2,...}; always all keys, in the order above. Numbers read back to the same bits.
+// {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys, in the order above. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
 
 class MetricsFile {

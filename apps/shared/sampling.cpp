@@ -26,8 +26,8 @@ std::vector<Candidate> candidates(std::span<const double> logits_v, const Sampli
     if (!std::isnan(logits_v[v])) all.push_back({static_cast<int64_t>(v), logits_v[v]});
   if (all.empty()) fail("sampling: every logit is NaN");
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.weight > b.weight; });
-  if (s.temperature == 0) all.resize(1);
-  if (s.top_k > 0 && static_cast<size_t>(s.top_k) < all.size()) all.resize(static_cast<size_t>(s.top_k));
+  if (s.temperature == 0) all.erase(all.begin() + 1, all.end());
+  if (s.top_k > 0 && static_cast<size_t>(s.top_k) < all.size()) all.erase(all.begin() + s.top_k, all.end());
   const double most = all.front().weight, temperature = s.temperature > 0 ? s.temperature : 1;
   for (Candidate& c : all) c.weight = c.weight == most ? 1 : std::exp((c.weight - most) / temperature);
   return all;

@@ -30,7 +30,6 @@ void check_optimizer(const TrainConfig& c) {
   not_negative("min_lr", c.min_lr);
   if (c.schedule != "constant" && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
   at_least("warmup", c.warmup, 0);
-  if (c.warmup > c.steps) fail("warmup: {} exceeds steps = {}", {c.warmup, c.steps});
   below_1("beta1", c.beta1);
   below_1("beta2", c.beta2);
   more_than_0("eps", c.eps);
@@ -66,6 +65,7 @@ void check(const TrainConfig& config) {
   check_data(config);
   check_optimizer(config);
   at_least("threads", config.threads, 0);
+  if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
   at_least("eval_every", config.eval_every, 0);
   at_least("eval_batches", config.eval_batches, 0);
   at_least("log_every", config.log_every, 1);

@@ -71,7 +71,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("context", c.context, "tokens per sequence; null: model.ctx");
   field("steps", c.steps, "optimizer steps");
   field("lr", c.lr, "highest learning rate");
-  field("min_lr", c.min_lr, "learning rate of the last step");
+  field("min_lr", c.min_lr, "learning rate where the schedule ends");
   field("warmup", c.warmup, "steps of linear growth up to lr");
   field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr",
         {"cosine", "linear", "constant"});

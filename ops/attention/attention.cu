@@ -49,8 +49,8 @@ HOST Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options) {
   const Problem problem = problem_of("attention", qkv_bcx, options);
   const Outputs out = forward(problem, qkv_bcx);
   return record("attention", {qkv_bcx}, out.y_bcd, keep(qkv_bcx, out.y_bcd, out.lse_bnc, problem),
-                [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& problem) -> Grads {
-    return {backward(problem, dy, qkv, {y, lse})};
+                [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& kept) -> Grads {
+    return {backward(kept, dy, qkv, {y, lse})};
   });
 }
 

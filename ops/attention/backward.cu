@@ -60,9 +60,11 @@ template <class T, int kWidth> struct QueryGradientKernel {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];
       scores<T>(in.q(head, t0), in.k(head, s0), problem.width, shared, p);
       scores<T>(in.dy_of(head, t0), in.v(head, s0), problem.width, shared, ds);
+      UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) {
         const int64_t t = t0 + thread_row(i);
         const A lse = t < c ? in.lse[head * c + t] : A(0), delta = t < c ? in.delta[head * c + t] : A(0);
+        UNROLL(4)
         for (int j = 0; j < kThreadColumns; ++j) {
           const int64_t s = s0 + thread_column(j);
           ds[i][j] = t < c && s < c && problem.band.visible(t, s) ? math::exp(p[i][j] - lse) * (ds[i][j] - delta) : A(0);
@@ -96,9 +98,11 @@ template <class T, int kWidth> struct KeyGradientKernel {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];  // transposed: rows are keys, columns queries
       scores<T>(in.k(head, s0), in.q(head, t0), problem.width, shared, p);
       scores<T>(in.v(head, s0), in.dy_of(head, t0), problem.width, shared, ds);
+      UNROLL(4)
       for (int j = 0; j < kThreadColumns; ++j) {
         const int64_t t = t0 + thread_column(j);
         const A lse = t < c ? in.lse[head * c + t] : A(0), delta = t < c ? in.delta[head * c + t] : A(0);
+        UNROLL(8)
         for (int i = 0; i < kThreadRows; ++i) {
           const int64_t s = s0 + thread_row(i);
           const bool visible = t < c && s < c && problem.band.visible(t, s);
@@ -138,6 +142,10 @@ HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& q
   });
 }
 
+}  // namespace attention_kernels
+
+using namespace attention_kernels;
+
 CUDA_ROWS(Delta);
 CUDA_KERNEL(QueryGradientKernel<float, 32>);
 CUDA_KERNEL(QueryGradientKernel<float, 64>);
@@ -152,5 +160,4 @@ CUDA_KERNEL(KeyGradientKernel<double, 64>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 32>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 64>);
 
-}  // namespace attention_kernels
 }  // namespace ricci

@@ -113,7 +113,7 @@ template <class T> class BackwardTask {
 
 template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
   const int64_t c = problem.context, step = share.step(), parts = (c + step - 1) / step;
-  parallel_for(problem.batches * problem.heads * parts, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(problem.batches * problem.heads * parts, tasks_per_chunk(5 * step * c * problem.width), [&](int64_t begin, int64_t end) {
     BackwardTask<T> task(problem, share, of);
     for (int64_t i = begin; i < end; ++i) {
       const Interval part{i % parts * step, least(c, (i % parts + 1) * step)}, all{0, c};

@@ -9,8 +9,11 @@ namespace ricci::attention_kernels {
 constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole groups of 16
 
 HD int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-HD int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-HD int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+template <class N> HD N least(N a, N b) { return a < b ? a : b; }
+template <class N> HD N most(N a, N b) { return a > b ? a : b; }
+
+// How many tasks of that many multiplications one thread should take at a time: less than some microseconds is not worth it.
+inline int64_t tasks_per_chunk(int64_t multiplications) { return most<int64_t>(1, (1 << 17) / most<int64_t>(1, multiplications)); }
 
 // The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
 template <class A> int64_t padded_width(int64_t width) {
@@ -31,7 +34,7 @@ struct Tile {
   HD bool visible() const { return band.first_key(t0) < s0 + keys() && band.end_key(t0 + queries() - 1, context) > s0; }
 
   HD static Interval interval(int64_t begin, int64_t end) {
-    const int64_t from = most(begin, 0);
+    const int64_t from = most<int64_t>(begin, 0);
     return {end > from ? from : 0, end > from ? end : 0};
   }
   // The keys visible to any of the queries i .. i + n, and the queries that see any of the keys j .. j + n.

@@ -67,7 +67,7 @@ template <class T> class ForwardTask {
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.context + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};
-  return kBlock * most(1, least(blocks, blocks * heads / wanted));
+  return kBlock * most<int64_t>(1, least(blocks, blocks * heads / wanted));
 }
 
 }  // namespace
@@ -75,7 +75,8 @@ int64_t choose_queries(const Problem& problem) {
 void forward_cpu(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc) {
   with_dtype(qkv, [&]<class T>(T) {
     const int64_t queries = choose_queries(problem), parts = (problem.context + queries - 1) / queries;
-    parallel_for(problem.batches * problem.heads * parts, 1, [&](int64_t begin, int64_t end) {
+    const int64_t grain = tasks_per_chunk(2 * queries * problem.context * problem.width);
+    parallel_for(problem.batches * problem.heads * parts, grain, [&](int64_t begin, int64_t end) {
       const ForwardTask<T> task(problem, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % parts * queries;

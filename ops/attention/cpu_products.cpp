@@ -2,15 +2,10 @@
 // over p before it is stored. Tiles and parts of sums that are not visible are left out.
 #include "cuda/isa.h"
 #include "ops/attention/cpu_block.h"
+#include "ops/attention/cpu_vectors.h"
 
 namespace ricci::attention_kernels {
 namespace {
-
-// Vectors of Bytes, and as many rows of two as the registers hold.
-template <class A, int Bytes> struct Registers {
-  static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A)), kRows = Bytes == 64 ? 8 : 4;
-  typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
-};
 
 // The rows of B and C are contiguous; A is read along its rows or its columns.
 template <class A> struct Factors {
@@ -22,37 +17,37 @@ template <class A> struct Factors {
   int64_t c_row;
 };
 
-template <class R, int Vectors, class A> HD void add_tile(const Factors<A>& of, int64_t i, int64_t j, Interval p, bool add) {
+template <class R, int n, class A> HD void add_tile(const Factors<A>& of, int64_t i, int64_t j, Interval p, bool add) {
   using Vector = typename R::Vector;
   const A *a = of.a + i * of.a_row, *b = of.b + j;
   A* c = of.c + i * of.c_row + j;
-  Vector sum[R::kRows][Vectors];
+  Vector sum[R::kRows][n];
 #pragma GCC unroll 8
   for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < Vectors; ++v) {
+    for (int v = 0; v < n; ++v) {
       sum[r][v] = Vector{};
-      if (add) sum[r][v] = *reinterpret_cast<const Vector*>(c + r * of.c_row + v * R::kLanes);
+      if (add) sum[r][v] = R::at(c + r * of.c_row + v * R::kLanes);
     }
   for (int64_t q = p.begin; q < p.end; ++q) {
-    Vector b_q[Vectors];
+    Vector b_q[n];
 #pragma GCC unroll 2
-    for (int v = 0; v < Vectors; ++v) b_q[v] = *reinterpret_cast<const Vector*>(b + q * of.b_p + v * R::kLanes);
+    for (int v = 0; v < n; ++v) b_q[v] = R::at(b + q * of.b_p + v * R::kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-      for (int v = 0; v < Vectors; ++v) sum[r][v] += a[r * of.a_row + q * of.a_p] * b_q[v];
+      for (int v = 0; v < n; ++v) sum[r][v] += a[r * of.a_row + q * of.a_p] * b_q[v];
   }
 #pragma GCC unroll 8
   for (int r = 0; r < R::kRows; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < Vectors; ++v) *reinterpret_cast<Vector*>(c + r * of.c_row + v * R::kLanes) = sum[r][v];
+    for (int v = 0; v < n; ++v) R::at(c + r * of.c_row + v * R::kLanes) = sum[r][v];
 }
 
 enum class Form : uint8_t { visible, over_keys, over_queries };
 
 template <class A, int Bytes> struct Product {
-  using R = Registers<A, Bytes>;
+  using R = Vectors<A, Bytes>;
   Form form;
   Tile tile;
   int64_t width;

@@ -1,10 +1,8 @@
 // The steps of a block that go row by row: the softmax of the forward and of the backward, packing, transposing.
-#include <cstddef>
-#include <utility>
-
 #include "cuda/isa.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu_block.h"
+#include "ops/attention/cpu_vectors.h"
 
 namespace ricci::attention_kernels {
 namespace {
@@ -22,31 +20,35 @@ struct Columns {
   HD bool sees(int j) const { return (j >= first) & (j < last); }
 };
 
-template <class A> struct ForwardSoftmax {
+template <class A, int Bytes> struct ForwardSoftmax {
+  using V = Vectors<A, Bytes>;
   Tile tile;
   A *s, *m, *l, *o;
   int64_t row, width;
 
+  // Step by step for all rows: the rows of one step are independent of each other and overlap in the processor.
   HD void operator()(int64_t begin, int64_t end) const {
+    A next[kBlock];
+    for (int64_t i = begin; i < end; ++i) next[i] = max_with(m[i], s + i * kBlock, Columns(tile, i));
+    for (int64_t i = begin; i < end; ++i) exponentials(s + i * kBlock, Columns(tile, i), next[i] > kLowest<A> ? next[i] : A(0));
     for (int64_t i = begin; i < end; ++i) {
-      A* s_j = s + i * kBlock;
-      const Columns columns(tile, i);
-      A largest = m[i], sum = 0;
-#pragma omp simd reduction(max : largest)
-      for (int j = columns.begin; j < columns.end; ++j) {
-        const A score = columns.sees(j) ? s_j[j] : kLowest<A>;
-        largest = score > largest ? score : largest;
-      }
-      const A shift = largest > kLowest<A> ? largest : A(0);
-#pragma omp simd reduction(+ : sum)
-      for (int j = columns.begin; j < columns.end; ++j) {
-        const A p = math::exp(s_j[j] - shift);
-        s_j[j] = columns.sees(j) ? p : A(0);
-        sum += s_j[j];
-      }
-      if (largest > m[i]) rescale(i, math::exp(m[i] - largest));
-      m[i] = largest, l[i] += sum;
+      if (next[i] > m[i] && l[i] != 0) rescale(i, math::exp(m[i] - next[i]));
+      m[i] = next[i], l[i] += sum(s + i * kBlock, Columns(tile, i));
     }
+  }
+  HD static A max_with(A largest, const A* s_j, Columns columns) {
+#pragma omp simd reduction(max : largest)
+    for (int j = columns.begin; j < columns.end; ++j) largest = most(largest, columns.sees(j) ? s_j[j] : kLowest<A>);
+    return largest;
+  }
+  HD static void exponentials(A* s_j, Columns columns, A shift) {
+#pragma omp simd
+    for (int j = columns.begin; j < columns.end; ++j) s_j[j] = columns.sees(j) ? math::exp(s_j[j] - shift) : A(0);
+  }
+  HD static A sum(const A* p_j, Columns columns) {
+    typename V::Vector total{};
+    for (int j = columns.begin; j < columns.end; j += V::kLanes) total += V::at(p_j + j);
+    return V::sum(total);
   }
   HD void rescale(int64_t i, A factor) const {
     l[i] *= factor;
@@ -104,16 +106,21 @@ template <class T, class A> struct Unpack {
   }
 };
 
-template <class T, class A> struct DotRows {
+template <class T, class A, int Bytes> struct DotRows {
+  using V = Vectors<A, Bytes>;
   const T *a, *b;
   int64_t row, width;
   A* sum_r;
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t r = begin; r < end; ++r) {
-      A sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t x = 0; x < width; ++x) sum += A(a[r * row + x]) * A(b[r * row + x]);
-      sum_r[r] = sum;
+      typename V::Vector total{}, a_x, b_x;
+      int64_t x = 0;
+      for (; x + V::kLanes <= width; x += V::kLanes) {
+        V::load(a + r * row + x, a_x), V::load(b + r * row + x, b_x);
+        total += a_x * b_x;
+      }
+      sum_r[r] = V::sum(total);
+      for (; x < width; ++x) sum_r[r] += A(a[r * row + x]) * A(b[r * row + x]);
     }
   }
 };
@@ -127,8 +134,9 @@ HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, 
 }
 
 template <class T, class A, int Bytes> struct Transpose {
-  static constexpr int n = Bytes / static_cast<int>(sizeof(A));
-  typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
+  using V = Vectors<A, Bytes>;
+  using Vector = typename V::Vector;
+  static constexpr int n = V::kLanes;
   const T* from;
   int64_t from_row, width;
   A* to;
@@ -144,12 +152,7 @@ template <class T, class A, int Bytes> struct Transpose {
   HD void square(const T* source, A* target) const {
     Vector rows[n], next[n];
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) {
-      A row_x[n];
-#pragma omp simd
-      for (int x = 0; x < n; ++x) row_x[x] = A(source[r * from_row + x]);
-      rows[r] = *reinterpret_cast<const Vector*>(row_x);
-    }
+    for (int r = 0; r < n; ++r) V::load(source + r * from_row, rows[r]);
 #pragma GCC unroll 4
     for (int round = 1; round < n; round *= 2) {
 #pragma GCC unroll 8
@@ -158,14 +161,15 @@ template <class T, class A, int Bytes> struct Transpose {
       for (int r = 0; r < n; ++r) rows[r] = next[r];
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < n; ++r) *reinterpret_cast<Vector*>(target + r * kBlock) = rows[r];
+    for (int r = 0; r < n; ++r) V::at(target + r * kBlock) = rows[r];
   }
 };
 
 }  // namespace
 
 template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width) {
-  run_vectorized(ForwardSoftmax<A>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries());
+  if (cpu_isa() == Isa::avx512) return run_vectorized(ForwardSoftmax<A, 64>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries());
+  run_vectorized(ForwardSoftmax<A, 32>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries());
 }
 
 template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i) {
@@ -187,7 +191,8 @@ void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* fa
 }
 
 template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, int64_t rows, int64_t width, A* sum_r) {
-  run_vectorized(DotRows<T, A>{a, b, row, width, sum_r}, 0, rows);
+  if (cpu_isa() == Isa::avx512) return run_vectorized(DotRows<T, A, 64>{a, b, row, width, sum_r}, 0, rows);
+  run_vectorized(DotRows<T, A, 32>{a, b, row, width, sum_r}, 0, rows);
 }
 
 #define FOR_SUMS_IN(A) \

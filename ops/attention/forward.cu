@@ -46,6 +46,7 @@ template <class T, int kWidth> struct ForwardKernel {
       A s[kThreadRows][kThreadColumns];
       const T* k = q + s0 * 3 * d + d;
       scores<T>({q + t0 * 3 * d, 3 * d, end - t0, A(problem.scale)}, {k, 3 * d, c - s0, A(1)}, problem.width, shared, s);
+      UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), s0, i, s[i], state);
       store_weights(s, shared);
       add_weighted<kWidth, T>({k + d + x0, 3 * d, c - s0, A(1)}, problem.width - x0, shared, state.o);
@@ -95,6 +96,10 @@ HOST void forward_gpu(const Problem& problem, const Tensor& qkv, const Tensor& y
   });
 }
 
+}  // namespace attention_kernels
+
+using namespace attention_kernels;
+
 CUDA_KERNEL(ForwardKernel<float, 32>);
 CUDA_KERNEL(ForwardKernel<float, 64>);
 CUDA_KERNEL(ForwardKernel<float, 128>);
@@ -104,5 +109,4 @@ CUDA_KERNEL(ForwardKernel<bf16, 32>);
 CUDA_KERNEL(ForwardKernel<bf16, 64>);
 CUDA_KERNEL(ForwardKernel<bf16, 128>);
 
-}  // namespace attention_kernels
 }  // namespace ricci

@@ -32,9 +32,9 @@ template <class A> struct SharedBlocks {
 // Rows x Columns of `from` times factor, zero outside rows x columns.
 template <int Rows, int Columns, int Pitch, class T, class A>
 __device__ inline void stage(A* to, const T* from, int64_t from_row, int64_t rows, int64_t columns, A factor) {
-#pragma unroll 8
-  for (int i = static_cast<int>(threadIdx.x); i < Rows * Columns; i += kGpuThreads) {
-    const int r = i / Columns, x = i % Columns;
+  UNROLL(8)
+  for (int n = 0; n < Rows * Columns / kGpuThreads; ++n) {
+    const int i = n * kGpuThreads + static_cast<int>(threadIdx.x), r = i / Columns, x = i % Columns;
     to[r * Pitch + x] = r < rows && x < columns ? A(from[r * from_row + x]) * factor : A(0);
   }
 }
@@ -55,16 +55,13 @@ __device__ inline void scores(const Rows<T>& a, const Rows<T>& b, int64_t width,
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.a, a.data + x, a.row, a.rows, width - x, a.factor);
     stage<kGpuBlock, kPiece, kPiecePitch>(shared.b, b.data + x, b.row, b.rows, width - x, b.factor);
     __syncthreads();
-#pragma unroll 1
+    UNROLL(1)
     for (int p = 0; p < kPiece; p += 4) {
       Few<A, 4> b_j[kThreadColumns];
       for (int j = 0; j < kThreadColumns; ++j) b_j[j] = load<4>(shared.b + thread_column(j) * kPiecePitch + p);
-#pragma unroll
       for (int i = 0; i < kThreadRows; ++i) {
         const auto a_i = load<4>(shared.a + thread_row(i) * kPiecePitch + p);
-#pragma unroll
         for (int j = 0; j < kThreadColumns; ++j)
-#pragma unroll
           for (int q = 0; q < 4; ++q) sum[i][j] += a_i.at[q] * b_j[j].at[q];
       }
     }
@@ -87,19 +84,14 @@ __device__ inline void add_weighted(const Rows<T>& b, int64_t columns, const Sha
     __syncthreads();  // the weights have been written, the pieces before have been read
     stage<Output::kRows, kWidth, Output::kPitch>(shared.a, b.data + first * b.row, b.row, b.rows - first, columns, b.factor);
     __syncthreads();
-#pragma unroll 1
+    UNROLL(1)
     for (int j = 0; j < Output::kRows; j += 4) {
       Few<A, 4> w_i[kThreadRows];
-#pragma unroll
       for (int i = 0; i < kThreadRows; ++i) w_i[i] = load<4>(shared.weights + thread_row(i) * kScorePitch + first + j);
-#pragma unroll
       for (int q = 0; q < 4; ++q)
-#pragma unroll
         for (int c = 0; c < Output::kOfThread; c += Output::kRun) {
           const auto b_x = load<Output::kRun>(shared.a + (j + q) * Output::kPitch + Output::of(c));
-#pragma unroll
           for (int i = 0; i < kThreadRows; ++i)
-#pragma unroll
             for (int x = 0; x < Output::kRun; ++x) o[i][c + x] += w_i[i].at[q] * b_x.at[x];
         }
     }
@@ -109,9 +101,7 @@ __device__ inline void add_weighted(const Rows<T>& b, int64_t columns, const Sha
 // to_ix = factor_i o_ix
 template <int kWidth, class T, class A, class Factor>
 __device__ inline void store(const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor) {
-#pragma unroll
   for (int i = 0; i < kThreadRows; ++i)
-#pragma unroll
     for (int c = 0; c < kWidth / 16; ++c) {
       const int r = thread_row(i), x = OutputColumns<kWidth>::of(c);
       if (r < rows && x < columns) to[r * row + x] = T(o[i][c] * factor(i));

@@ -13,6 +13,7 @@ struct Outputs {
 
 Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOptions& options);  // checks both
 Outputs forward(const Problem& problem, const Tensor& qkv);
+Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Outputs& out);  // dqkv
 
 // On the CPU, and on cuda and cuda_emulated; no extent is 0.
 void forward_cpu(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc);

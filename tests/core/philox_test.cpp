@@ -15,7 +15,7 @@ using namespace ricci;
 
 namespace {
 
-// Pearson's statistic of counts that should all be `expected`; chi-square distributed with about as many degrees of freedom.
+// Pearson's statistic of counts that should all be `expected`: chi-square distributed.
 template <class Counts> double chi_square(const Counts& counts, double expected) {
   double sum = 0;
   for (double count : counts) sum += (count - expected) * (count - expected) / expected;
@@ -23,7 +23,10 @@ template <class Counts> double chi_square(const Counts& counts, double expected)
 }
 
 // Exceeded once in about 30000 honest experiments: four standard deviations.
-double chi_square_limit(size_t cells) { return static_cast<double>(cells) + 4 * std::sqrt(2.0 * static_cast<double>(cells)) + 8; }
+double chi_square_limit(size_t cells) {
+  const double n = static_cast<double>(cells);
+  return n + 4 * std::sqrt(2 * n) + 8;
+}
 
 void check_block(uint64_t index, uint64_t stream, uint64_t seed, const Philox::Block& expected) {
   const Philox::Block b = Philox{seed, stream}.block(index);
@@ -47,7 +50,7 @@ template <class T> Moments moments(const std::vector<T>& x) {
   return m;
 }
 
-// The largest distance between the distribution of x and the one given by `below`, times sqrt(n): Kolmogorov and Smirnov.
+// The largest distance between the distribution of x and the one given by `below`, times sqrt(n): Kolmogorov, Smirnov.
 template <class F> double distance(std::vector<double> x, F below) {
   std::sort(x.begin(), x.end());
   const double n = static_cast<double>(x.size());
@@ -70,7 +73,8 @@ std::vector<uint64_t> elements(const Permutation& permutation) {
 TEST_CASE("philox: known answers") {
   check_block(0, 0, 0, {{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}});
   check_block(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, {{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}});
-  check_block(0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x299f31d0a4093822u, {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}});
+  check_block(0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x299f31d0a4093822u,
+              {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}});
 }
 
 TEST_CASE("philox: numbers are the words of the blocks in order") {
@@ -114,8 +118,9 @@ TEST_CASE("philox: uniform numbers") {
 
 TEST_CASE("philox: seeds and streams differ in every block") {
   const Philox random{7, 7};
+  const uint64_t high = uint64_t{1} << 63;
   for (uint64_t i = 0; i < 1000; ++i)
-    for (const Philox other : {Philox{8, 7}, Philox{7, 8}, Philox{7 | uint64_t{1} << 63, 7}, Philox{7, 7 | uint64_t{1} << 63}})
+    for (const Philox other : {Philox{8, 7}, Philox{7, 8}, Philox{7 | high, 7}, Philox{7, 7 | high}})
       CHECK(random.bits(i) != other.bits(i));
 }
 

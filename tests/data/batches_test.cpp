@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/random.h"
+#include "data/hash.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -80,6 +82,14 @@ TEST_CASE("random crops: a function of seed, step and row alone") {
   for (int64_t step = 0; step < 100; ++step)
     for (int64_t b = 0; b < 12; ++b) starts.insert(crops.at(step).ids_bc[static_cast<size_t>(b * 3)]);
   CHECK(starts.size() > 1150);  // 1200 draws out of 100,000 places: 7 repeats are expected
+}
+
+TEST_CASE("random crops: the numbers behind them") {
+  const Batch batch = RandomCrops(positions(1000), 4, 10, 77).at(9, 2);
+  const Philox random{77, hash_bytes("random crops")};
+  for (int64_t b = 0; b < 4; ++b)
+    CHECK(at(batch.ids_bc, batch, b, 0) ==
+          static_cast<int64_t>(index_below(990, random, uint64_t{9} << 32 | static_cast<uint64_t>(2 * 4 + b))));
 }
 
 TEST_CASE("random crops: the shortest text, and errors with both numbers") {

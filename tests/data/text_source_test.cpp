@@ -110,6 +110,25 @@ TEST_CASE("text source: what cannot be read is an error that names it") {
   }
 }
 
+TEST_CASE("text source: damage shows in the checksums") {
+  const ScratchFolder folder;
+  const std::string words = "to be or not to be";
+  // What the zstd program makes of the words: raw bytes and a checksum.
+  const std::string zst(
+      "\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
+      "\x0d\x1c\xfb",
+      31);
+  const std::string text = mixed_text(50'000, 8);
+  const std::string xz = read_file(write_compressed(folder, "a.xz", text, ARCHIVE_FILTER_XZ));
+  const std::string bz2 = read_file(write_compressed(folder, "a.bz2", text, ARCHIVE_FILTER_BZIP2));
+  CHECK(read_all(TextSource(folder.write("good", zst))) == words);
+  for (std::string bytes : {zst, xz, bz2}) {
+    bytes[bytes.size() / 2] ^= 1;
+    const std::string path = folder.write("bad", bytes);
+    CHECK(contains(read_error(path), "data: cannot read " + path + ": "));
+  }
+}
+
 TEST_CASE("text source: parts cover the text, and a file that shrank is noticed") {
   const ScratchFolder folder;
   const std::string text = mixed_text(200'000, 3);

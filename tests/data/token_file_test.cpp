@@ -49,6 +49,23 @@ class Observer final : public Tokenizer {
   void append_text(int64_t, std::string&) const override {}
 };
 
+// Fails, and counts how often it was asked.
+class Failing final : public Tokenizer {
+ public:
+  std::string name() const override { return "failing"; }
+  int64_t vocab_size() const override { return 1; }
+  std::string to_json() const override { return "{}"; }
+  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+  void append_ids(std::string_view, int64_t, std::vector<int64_t>&) const override {
+    ++attempts;
+    fail("no");
+  }
+  mutable int attempts = 0;
+
+ protected:
+  void append_text(int64_t, std::string&) const override {}
+};
+
 }  // namespace
 
 TEST_CASE("token file: the ids of the text, read anywhere") {
@@ -171,6 +188,9 @@ TEST_CASE("token file: without a cache folder the tokens lie in a temporary file
   CHECK(contains(blocked.origin(), "a.txt: 3 tokens in a temporary file, because " + file + "/cache/all-byte-256-"));
   CHECK(contains(blocked.origin(), ".tokens cannot be written: Not a directory"));
   CHECK(read_all(blocked) == std::vector<int64_t>{97, 98, 99});
+  const TokenFile forbidden = TokenFile::open(source, ByteTokenizer(), "/proc");  // not even root can write here
+  CHECK(contains(forbidden.origin(), "a.txt: 3 tokens in a temporary file, because cannot write /proc/all-byte-256-"));
+  CHECK(read_all(forbidden) == std::vector<int64_t>{97, 98, 99});
   const TokenFile without = TokenFile::open(source, ByteTokenizer(), "");
   CHECK(without.origin() == "a.txt: 3 tokens in a temporary file, because there is no cache folder");
   CHECK(read_all(without) == std::vector<int64_t>{97, 98, 99});
@@ -184,6 +204,9 @@ TEST_CASE("token file: an error on the way names the text and leaves nothing beh
   CHECK(std::filesystem::is_empty(folder / "cache"));
   CHECK(contains(error_of([&] { TokenFile::open(source.part("validation", 2, 7), CharTokenizer("abc"), ""); }),
                  "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
+  const Failing failing;
+  CHECK(error_of([&] { TokenFile::open(source, failing, folder / "cache"); }) == "a.txt: no");
+  CHECK(failing.attempts == 1);  // an error of the text is no reason to try another place
 }
 
 TEST_CASE("token file: a text that grows after it was looked at is not cached") {

@@ -1,0 +1,190 @@
+// Products by oneDNN. c is cut into pieces by its shape alone and a piece is one call on one thread: the library's own
+// threads would cut sums over k, and the bits would follow their number. Primitives are kept: making one takes as long as a
+// product of ten million terms.
+#include "cuda/gemm_backends.h"
+
+#if !defined(RICCI_HAS_ONEDNN) || !defined(_OPENMP)
+
+namespace ricci {
+bool gemm_onednn(const Gemm&) { return false; }
+}  // namespace ricci
+
+#else
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <dnnl.hpp>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "cuda/parallel.h"
+
+namespace ricci {
+namespace {
+
+using dnnl::memory;
+
+#ifndef PT
+#define PT 23
+#define PM 64
+#endif
+constexpr int64_t kPieceTerms = int64_t{1} << PT;  // about this many multiplications in a piece, ...
+constexpr int64_t kMostPieces = PM;               // ... more in a large product
+constexpr int64_t kUnit = 64;                     // rows and columns of a piece are a multiple of this
+constexpr size_t kMostPrimitives = 1024;          // per thread; lengths of sequences are many
+
+// What a primitive is made for: all of a Gemm but the pointers.
+using Key = std::array<int64_t, 17>;
+
+Key key_of(const Gemm& g) {
+  return {g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride, g.b_at.column_stride,
+          g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride, static_cast<int64_t>(g.dtype), g.accumulate,
+          g.bias_n != nullptr, g.c_f32};
+}
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0;
+    for (int64_t value : key) hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29;
+    return hash;
+  }
+};
+
+// Tells the library, on this thread, that there is one thread.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+memory::desc describe(const Gemm& g, int64_t rows, int64_t columns, MatrixAt at, bool f32) {
+  const auto type = f32 ? memory::data_type::f32 : memory::data_type::bf16;
+  if (g.batch == 1) return {{rows, columns}, type, memory::dims{at.row_stride, at.column_stride}};
+  return {{g.batch, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
+}
+
+// A product of one shape, ready to run on one thread.
+class Prepared {
+ public:
+  explicit Prepared(const Gemm& g) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    const bool f32 = g.dtype == Dtype::f32;
+    const memory::desc a = describe(g, g.m, g.k, g.a_at, f32), b = describe(g, g.k, g.n, g.b_at, f32);
+    const memory::desc c = describe(g, g.m, g.n, g.c_at, f32 || g.c_f32), bias = describe(g, 1, g.n, {g.n, 1, g.n}, f32);
+    dnnl::primitive_attr attributes;
+    if (g.accumulate) {
+      dnnl::post_ops add;
+      add.append_sum(1.0f);
+      attributes.set_post_ops(add);
+    }
+    try {
+      make(a, b, g.bias_n ? bias : memory::desc(), c, attributes);
+    } catch (const dnnl::error&) {
+      return;  // no such product
+    }
+    const auto hold = [&](const memory::desc& at) { return memory(at, engine_, nullptr); };
+    a_ = hold(a), b_ = hold(b), c_ = hold(c);
+    if (g.bias_n) bias_ = hold(bias);
+  }
+
+  // Empty: the library has no such product, or only its reference loops.
+  explicit operator bool() const { return static_cast<bool>(product_); }
+
+  void run(const Gemm& g) {
+    a_.set_data_handle(const_cast<void*>(g.a)), b_.set_data_handle(const_cast<void*>(g.b)), c_.set_data_handle(g.c);
+    if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};
+    const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
+    if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});
+  }
+
+ private:
+  void make(const memory::desc& a, const memory::desc& b, const memory::desc& bias, const memory::desc& c, const dnnl::primitive_attr& attributes) {
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::matmul::primitive_desc description(engine_, a, b, bias, c, attributes);
+#else
+    const dnnl::matmul::primitive_desc description(bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes, engine_);
+#endif
+    if (std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos) product_ = dnnl::matmul(description);
+  }
+
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  dnnl::matmul product_;
+  memory a_, b_, c_, bias_;
+};
+
+Prepared& prepared(const Gemm& g) {
+  thread_local std::unordered_map<Key, Prepared, KeyHash> kept;
+  if (const auto found = kept.find(key_of(g)); found != kept.end()) return found->second;
+  if (kept.size() >= kMostPrimitives) kept.clear();
+  return kept.emplace(key_of(g), Prepared(g)).first->second;
+}
+
+// How c is cut: `matrices` whole matrices to a piece, or one matrix into rows x columns.
+struct Pieces {
+  int64_t matrices = 1, rows, columns;
+  explicit Pieces(const Gemm& g) : rows(g.m), columns(g.n) {
+    const int64_t wanted = std::clamp<int64_t>(g.batch * g.m * g.n * g.k / kPieceTerms, 1, kMostPieces);
+    if (g.batch >= wanted) {
+      matrices = (g.batch + wanted - 1) / wanted;
+      return;
+    }
+    for (int64_t made = g.batch; made < wanted && (rows > kUnit || columns > kUnit); made *= 2) {
+      int64_t& longer = rows > columns ? rows : columns;
+      longer = (longer / 2 + kUnit - 1) / kUnit * kUnit;
+    }
+  }
+};
+
+bool unit_stride(const MatrixAt& at, int64_t rows, int64_t columns) {
+  return (at.column_stride == 1 && at.row_stride >= columns) || (at.row_stride == 1 && at.column_stride >= rows);
+}
+
+}  // namespace
+
+bool gemm_onednn(const Gemm& g) {
+  if (g.dtype == Dtype::f64 || g.k == 0 || g.c_at.column_stride != 1) return false;
+  if (!unit_stride(g.a_at, g.m, g.k) || !unit_stride(g.b_at, g.k, g.n)) return false;
+  const Pieces pieces(g);
+  const int64_t row_parts = (g.m + pieces.rows - 1) / pieces.rows, column_parts = (g.n + pieces.columns - 1) / pieces.columns;
+  const int64_t size = size_of(g.dtype), c_size = g.c_f32 ? 4 : size;
+  const auto piece = [&](int64_t i) {
+    const int64_t z = i / (row_parts * column_parts) * pieces.matrices, row = i / column_parts % row_parts * pieces.rows, column = i % column_parts * pieces.columns;
+    Gemm part = g;
+    part.batch = std::min(pieces.matrices, g.batch - z), part.m = std::min(pieces.rows, g.m - row), part.n = std::min(pieces.columns, g.n - column);
+    part.a = static_cast<const char*>(g.a) + (z * g.a_at.batch_stride + row * g.a_at.row_stride) * size;
+    part.b = static_cast<const char*>(g.b) + (z * g.b_at.batch_stride + column * g.b_at.column_stride) * size;
+    part.c = static_cast<char*>(g.c) + (z * g.c_at.batch_stride + row * g.c_at.row_stride + column) * c_size;
+    if (g.bias_n) part.bias_n = static_cast<const char*>(g.bias_n) + column * size;
+    return part;
+  };
+  {
+    const OneThread one;
+    if (!prepared(piece(0))) return false;
+  }
+  const int64_t count = (g.batch + pieces.matrices - 1) / pieces.matrices * row_parts * column_parts;
+  parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+    const OneThread one;
+    for (int64_t i = begin; i < end; ++i) {
+      const Gemm part = piece(i);
+      prepared(part).run(part);
+    }
+  });
+  return true;
+}
+
+}  // namespace ricci
+
+#endif

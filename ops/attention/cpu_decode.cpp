@@ -1,0 +1,74 @@
+// Decoding on the CPU: per query one pass over the visible keys for the scores, their softmax, one pass over the values.
+#include "cuda/isa.h"
+#include "cuda/math.h"
+#include "cuda/parallel.h"
+#include "ops/attention/cpu_block.h"
+#include "ops/attention/decode.h"
+
+namespace ricci::attention_kernels {
+namespace {
+
+template <class T> struct CachedTask {
+  using A = Accumulator<T>;
+  CachedQueries<T> of;
+  A *q, *o, *p;  // [k], [k], one per visible key
+
+  // Query r of head h is number h count + r.
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) run(i / of.count, i % of.count);
+  }
+
+  HD void run(int64_t head, int64_t r) const {
+    const int64_t width = of.problem.width, first = of.problem.band.first_key(of.first + r), keys = of.first + r + 1 - first;
+    const T* given = of.q(head, r);
+    T* y = of.y_of(head, r);
+#pragma omp simd
+    for (int64_t x = 0; x < width; ++x) q[x] = A(given[x]) * A(of.problem.scale), o[x] = 0;
+    for (int64_t j = 0; j < keys; ++j) p[j] = score(of.k_cache + of.slot(head, first + j));
+    const A sum = softmax(keys);
+    for (int64_t j = 0; j < keys; ++j) add(p[j], of.v_cache + of.slot(head, first + j));
+#pragma omp simd
+    for (int64_t x = 0; x < width; ++x) y[x] = T(o[x] / sum);
+  }
+
+  HD A score(const T* k) const {
+    A sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t x = 0; x < of.problem.width; ++x) sum += q[x] * A(k[x]);
+    return sum;
+  }
+  HD void add(A weight, const T* v) const {
+#pragma omp simd
+    for (int64_t x = 0; x < of.problem.width; ++x) o[x] += weight * A(v[x]);
+  }
+  // p becomes exp(p - max p); returns the sum.
+  HD A softmax(int64_t keys) const {
+    A largest = p[0], sum = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t j = 0; j < keys; ++j) largest = p[j] > largest ? p[j] : largest;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < keys; ++j) {
+      p[j] = math::exp(p[j] - largest);
+      sum += p[j];
+    }
+    return sum;
+  }
+};
+
+}  // namespace
+
+template <class T> void attend_cached_cpu(const CachedQueries<T>& of) {
+  using A = Accumulator<T>;
+  const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.problem.band.first_key(of.first);
+  parallel_for(of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
+    const Tensor scratch({2 * width + most_keys}, dtype_of<A>);
+    A* const q = scratch.data<A>();
+    run_vectorized(CachedTask<T>{of, q, q + width, q + 2 * width}, begin, end);
+  });
+}
+
+template void attend_cached_cpu(const CachedQueries<float>&);
+template void attend_cached_cpu(const CachedQueries<double>&);
+template void attend_cached_cpu(const CachedQueries<bf16>&);
+
+}  // namespace ricci::attention_kernels

@@ -1,0 +1,41 @@
+// Vectors of numbers of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that
+// are built for an instruction set which has such vectors (cuda/isa.h). For arithmetic only: g++ takes comparisons apart.
+#pragma once
+#include <cstddef>
+#include <utility>
+
+#include "core/tensor.h"
+
+namespace ricci::attention_kernels {
+
+template <class A, int Bytes> struct Vectors {
+  static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
+  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // as many rows of two vectors as the registers hold
+  typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
+
+  HD static const Vector& at(const A* p) { return *reinterpret_cast<const Vector*>(p); }
+  HD static Vector& at(A* p) { return *reinterpret_cast<Vector*>(p); }
+
+  // The elements of any storage type.
+  template <class T> HD static void load(const T* from, Vector& v) {
+    A values[kLanes];
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) values[i] = A(from[i]);
+    v = at(values);
+  }
+
+  // Over the lanes, halving: lanes i and i + n/2 first.
+  HD static A sum(const Vector& v) {
+    Vector total = v;
+    halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());
+    return total[0];
+  }
+
+ private:
+  template <std::size_t n, std::size_t... Lane> HD static void halve(Vector& v, std::index_sequence<Lane...> lanes) {
+    v += __builtin_shufflevector(v, v, ((Lane + n) % kLanes)...);
+    if constexpr (n > 1) halve<n / 2>(v, lanes);
+  }
+};
+
+}  // namespace ricci::attention_kernels

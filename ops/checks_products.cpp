@@ -1,0 +1,45 @@
+#include "ops/attention/attention.h"
+#include "ops/checks_list.h"
+#include "ops/contract.h"
+#include "ops/gelu.h"
+#include "ops/linear.h"
+
+namespace ricci {
+namespace {
+
+CheckedFunction contraction(const char* formula) {
+  return [formula](CheckInputs x) -> CheckOutputs { return {contract(formula, x[0], x[1])}; };
+}
+
+void add_attention_checks(std::vector<OpCheck>& all) {
+  auto check = [&](const char* what, Shape qkv, AttentionOptions options) {
+    all.push_back({"attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs { return {attention(x[0], options)}; }});
+    all.push_back({"naive_attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs { return {naive_attention(x[0], options)}; }});
+  };
+  check("causal, odd sizes", {2, 7, 3 * 6}, {.heads = 2});
+  check("one position", {2, 1, 3 * 4}, {.heads = 1});
+  check("a window", {1, 11, 3 * 6}, {.heads = 3, .window = 4});
+  check("every key", {1, 5, 3 * 5}, {.heads = 1, .causal = false});
+  check("longer than a block", {1, 67, 3 * 2}, {.heads = 1});
+}
+
+}  // namespace
+
+void add_product_checks(std::vector<OpCheck>& all) {
+  all.push_back({"contract", "a matrix product", {normal({3, 5}), normal({5, 7})}, contraction("mk,kn->mn")});
+  all.push_back({"contract", "scores of attention", {normal({2, 3, 2, 5}), normal({2, 4, 2, 5})}, contraction("bcnk,bCnk->bncC")});
+  all.push_back({"contract", "two summed indices that do not merge", {normal({3, 2, 4}), normal({4, 3, 5})}, contraction("kml,lkn->mn")});
+  all.push_back({"contract", "an index in one factor alone", {normal({3, 2, 5}), normal({5, 4})}, contraction("mxk,kn->nm")});
+  all.push_back({"contract", "an outer product", {normal({3}), normal({4})}, contraction("m,n->mn")});
+  all.push_back({"contract", "one number", {normal({3, 4}), normal({4, 3})}, contraction("mk,km->")});
+  auto map = [](CheckInputs x) -> CheckOutputs { return {linear(x[0], x[1], x[2])}; };
+  all.push_back({"linear", "odd sizes", {normal({2, 3, 5}), normal({7, 5}), normal({7})}, map});
+  all.push_back({"linear", "one row", {normal({1, 33}), normal({17, 33}), normal({17})}, map});
+  all.push_back({"linear", "no bias", {normal({4, 6}), normal({3, 6})}, [](CheckInputs x) -> CheckOutputs { return {linear(x[0], x[1], Tensor())}; }});
+  all.push_back({"linear", "between other ops", {normal({4, 6}), normal({3, 6}), normal({3})}, [](CheckInputs x) -> CheckOutputs {
+                   return {gelu(linear(gelu(x[0]), x[1], x[2]))};
+                 }});
+  add_attention_checks(all);
+}
+
+}  // namespace ricci

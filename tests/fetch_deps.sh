@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Fills .deps/ with the libraries ricci is built with, for a machine that has compilers and no internet. Runs on Debian 12
+# (needs apt-get, dpkg-deb, ar and objdump; installs nothing). There, in a copy of the tree that has .deps/:
+#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$PWD/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
+# finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them, and
+# with that flag it also counts for what libdnnl itself needs.
+#   tests/fetch_deps.sh          does nothing when .deps/ holds the packages of this list
+# libarchive becomes one static library with the four decompressors in it. The other libraries stay shared, since Debian's
+# CMake files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+most_mib=64
+packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
+          libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev)
+# Only their static libraries are taken.
+decompressors=(zlib1g-dev libbz2-dev liblzma-dev libzstd-dev)
+
+if [ -e .deps/packages.txt ] && [ "$(cut -d_ -f1 .deps/packages.txt | sort)" = "$(printf '%s\n' "${packages[@]}" "${decompressors[@]}" | sort)" ]; then
+  echo ".deps is complete (remove it to fetch it again)"
+  exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/debs" "$work/tree" "$work/static"
+(cd "$work/debs" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" "${decompressors[@]}") ||
+  { echo "apt-get found not all packages; this list is Debian 12's, and 'apt-get update' may be due" >&2; exit 1; }
+for package in "${packages[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/tree"; done
+for package in "${decompressors[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/static"; done
+libraries=$(dirname "$(find "$work/tree/usr/lib" -name libarchive.a)")
+static=$(dirname "$(find "$work/static/usr/lib" -name libz.a)")
+
+# libarchive.a and the decompressors that data/ reads with, as one archive.
+rm -f "$libraries"/libarchive.so*
+ar -M <<MRI
+CREATE $work/libarchive.a
+ADDLIB $libraries/libarchive.a
+ADDLIB $static/libz.a
+ADDLIB $static/libbz2.a
+ADDLIB $static/liblzma.a
+ADDLIB $static/libzstd.a
+SAVE
+END
+MRI
+mv "$work/libarchive.a" "$libraries/libarchive.a"
+
+# A shared library is one file, called what the loader looks for; its other names are linker scripts that name it.
+mapfile -t names < <(find "$libraries" -maxdepth 1 -name '*.so*' -printf '%f\n')
+mkdir "$work/shared"
+find "$libraries" -maxdepth 1 -name '*.so*' -type f -exec mv -t "$work/shared" {} +
+find "$libraries" -maxdepth 1 -name '*.so*' -type l -delete
+declare -A file_of
+for real in "$work/shared"/*; do
+  loaded=$(objdump -p "$real" | awk '$1 == "SONAME" { print $2 }')
+  name=${real##*/}
+  file_of[${name%%.so*}]=$loaded
+  mv "$real" "$libraries/$loaded"
+done
+for name in "${names[@]}"; do
+  [ -e "$libraries/$name" ] || echo "INPUT(${file_of[${name%%.so*}]})" > "$libraries/$name"
+done
+
+rm -rf "$work"/tree/etc "$work/tree/usr/share/doc" "$work/tree/usr/share/man" "$work/tree/usr/share/lintian" \
+       "$libraries/libyaml-cpp.a" "$libraries/cmake/dnnl"
+find "$work/tree" -name '*.pc' -delete
+find "$work/tree" -type l -delete
+(cd "$work/debs" && printf '%s\n' *.deb) > "$work/tree/packages.txt"
+mib=$(du -sm --apparent-size "$work/tree" | cut -f1)
+if [ "$mib" -gt "$most_mib" ]; then
+  echo ".deps would hold $mib MiB, more than $most_mib" >&2
+  exit 1
+fi
+rm -rf .deps
+mv "$work/tree" .deps
+chmod 755 .deps
+echo ".deps: $mib MiB from $(wc -l < .deps/packages.txt) packages"

@@ -1,0 +1,296 @@
+#!/usr/bin/env bash
+# ricci on a machine with an NVIDIA GPU and no internet: builds, tests and times it, and prints a table of the results.
+#   tests/gpu.sh [build|test|sanitize|bench|train|all|table]    all: the five parts in this order; table: print it again
+# Needs nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without it, from the system.
+# Each part ends by itself within RICCI_PART_SECONDS (510) and, called again, goes on where it stopped: build-gpu/ keeps
+# the objects, and what was tested until the programs change. Each part leaves its log in $OUT (build-gpu/results).
+# Where nothing was measured the table says so; without a GPU that is every row but those of the build.
+# A program of tests/bench reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch_NAME.py exists beside
+# NAME.cpp, they are compared measure by measure. RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+PATH=$PATH:/usr/local/cuda/bin
+root=$PWD build=$PWD/build-gpu
+state=$build/state
+mkdir -p "$state" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
+architecture=${RICCI_GPU_ARCHITECTURE:-90}
+part_seconds=${RICCI_PART_SECONDS:-510}
+parts=(build test sanitize bench train)
+wrapper=()                     # a program to run ricci-train under
+export NVIDIA_TF32_OVERRIDE=0  # f32 means f32, for ricci and for PyTorch
+
+# ---- The table
+checks_of() {  # part: its rows as check|bar
+  local source
+  case $1 in
+    build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
+    test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' ;;
+    sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
+    bench) for source in tests/bench/*.cpp; do echo "$(basename "$source" .cpp)|runs"; done ;;
+    train) printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'f32 speed|PyTorch' 'bf16 speed|PyTorch' ;;
+  esac
+}
+
+plan() {  # part [reason]: its rows before anything is measured, as check, value, bar, verdict
+  checks_of "$1" | awk -F'|' -v reason="${2:+: $2}" '{ print $1 "\tnot measured" reason "\t" $2 "\t-" }'
+}
+
+row() {  # check value verdict [bar]: puts it into the rows of the running part
+  CHECK=$1 VALUE=$2 VERDICT=$3 BAR=${4:-} awk -F'\t' -v OFS='\t' '
+    $1 == ENVIRON["CHECK"] { found = 1; $2 = ENVIRON["VALUE"]; $4 = ENVIRON["VERDICT"] }
+    $1 == ENVIRON["CHECK"] && ENVIRON["BAR"] != "" { $3 = ENVIRON["BAR"] }
+    { print }
+    END { if (!found) print ENVIRON["CHECK"], ENVIRON["VALUE"], ENVIRON["BAR"], ENVIRON["VERDICT"] }' \
+    "$rows" > "$rows.new" && mv "$rows.new" "$rows"
+}
+
+verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
+
+# A program was linked after this file was written.
+outdated() { [ -n "$(find "$build" -maxdepth 1 -type f -name 'ricci-*' -newer "$1")" ]; }
+
+versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
+
+table() {
+  local part file
+  echo "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'); $(versions)"
+  for part in "${parts[@]}"; do
+    file=$state/$part.rows
+    if [ ! -e "$file" ]; then
+      plan "$part" "$(why_not "$part")"
+    elif [ "$part" != build ] && outdated "$file"; then
+      plan "$part" "the programs are newer"
+    else
+      cat "$file"
+    fi | sed "s/^/$part\t/"
+  done | (echo $'part\tcheck\tvalue\tbar\tverdict' && cat) |
+    awk -F'\t' '{ printf "%-9s %-24s %-56s %-30s %s\n", $1, $2, $3, $4, $5 }'
+  if [ -s "$state/skips" ] && ! outdated "$state/skips"; then sort "$state/skips" | uniq -c; fi
+}
+
+# ---- Running things
+limited() {  # seconds command...: at most that long, and not past the end of the part; 124 when it was stopped
+  local most=$1 left=$((deadline - SECONDS))
+  shift
+  [ "$left" -gt "$most" ] || most=$left
+  [ "$most" -gt 0 ] || return 124
+  timeout --kill-after=10 "$most" "$@"
+}
+
+why_not() {  # part: what is missing to measure anything of it
+  local program
+  [ "$1" != build ] || return
+  nvidia-smi -L 2>/dev/null | grep -q '^GPU' || { echo "no GPU"; return; }
+  for program in ricci-tests ricci-check ricci-train; do
+    [ -x "$build/$program" ] || { echo "no $program, see build"; return; }
+  done
+}
+
+run_torch() {  # log script option...: the log stays empty where PyTorch sees no GPU
+  local log=$1
+  shift
+  : > "$log"
+  python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
+  limited 150 python3 "$@" 2>&1 | tee "$log"
+}
+
+measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$1"; }  # of a log: name, value, unit
+
+# ---- build
+# A transfer may date every file anew. Files with the content of the last build get their old date back, so that ninja
+# compiles only what changed.
+keep_dates() {
+  local files=$state/files dates=$state/dates date path
+  find CMakeLists.txt README.md core cuda autograd ops models data apps tests .deps -type f 2>/dev/null > "$files"
+  touch "$dates"
+  paste <(xargs -d '\n' sha256sum < "$files") <(xargs -d '\n' stat -c %.9Y < "$files") |
+    awk -F'\t' -v OFS='\t' 'FILENAME != "-" { date[$1] = $2; next }
+      { print $1, ($1 in date ? date[$1] : $2) }' "$dates" - > "$dates.new"
+  mv "$dates.new" "$dates"
+  while IFS=$'\t' read -r path date; do touch -d "@$date" "${path:66}"; done < "$dates"
+}
+
+configure() {
+  local options=() flags=-Wl,--disable-new-dtags  # a path written so counts for the libraries of libraries, too
+  [ ! -d .deps/usr ] || options=(-DCMAKE_PREFIX_PATH="$root/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS="$flags")
+  [ -e "$build/build.ninja" ] || limited 200 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DRICCI_CUDA=ON -DRICCI_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" "${options[@]}" || return
+  grep -q ricci_kernels "$build/build.ninja" || { echo "CMake found no nvcc"; rm "$build/build.ninja"; return 1; }
+}
+
+part_build() {
+  local programs code began=$SECONDS
+  keep_dates
+  configure || { row configure "failed, see build.log" FAIL; return; }
+  row configure "$(versions), $(if [ -d .deps/usr ]; then echo .deps; else echo 'system libraries'; fi)" pass
+  limited "$part_seconds" cmake --build "$build" -j "$(nproc)" -- -k 0
+  code=$?
+  programs=$(find "$build" -maxdepth 1 -type f -name 'ricci-*' -printf '%f\n' | sed s/ricci-// | sort | xargs)
+  case $code in
+    0) row "compile and link" "$((SECONDS - began)) s: $programs" pass ;;
+    124 | 137) row "compile and link" "stopped after $((SECONDS - began)) s, run it again" unfinished ;;
+    *) row "compile and link" "failed, see build.log; linked: ${programs:-nothing}" FAIL ;;
+  esac
+  command -v cuobjdump >/dev/null && [ -x "$build/ricci-train" ] || return
+  programs=$(cuobjdump --list-elf "$build/ricci-train" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
+  row "machine code" "${programs:-none}" "$(verdict grep -q "sm_$architecture" <<< "$programs")"
+}
+
+# ---- test
+tests_that() {  # passed, skipped or failed
+  awk -v how="$1" '{ last[$1] = $2 } END { for (test in last) if (last[test] ~ how) print test }' "$state/ctest" | sort
+}
+
+# state/ctest: lines "test result" of all calls, the last one counts. Tests that failed are run again by the next call.
+part_test() {
+  local todo left cuda failed
+  if [ ! -e "$state/ctest" ] || outdated "$state/ctest"; then : > "$state/ctest"; : > "$state/skips"; fi
+  ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p' | sort > "$state/tests"
+  todo=$(comm -23 "$state/tests" <(tests_that 'passed|skipped') | paste -sd'|')
+  if [ -n "$todo" ]; then
+    limited "$part_seconds" ctest --test-dir "$build" -V -j "$(nproc)" --timeout 240 -R "^($todo)\$" |
+      tee "$state/ctest.out"
+    awk '/^ *[0-9]+\/[0-9]+ Test +#/ { print $4, / Passed / ? "passed" : /\*\*\*Skipped/ ? "skipped" : "failed" }' \
+      "$state/ctest.out" >> "$state/ctest"
+    grep -E '^[0-9]+: ' "$state/ctest.out" | grep -oE 'skipped( on [a-z_]+)?: .*' >> "$state/skips"
+  fi
+  failed=$(tests_that failed | xargs) left=$(comm -23 "$state/tests" <(tests_that .) | wc -l)
+  row ctest "$(tests_that passed | wc -l) passed, $(tests_that skipped | wc -l) skipped, failed: ${failed:-none}" \
+    "$(verdict test -s "$state/tests" -a -z "$failed")"
+  [ "$left" = 0 ] || [ -n "$failed" ] || row ctest "none failed, $left did not end, run it again" unfinished
+  cuda=$(grep -c '^skipped on cuda:' "$state/skips")
+  row "skipped on cuda" "$cuda" "$(verdict test "$cuda" = 0)"
+  row "other skips" "$(grep -vc '^skipped on cuda:' "$state/skips"), listed below" -
+  check_gradients
+}
+
+check_gradients() {
+  local output=$state/check.out code last worst
+  limited 240 "$build/ricci-check" --device cuda | tee "$output"
+  code=$? last=$(tail -n 1 "$output")
+  worst=$(awk '$3 ~ /e[-+]/ && $3 > worst { worst = $3 } END { print worst }' "$output")
+  if [ $code = 124 ]; then
+    row "ricci-check on cuda" "did not end, run it again" unfinished
+  else
+    row "ricci-check on cuda" "${last%% (*}, worst $worst" "$(verdict test $code = 0 -a -n "$worst")"
+  fi
+}
+
+# ---- sanitize
+sanitize_op() {  # tool op: leaves OP.clean, OP.bad, OP.none (it has no gradient check) or, if stopped, nothing
+  local file=$state/sanitize/$1/$2
+  limited 150 compute-sanitizer --tool "$1" "$build/ricci-check" --device cuda --op "$2" > "$file.log" 2>&1
+  if grep -q 'no op is called' "$file.log"; then
+    touch "$file.none"
+  elif grep -q 'wrong (tolerance' "$file.log" && ! grep -q 'no device' "$file.log"; then
+    if grep -qE '(ERROR|RACECHECK) SUMMARY: 0 ' "$file.log"; then touch "$file.clean"; else touch "$file.bad"; fi
+  fi
+}
+
+sanitize_ops() {  # tool: six ops at a time; those that were clean are not run again
+  local folder=$state/sanitize/$1 op ops clean bad left
+  if [ -e "$folder/begun" ] && outdated "$folder/begun"; then rm -r "$folder"; fi
+  mkdir -p "$folder" && rm -f "$folder"/*.bad && touch -a "$folder/begun"
+  mapfile -t ops < <("$build/ricci-check" --list)
+  for op in "${ops[@]}"; do
+    if [ -e "$folder/$op.clean" ] || [ -e "$folder/$op.none" ] || [ $((deadline - SECONDS)) -lt 20 ]; then continue; fi
+    while [ "$(jobs -rp | wc -l)" -ge 6 ]; do wait -n; done
+    sanitize_op "$1" "$op" &
+  done
+  wait
+  for op in "$folder"/*.bad; do [ ! -e "$op" ] || head -c 200000 "${op%.bad}.log"; done
+  bad=$(find "$folder" -name '*.bad' | wc -l) clean=$(find "$folder" -name '*.clean' | wc -l)
+  left=$((${#ops[@]} - bad - $(find "$folder" -name '*.none' -o -name '*.clean' | wc -l)))
+  row "$1, ops" "$clean clean, $bad with findings, $left did not end" "$(verdict test "$bad" = 0 -a "$clean" -gt 0)"
+  [ "$left" = 0 ] || [ "$bad" != 0 ] || row "$1, ops" "$clean clean, $left did not end, run it again" unfinished
+}
+
+part_sanitize() {
+  local log=$state/sanitize/training.log
+  command -v compute-sanitizer >/dev/null || { plan sanitize "no compute-sanitizer" > "$rows"; return; }
+  sanitize_ops memcheck
+  sanitize_ops racecheck
+  wrapper=(compute-sanitizer --tool memcheck)
+  train_run 120 memcheck device=cuda steps=2 model.layers=1 batch=4 train_fraction=0.999 2>&1 | tee "$log"
+  if grep -q 'after 2 steps' "$log"; then
+    row "memcheck, training" "$(grep -o 'ERROR SUMMARY: .*' "$log")" "$(verdict grep -q 'ERROR SUMMARY: 0 ' "$log")"
+  else
+    row "memcheck, training" "training failed or did not end, see sanitize.log" unfinished
+  fi
+}
+
+# ---- bench
+bench_one() {  # name
+  local program=$build/ricci-bench-$1 source=tests/bench/$1.cpp script=tests/bench/torch_$1.py options=()
+  local ours=$state/bench.ours theirs=$state/bench.theirs check value verdict bar
+  ! grep -q -e --device "$source" || options=(--device cuda)
+  limited 120 "$program" "${options[@]}" 2>&1 | tee "$ours" || { row "$1" "failed, see bench.log" FAIL; return; }
+  : > "$theirs"
+  [ ! -e "$script" ] || run_torch "$theirs" "$script" --device cuda
+  row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
+  while IFS=$'\t' read -r check value verdict bar; do row "$1: $check" "$value" "$verdict" "$bar"; done < <(
+    awk -F'\t' -v OFS='\t' 'FILENAME == ARGV[1] { theirs[$1] = $2; next }
+      !($1 in theirs) { print $1, $2 " " $3, "-", "PyTorch: not measured"; next }
+      { ahead = $3 ~ /\/s$/ ? $2 / theirs[$1] : theirs[$1] / $2
+        print $1, $2 " " $3, ahead >= 1 ? "pass" : "FAIL", sprintf("PyTorch %s (%.2f of it)", theirs[$1], ahead) }' \
+      <(measures "$theirs") <(measures "$ours"))
+}
+
+part_bench() { for source in tests/bench/*.cpp; do bench_one "$(basename "$source" .cpp)"; done; }
+
+# ---- train
+train_run() {  # seconds name key=value...: a fresh run in state/train
+  local most=$1 name=$2
+  shift 2
+  mkdir -p "$state/train" && rm -rf "$state/train/runs/$name"
+  (cd "$state/train" && limited "$most" "${wrapper[@]}" "$build/ricci-train" "$root/apps/configs/quickstart.yaml" \
+    name="$name" eval_every=0 sample.tokens=0 "$@")
+}
+
+values() { grep -oE "\"$2\":[^,}]+" "$state/train/runs/$1/metrics.jsonl" 2>/dev/null | cut -d: -f2; }  # run key
+
+compare_losses() {
+  local device compared
+  for device in cpu cuda; do train_run 90 "f32_$device" device=$device dtype=f32 steps=20 log_every=1; done
+  compared=$(paste <(values f32_cpu train_loss) <(values f32_cuda train_loss) | awk '
+    { error = $1 + 0 > 0 && $2 + 0 > 0 ? ($1 - $2) / $1 : 1e9; if (error < 0) error = -error }
+    error > worst { worst = error }
+    END { printf "%d %.1e", NR, worst }')
+  row "f32 losses, cuda to cpu" "worst ${compared#* } in ${compared% *} steps" \
+    "$(verdict awk -v n="${compared% *}" -v worst="${compared#* }" 'BEGIN { exit !(n == 20 && worst <= 1e-4) }')"
+}
+
+compare_speed() {  # dtype: GPT-2's 12 layers of 768, on characters; of 45 s the last 30 count
+  local speed vocab best log=$state/train/$1.log
+  local sizes=(batch=16 model.layers=12 model.heads=12 model.d=768 model.ctx=1024 model.bias=true)
+  "$build/ricci-train" --help-config | grep -E '^dtype:' | grep -qw "$1" ||
+    { row "$1 speed" "not measured: ricci-train has no dtype $1" -; return; }
+  train_run 45 "$1" device=cuda dtype="$1" steps=1000000 log_every=5 lr=6e-4 "${sizes[@]}" 2>&1 | tee "$log"
+  speed=$(values "$1" tokens_per_s | tail -n 1 | cut -d. -f1) vocab=$(grep -oE 'vocabulary [0-9]+' "$log" | head -n 1)
+  if [ -z "$speed" ] || [ -z "$vocab" ]; then row "$1 speed" "failed, see train.log" FAIL; return; fi
+  run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype "$1" --vocab "${vocab#* }"
+  best=$(measures "$state/train/torch.log" | cut -f2 | sort -g | tail -n 1)
+  row "$1 speed" "$speed tokens/s" - "PyTorch: not measured"
+  [ -z "$best" ] || row "$1 speed" "$speed tokens/s" "$(verdict test "$speed" -ge "$best")" "PyTorch $best tokens/s"
+}
+
+part_train() { compare_losses; compare_speed f32; compare_speed bf16; }
+
+# ---- Parts
+run_part() {
+  local reason
+  rows=$state/$1.rows deadline=$((SECONDS + part_seconds)) reason=$(why_not "$1")
+  plan "$1" "$reason" > "$rows"
+  echo "== $1${reason:+: not measured: $reason}"
+  [ -n "$reason" ] || "part_$1" 2>&1 | tee "$OUT/$1.log"
+}
+
+case ${1:-all} in
+  all) chosen=("${parts[@]}") ;;
+  table) chosen=() ;;
+  build | test | sanitize | bench | train) chosen=("$1") ;;
+  *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
+esac
+for part in "${chosen[@]}"; do run_part "$part"; done
+table | tee "$OUT/table.txt"
+for part in "${chosen[@]}"; do ! grep -qP '\tFAIL$' "$state/$part.rows" || exit 1; done

@@ -1,0 +1,169 @@
+#include "ops/adamw.h"
+
+#include "cuda/parallel.h"
+#include "ops/gelu.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+struct Scalar {
+  double x, m = 0, v = 0;
+};
+
+// As in the paper, with alpha = learning rate and lambda = learning rate * weight decay.
+void paper(Scalar& s, double gradient, const AdamWStep& o, double weight_decay) {
+  const double t = static_cast<double>(o.step), g = gradient * o.gradient_scale;
+  s.m = o.beta1 * s.m + (1 - o.beta1) * g;
+  s.v = o.beta2 * s.v + (1 - o.beta2) * g * g;
+  const double m_hat = s.m / (1 - std::pow(o.beta1, t)), v_hat = s.v / (1 - std::pow(o.beta2, t));
+  s.x = s.x - o.learning_rate * m_hat / (std::sqrt(v_hat) + o.eps) - o.learning_rate * weight_decay * s.x;
+}
+
+// PyTorch's sequence of operations (torch.optim.AdamW, one tensor), each rounded to T.
+template <class T> void torch(T& x, T& m, T& v, T g, const AdamWStep& o, double weight_decay) {
+  const double t = static_cast<double>(o.step), step_size = o.learning_rate / (1 - std::pow(o.beta1, t));
+  x *= static_cast<T>(1 - o.learning_rate * weight_decay);
+  m += static_cast<T>(1 - o.beta1) * (g - m);
+  v = v * static_cast<T>(o.beta2);
+  v += static_cast<T>(1 - o.beta2) * g * g;
+  const T denominator = std::sqrt(v) / static_cast<T>(std::sqrt(1 - std::pow(o.beta2, t))) + static_cast<T>(o.eps);
+  x += static_cast<T>(-step_size) * m / denominator;
+}
+
+AdamWTensor drawn_state(const Shape& shape, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
+  const Dtype state = dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+  return {drawn(shape, dtype, device, stream), {}, zeros(shape, state, device), zeros(shape, state, device), {}, weight_decay};
+}
+
+}  // namespace
+
+TEST_CASE("adamw: steps are the paper's, for every dtype, with decay and clipping") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (int64_t n : {1, 5, 4096, 4097}) {
+      AdamWTensor t = drawn_state({n}, dtype, device, 1, 0.1);
+      if (dtype == Dtype::bf16) t.master = convert(t.value, Dtype::f32);
+      std::vector<Scalar> expected;
+      for (double x : values_of(t.value)) expected.push_back({x});
+      AdamWStep step{.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .gradient_scale = 0.5};
+      for (step.step = 1; step.step <= 5; ++step.step) {
+        t.grad = drawn({n}, dtype, device, 10 + static_cast<uint64_t>(step.step));
+        const Values gradient = values_of(t.grad);
+        for (size_t i = 0; i < expected.size(); ++i) paper(expected[i], gradient[i], step, t.weight_decay);
+        adamw_update({t}, step);
+      }
+      Values x, m, v;
+      for (const Scalar& s : expected) x.push_back(s.x), m.push_back(s.m), v.push_back(s.v);
+      const double bound = 5 * 8 * sum_unit(dtype);  // five steps of eight roundings
+      CHECK(error_of(t.m, m) <= bound);
+      CHECK(error_of(t.v, v) <= bound);
+      CHECK(error_of(dtype == Dtype::bf16 ? t.master : t.value, x) <= bound);
+      CHECK(error_of(t.value, x) <= bound + (dtype == Dtype::bf16 ? unit(dtype) : 0));
+    }
+  });
+}
+
+TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
+  AdamWTensor t = drawn_state({100}, Dtype::f32, Device::cuda_emulated, 2, 0.01);
+  Tensor x = to(t.value, Device::cpu), m = to(t.m, Device::cpu), v = to(t.v, Device::cpu);
+  AdamWStep step{.learning_rate = 3e-4};
+  for (step.step = 1; step.step <= 3; ++step.step) {
+    t.grad = drawn({100}, Dtype::f32, Device::cuda_emulated, 20 + static_cast<uint64_t>(step.step));
+    const Tensor g = to(t.grad, Device::cpu);
+    adamw_update({t}, step);
+    for (int64_t i = 0; i < 100; ++i) torch(x.data<float>()[i], m.data<float>()[i], v.data<float>()[i], g.data<float>()[i], step, t.weight_decay);
+    const Tensor got = to(t.value, Device::cpu);
+    for (int64_t i = 0; i < 100; ++i) {  // the last bit may differ where one of the two fuses a product and a sum
+      const float expected = x.data<float>()[i];
+      CHECK(std::abs(got.data<float>()[i] - expected) <= std::abs(std::nextafter(expected, 10 * expected) - expected) * static_cast<float>(step.step));
+    }
+  }
+}
+
+TEST_CASE("adamw: a bf16 value without master weights is rounded at every step") {
+  on_every_device([](Device device) {
+    AdamWTensor t = drawn_state({77}, Dtype::bf16, device, 3, 0);
+    const Values before = values_of(t.value);
+    t.grad = drawn({77}, Dtype::bf16, device, 4);
+    const Values gradient = values_of(t.grad);
+    const AdamWStep step{.learning_rate = 0.1};
+    adamw_update({t}, step);
+    Values expected;
+    for (size_t i = 0; i < before.size(); ++i) {
+      Scalar s{before[i]};
+      paper(s, gradient[i], step, 0);
+      expected.push_back(s.x);
+    }
+    CHECK(error_of(t.value, expected) <= 1.01 * unit(Dtype::bf16));
+  });
+}
+
+TEST_CASE("adamw: many tensors of different sizes and dtypes in one call are as many calls") {
+  on_every_device([](Device device) {
+    std::vector<AdamWTensor> together, apart;
+    for (uint64_t k = 0; k < 130; ++k) {
+      const int64_t n = k == 7 ? 0 : k == 60 ? 9001 : static_cast<int64_t>(k % 13 + 1);
+      const Dtype dtype = k % 5 == 4 ? Dtype::bf16 : k % 7 == 6 ? Dtype::f64 : Dtype::f32;
+      for (auto* list : {&together, &apart}) {
+        list->push_back(drawn_state({n}, dtype, device, 100 + k, k % 2 ? 0.1 : 0));
+        if (k % 11 != 3) list->back().grad = drawn({n}, dtype, device, 300 + k);
+      }
+    }
+    const AdamWStep step{.learning_rate = 0.5};  // large enough for bf16 values to change
+    adamw_update(together, step);
+    for (const AdamWTensor& t : apart) adamw_update({t}, step);
+    for (size_t k = 0; k < together.size(); ++k) {
+      CHECK(same_bits(together[k].value, apart[k].value));
+      CHECK(same_bits(together[k].m, apart[k].m));
+      CHECK(same_bits(together[k].v, apart[k].v));
+      const bool changed = together[k].value.size() > 0 && together[k].grad;
+      CHECK(same_bits(together[k].value, drawn(together[k].value.shape(), together[k].value.dtype(), device, 100 + k)) == !changed);
+    }
+  });
+}
+
+TEST_CASE("adamw: the same bits for any number of threads") {
+  const int before = thread_count();
+  std::vector<Tensor> values;
+  for (int threads : {1, 3}) {
+    set_thread_count(threads);
+    AdamWTensor t = drawn_state({100003}, Dtype::f32, Device::cpu, 5, 0.1);
+    t.grad = drawn({100003}, Dtype::f32, Device::cpu, 6);
+    adamw_update({t}, {.step = 3});
+    values.push_back(t.value);
+  }
+  set_thread_count(before);
+  CHECK(same_bits(values[0], values[1]));
+}
+
+TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
+  const Parameter p{drawn({3}, Dtype::f32, Device::cpu, 7), drawn({3}, Dtype::f32, Device::cpu, 8), "p"};
+  const Tensor m = zeros({3}, Dtype::f32, Device::cpu), v = zeros({3}, Dtype::f32, Device::cpu);
+  Tape tape;
+  const Tensor y = gelu(p);
+  adamw_update({{p.value, p.grad, m, v, {}, 0}}, {});
+  const std::string message = message_of([&] { tape.backward({y}, {y}); });
+  CHECK(message.find("was changed at " __FILE__ ":" + std::to_string(__LINE__ - 2)) != message.npos);
+}
+
+TEST_CASE("adamw: messages") {
+  AdamWTensor t = drawn_state({3}, Dtype::f32, Device::cpu, 9, 0);
+  t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
+  CHECK(message_of([&] { adamw_update({t}, {.step = 0}); }) == "adamw: steps count from 1, got 0");
+  AdamWTensor other = t;
+  other.grad = drawn({4}, Dtype::f32, Device::cpu, 10);
+  CHECK(message_of([&] { adamw_update({t, other}, {}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
+  other = t;
+  other.m = {};
+  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: m of tensor 0 is empty");
+  other = t;
+  other.v = drawn({3}, Dtype::f64, Device::cpu, 10);
+  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: v of tensor 0 is f64 [3] on cpu, expected f32 [3] on cpu");
+  other = t;
+  other.master = t.m;
+  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: tensor 0 is f32, which has no master weights");
+  other = drawn_state({3}, Dtype::f32, Device::cuda_emulated, 9, 0);
+  other.grad = other.value;
+  CHECK(message_of([&] { adamw_update({t, other}, {}); }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
+}

@@ -1,0 +1,288 @@
+// attention, its backward and cached decoding are held to the definition on every device.
+#include "ops/attention/attention.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "autograd/gradcheck.h"
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/random.h"
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+#include "cuda/parallel.h"
+#include "ops/attention/kernels.h"
+
+using namespace ricci;
+
+namespace {
+
+Tensor draw(const Shape& shape, uint64_t stream, double deviation = 1) {
+  Tensor t(shape, Dtype::f64);
+  fill_normal(t.data<double>(), t.size(), 0.0, deviation, Philox{11, stream});
+  return t;
+}
+
+double value(const Tensor& on_cpu, int64_t i) {
+  return on_cpu.dtype() == Dtype::f64 ? on_cpu.data<double>()[i]
+         : on_cpu.dtype() == Dtype::f32 ? static_cast<double>(on_cpu.data<float>()[i])
+                                        : static_cast<double>(static_cast<float>(on_cpu.data<bf16>()[i]));
+}
+
+// The largest difference of two tensors; infinite where one is NaN.
+double distance(const Tensor& a_anywhere, const Tensor& b_anywhere) {
+  REQUIRE(a_anywhere.shape() == b_anywhere.shape());
+  const Tensor a = to(a_anywhere, Device::cpu), b = to(b_anywhere, Device::cpu);
+  double largest = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(value(a, i) - value(b, i));
+    largest = difference <= largest ? largest : std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+  }
+  return largest;
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+using Attention = Tensor (*)(const Arg&, const AttentionOptions&);
+
+struct ForwardAndBackward {
+  Tensor y, dqkv;
+};
+ForwardAndBackward run(Attention f, const Tensor& qkv, const Tensor& dy, const AttentionOptions& options) {
+  const Parameter x{qkv, {}, "qkv"};
+  Tape tape;
+  const Tensor y = f(x, options);
+  tape.backward(y, dy);
+  return {y.detached(), x.grad};
+}
+
+struct Case {
+  int64_t b, c, heads, width;
+  bool causal;
+  int64_t window;
+  AttentionOptions options() const { return {heads, causal, window}; }
+  Tensor qkv() const { return draw({b, c, 3 * heads * width}, 1); }
+  Tensor dy() const { return draw({b, c, heads * width}, 2); }
+};
+
+void check_case(const Case& of, Device device) {
+  CAPTURE(name_of(device));
+  CAPTURE(of.b);
+  CAPTURE(of.c);
+  CAPTURE(of.heads);
+  CAPTURE(of.width);
+  CAPTURE(of.causal);
+  CAPTURE(of.window);
+  const ForwardAndBackward expected = run(naive_attention, of.qkv(), of.dy(), of.options());
+  const ForwardAndBackward got = run(attention, to(of.qkv(), device), to(of.dy(), device), of.options());
+  CHECK(distance(got.y, expected.y) < 1e-12);
+  CHECK(distance(got.dqkv, expected.dqkv) < 1e-12);
+}
+
+void on_each_device(const std::function<void(Device)>& test) {
+  for (Device device : {Device::cpu, Device::cuda_emulated, Device::cuda})
+    if (available(device)) test(device);
+    else MESSAGE("skipped on ", name_of(device), ": ", why_not(device));
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct Threads {
+  explicit Threads(int n) : before(thread_count()) { set_thread_count(n); }
+  ~Threads() { set_thread_count(before); }
+  int before;
+};
+
+// The definition again, every value stored as S and computed in f32: what a low-precision attention may cost.
+template <class S> struct LowPrecision {
+  static float rounded(float x) { return static_cast<float>(S(x)); }
+
+  static ForwardAndBackward run(const Case& of, const Tensor& qkv, const Tensor& dy) {
+    const int64_t c = of.c, d = of.heads * of.width;
+    ForwardAndBackward out{Tensor({of.b, c, d}), zeros({of.b, c, 3 * d}, Dtype::f32, Device::cpu)};
+    for (int64_t i = 0; i < of.b; ++i)
+      for (int64_t n = 0; n < of.heads; ++n) {
+        auto at = [&](const Tensor& t, int64_t position, int64_t block) {
+          return t.data<float>() + (i * c + position) * t.shape()[2] + block * d + n * of.width;
+        };
+        for (int64_t t = 0; t < c; ++t) one_query(of, t, [&](int64_t s, int64_t block) { return at(qkv, s, block); }, at(dy, t, 0),
+                                                  at(out.y, t, 0), [&](int64_t s, int64_t block) { return at(out.dqkv, s, block); });
+      }
+    for (int64_t i = 0; i < out.dqkv.size(); ++i) out.dqkv.data<float>()[i] = rounded(out.dqkv.data<float>()[i]);
+    return out;
+  }
+
+  template <class At, class GradientAt>
+  static void one_query(const Case& of, int64_t t, At at, const float* dy, float* y, GradientAt gradient) {
+    const int64_t width = of.width;
+    const float scale = 1 / std::sqrt(static_cast<float>(width));
+    auto dot = [&](const float* a, const float* b) {
+      float sum = 0;
+      for (int64_t x = 0; x < width; ++x) sum += a[x] * b[x];
+      return sum;
+    };
+    std::vector<float> p(static_cast<size_t>(t + 1));
+    float largest = -HUGE_VALF, sum = 0, mean = 0;
+    for (int64_t s = 0; s <= t; ++s) largest = std::max(largest, p[s] = rounded(dot(at(t, 0), at(s, 1)) * scale));
+    for (float& p_s : p) sum += p_s = std::exp(p_s - largest);
+    for (float& p_s : p) p_s = rounded(p_s / sum);
+    for (int64_t x = 0; x < width; ++x) {
+      float total = 0;
+      for (int64_t s = 0; s <= t; ++s) total += p[s] * at(s, 2)[x];
+      y[x] = rounded(total);
+    }
+    for (int64_t s = 0; s <= t; ++s) mean += p[s] * dot(dy, at(s, 2));
+    for (int64_t s = 0; s <= t; ++s) {
+      const float ds = rounded(p[s] * (rounded(dot(dy, at(s, 2))) - mean)) * scale;
+      for (int64_t x = 0; x < width; ++x) {
+        gradient(t, 0)[x] += ds * at(s, 1)[x];
+        gradient(s, 1)[x] += ds * at(t, 0)[x];
+        gradient(s, 2)[x] += p[s] * dy[x];
+      }
+    }
+  }
+};
+
+template <class S> void check_low_precision(const Case& of, Device device) {
+  CAPTURE(name_of(device));
+  CAPTURE(name_of(dtype_of<S>));
+  CAPTURE(of.c);
+  CAPTURE(of.width);
+  const Tensor qkv = convert(of.qkv(), dtype_of<S>), dy = convert(of.dy(), dtype_of<S>);
+  const ForwardAndBackward exact = run(naive_attention, convert(qkv, Dtype::f64), convert(dy, Dtype::f64), of.options());
+  const ForwardAndBackward naive = LowPrecision<S>::run(of, convert(qkv, Dtype::f32), convert(dy, Dtype::f32));
+  const ForwardAndBackward got = run(attention, to(qkv, device), to(dy, device), of.options());
+  CHECK(got.y.dtype() == dtype_of<S>);
+  CHECK(distance(got.y, exact.y) <= 2 * distance(naive.y, exact.y));
+  CHECK(distance(got.dqkv, exact.dqkv) <= 2 * distance(naive.dqkv, exact.dqkv));
+}
+
+}  // namespace
+
+TEST_CASE("attention and its backward equal the definition on the CPU") {
+  for (int64_t c : {1, 2, 7, 63, 64, 65, 130, 257})
+    for (bool causal : {true, false})
+      for (int64_t window : {0, 1, 5, 64, 100}) check_case({1, c, 2, 16, causal, window}, Device::cpu);
+  for (int64_t width : {1, 2, 3, 15, 17, 31, 32, 33, 48, 64, 65, 80, 100, 128, 256, 300})
+    for (bool causal : {true, false}) check_case({2, 67, 1 + width % 3, width, causal, 0}, Device::cpu);
+}
+
+TEST_CASE("attention and its backward equal the definition on GPUs") {
+  for (Device device : {Device::cuda_emulated, Device::cuda}) {
+    if (!available(device)) {
+      MESSAGE("skipped on ", name_of(device), ": ", why_not(device));
+      continue;
+    }
+    for (const Case& of : std::vector<Case>{{1, 1, 1, 1, true, 0},     {2, 2, 3, 5, true, 0},      {1, 7, 2, 16, false, 0},
+                                            {1, 63, 1, 32, true, 0},   {2, 64, 2, 8, true, 0},     {1, 65, 2, 33, true, 0},
+                                            {1, 65, 1, 64, false, 0},  {1, 130, 1, 20, true, 40},  {1, 130, 2, 20, false, 40},
+                                            {1, 130, 1, 4, true, 1},   {1, 150, 1, 4, false, 70},  {1, 70, 1, 72, true, 0},
+                                            {1, 40, 1, 130, true, 0},  {1, 257, 1, 16, true, 0}})
+      check_case(of, device);
+  }
+}
+
+TEST_CASE("the gradient of attention agrees with finite differences") {
+  const AttentionOptions windowed{2, false, 3};
+  const GradCheck result = gradcheck([&](const std::vector<Parameter>& x) { return std::vector<Tensor>{attention(x[0], windowed)}; },
+                                     {Parameter{draw({1, 9, 18}, 5), {}, "qkv"}});
+  CAPTURE(result.worst_at);
+  CHECK(result.worst < 1e-7);
+  CHECK(result.least_norm > 0);
+}
+
+TEST_CASE("a query that sees no key gives zero and passes no gradient") {
+  on_each_device([](Device device) {
+    // Only keys 3 or 4 positions earlier are visible: queries 0, 1, 2 see none, and nobody sees the last three keys.
+    const int64_t c = 70, width = 6;
+    const attention_kernels::Problem problem{1, c, 1, width, {5, -2}, 1 / std::sqrt(6.0)};
+    const Tensor qkv = draw({1, c, 3 * width}, 3), dy = draw({1, c, width}, 4);
+    const auto out = attention_kernels::forward(problem, to(qkv, device));
+    const Tensor dqkv = to(attention_kernels::backward(problem, to(dy, device), to(qkv, device), out), Device::cpu);
+    const Tensor y = to(out.y_bcd, Device::cpu);
+    for (int64_t i = 0; i < 3 * width; ++i) CHECK(y.data<double>()[i] == 0);
+    for (int64_t t = 0; t < 3; ++t)
+      for (int64_t x = 0; x < width; ++x) {
+        CHECK(dqkv.data<double>()[t * 3 * width + x] == 0);
+        CHECK(dqkv.data<double>()[(c - 1 - t) * 3 * width + width + x] == 0);
+        CHECK(dqkv.data<double>()[(c - 1 - t) * 3 * width + 2 * width + x] == 0);
+      }
+    // Query 3 sees key 0 alone.
+    for (int64_t x = 0; x < width; ++x) CHECK(std::abs(y.data<double>()[3 * width + x] - qkv.data<double>()[2 * width + x]) < 1e-15);
+    for (int64_t i = 0; i < dqkv.size(); ++i) CHECK(std::isfinite(dqkv.data<double>()[i]));
+  });
+}
+
+TEST_CASE("the result does not depend on the number of threads") {
+  for (const Case& of : std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0}}) {
+    CAPTURE(of.b);
+    CAPTURE(of.c);
+    CAPTURE(of.heads);
+    const Tensor qkv = convert(of.qkv(), Dtype::f32), dy = convert(of.dy(), Dtype::f32);
+    const auto one = [&] { const Threads threads(1); return run(attention, qkv, dy, of.options()); }();
+    for (int n : {2, 3, 5}) {
+      const Threads threads(n);
+      const ForwardAndBackward several = run(attention, qkv, dy, of.options());
+      CHECK(same_bits(one.y, several.y));
+      CHECK(same_bits(one.dqkv, several.dqkv));
+    }
+  }
+}
+
+TEST_CASE("low precision costs no more than in the definition") {
+  on_each_device([](Device device) {
+    const std::vector<Case> cases = {{1, 65, 2, 32, true, 0}, {1, 100, 1, 64, true, 0}, {1, 33, 1, 128, true, 0}};
+    for (const Case& of : cases) {
+      check_low_precision<float>(of, device);
+      check_low_precision<bf16>(of, device);
+    }
+  });
+}
+
+TEST_CASE("nothing as large as c x c is held") {
+  const int64_t c = 1500, d = 16;
+  const Parameter x{convert(draw({1, c, 3 * d}, 1), Dtype::f32), {}, "qkv"};
+  const Tensor dy = convert(draw({1, c, d}, 2), Dtype::f32);
+  const int64_t before = memory_use(Device::cpu).current;
+  reset_peak(Device::cpu);
+  Tape tape;
+  const Tensor y = attention(x, {1});
+  CHECK(tape.kept_bytes() == x.value.bytes() + y.bytes() + c * 4);
+  tape.backward(y, dy);
+  CHECK(memory_use(Device::cpu).peak - before < c * c * 4 / 4);
+}
+
+TEST_CASE("an empty batch gives an empty result") {
+  on_each_device([](Device device) {
+    for (const Shape& shape : {Shape{0, 5, 12}, Shape{2, 0, 12}}) {
+      const ForwardAndBackward got = run(attention, zeros(shape, Dtype::f32, device), zeros({shape[0], shape[1], 4}, Dtype::f32, device), {2});
+      CHECK(got.y.size() == 0);
+      CHECK(got.dqkv.shape() == shape);
+    }
+  });
+}
+
+TEST_CASE("attention says what is wrong with its arguments") {
+  const Tensor qkv = draw({2, 3, 24}, 1);
+  CHECK(message_of([&] { attention(draw({3, 24}, 1), {2}); }) == "attention: qkv_bcx[3 24] does not have the indices 'bcx'");
+  CHECK(message_of([&] { attention(qkv, {5}); }) == "attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
+  CHECK(message_of([&] { attention(qkv, {0}); }) == "attention: heads is 0, expected at least 1");
+  CHECK(message_of([&] { attention(qkv, {2, true, -1}); }) == "attention: window is -1, expected 0 (none) or more");
+  CHECK(message_of([&] { naive_attention(qkv, {5}); }) == "naive_attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
+}

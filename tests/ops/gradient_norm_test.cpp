@@ -1,0 +1,63 @@
+#include "ops/gradient_norm.h"
+
+#include "cuda/parallel.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+std::vector<Tensor> drawn_list(Device device) {
+  std::vector<Tensor> tensors;
+  uint64_t stream = 0;
+  for (Shape shape : {Shape{}, Shape{3}, Shape{0}, Shape{16384}, Shape{3, 5, 7}, Shape{16385}, Shape{7, 5001}})
+    for (Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f64}) tensors.push_back(drawn(shape, dtype, device, stream++));
+  tensors.insert(tensors.begin() + 4, Tensor());
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("gradient norm: of all elements together, mixed dtypes") {
+  on_every_device([](Device device) {
+    const std::vector<Tensor> tensors = drawn_list(device);
+    long double sum = 0;
+    for (const Tensor& t : tensors)
+      if (t)
+        for (double v : values_of(t)) sum += static_cast<long double>(v) * v;
+    const double expected = static_cast<double>(std::sqrt(sum));
+    CHECK(std::abs(gradient_norm(tensors) - expected) <= 16384 * 0x1p-53 * expected);
+  });
+}
+
+TEST_CASE("gradient norm: more tensors than one launch takes") {
+  on_every_device([](Device device) {
+    std::vector<Tensor> tensors;
+    for (int i = 0; i < 400; ++i) tensors.push_back(tensor_of({3, 4}, {2}, Dtype::f32, device));
+    CHECK(gradient_norm(tensors) == 100);
+  });
+}
+
+TEST_CASE("gradient norm: the same bits for any number of threads") {
+  const int before = thread_count();
+  const std::vector<Tensor> tensors = drawn_list(Device::cpu);
+  set_thread_count(1);
+  const double one = gradient_norm(tensors);
+  set_thread_count(3);
+  CHECK(gradient_norm(tensors) == one);
+  set_thread_count(before);
+}
+
+TEST_CASE("gradient norm: small and large numbers, NaN, nothing, messages") {
+  on_every_device([](Device device) {
+    CHECK(gradient_norm({tensor_of({3e30, 4e30}, {2}, Dtype::f32, device)}) == doctest::Approx(5e30));  // squares beyond f32
+    CHECK(gradient_norm({tensor_of({3e-30, 4e-30}, {2}, Dtype::f32, device)}) == doctest::Approx(5e-30));
+    CHECK(std::isnan(gradient_norm({tensor_of({1, NAN}, {2}, Dtype::f32, device)})));
+    CHECK(gradient_norm({tensor_of({1, HUGE_VAL}, {2}, Dtype::f32, device)}) == HUGE_VAL);
+  });
+  CHECK(gradient_norm({}) == 0);
+  CHECK(gradient_norm({Tensor(), Tensor({0})}) == 0);
+  CHECK(message_of([] { gradient_norm({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)}); }) ==
+        "gradient_norm: a tensor on cpu and one on cuda_emulated");
+  CHECK(message_of([] { gradient_norm({Tensor({2}, Dtype::i64)}); }) == "expected a floating-point tensor, got i64 [2]");
+}
