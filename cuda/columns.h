@@ -34,6 +34,8 @@ template <class Program> struct ColumnKernel {
   }
 };
 
+template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
+
 #ifndef __CUDACC__
 
 template <class Program> struct ColumnChunk {

@@ -17,6 +17,8 @@ template <class F> struct ElementKernel {
   }
 };
 
+template <class F> void for_each_element(const char* name, Device device, int64_t n, const F& f);
+
 #ifndef __CUDACC__
 
 template <class F> struct ElementLoop {

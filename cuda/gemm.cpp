@@ -1,25 +1,63 @@
 #include "cuda/gemm.h"
 
+#include <utility>
+
 #include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/gemm_backends.h"
 
 namespace ricci {
+namespace {
 
-void gemm(const Gemm& g) {
-  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0) fail("gemm: negative extent among {} x {} x {} x {}", {g.batch, g.m, g.n, g.k});
-  if (g.dtype == Dtype::i64) fail("gemm: expected a floating-point dtype, got {}", {name_of(g.dtype)});
-  if (g.c_f32 && g.dtype != Dtype::bf16) fail("gemm: c in f32 goes with factors in bf16, got {}", {name_of(g.dtype)});
+void check(const Gemm& g) {
+  if (g.dtype == Dtype::i64) fail("gemm: expected f32, f64 or bf16, got {}", {name_of(g.dtype)});
+  if (g.c_f32 && g.dtype != Dtype::bf16) fail("gemm: c_f32 is for bf16, not for {}", {name_of(g.dtype)});
+  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0)
+    fail("gemm: negative extent in batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
   require(g.device);
-  if (g.batch * g.m * g.n == 0) return;
-  if (g.device == Device::cpu) {
-    if (g.dtype == Dtype::f64 || g.k == 0 || !gemm_onednn(g)) gemm_blocked(g);
-    return;
-  }
+}
+
+// The stride of an extent of 1 says nothing: it becomes what a dense matrix has.
+void make_dense(MatrixAt& at, int64_t rows, int64_t columns) {
+  if (columns == 1) at.column_stride = rows > 1 && at.row_stride == 1 ? rows : 1;
+  if (rows == 1) at.row_stride = at.column_stride == 1 ? columns : 1;
+}
+
+MatrixAt flipped(const MatrixAt& at) { return {at.column_stride, at.row_stride, at.batch_stride}; }
+
+// c^T = b^T a^T
+Gemm transposed(const Gemm& g) {
+  Gemm t = g;
+  std::swap(t.m, t.n), std::swap(t.a, t.b);
+  t.a_at = flipped(g.b_at), t.b_at = flipped(g.a_at), t.c_at = flipped(g.c_at);
+  return t;
+}
+
+void gemm_on_cpu(const Gemm& g) {
+  if (gemm_few_rows(g) || (!g.bias_n && gemm_few_rows(transposed(g)))) return;
+  if (!gemm_onednn(g)) gemm_blocked(g);
+}
+
+void gemm_on_cuda(const Gemm& g) {
 #ifdef RICCI_HAS_CUDA
-  if (g.device == Device::cuda && g.k > 0 && gemm_cublas(g)) return;
+  if (g.k > 0 && gemm_cublas(g)) return;
 #endif
   gemm_tiled(g);
+}
+
+}  // namespace
+
+void gemm(const Gemm& asked) {
+  check(asked);
+  if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
+  Gemm g = asked;
+  make_dense(g.a_at, g.m, g.k), make_dense(g.b_at, g.k, g.n), make_dense(g.c_at, g.m, g.n);
+  if (g.c_at.column_stride != 1 && g.c_at.row_stride == 1 && !g.bias_n) g = transposed(g);
+  switch (g.device) {
+    case Device::cpu: return gemm_on_cpu(g);
+    case Device::cuda: return gemm_on_cuda(g);
+    case Device::cuda_emulated: return gemm_tiled(g);
+  }
 }
 
 }  // namespace ricci

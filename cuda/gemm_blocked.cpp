@@ -1,8 +1,6 @@
 // c_mn = sum_k a_mk b_kn on the CPU without a library. c is cut into tasks that share nothing; a task packs a block of a and
 // panels of b that stay in the caches and multiplies them tile by tile (Goto and van de Geijn 2008). How c is cut follows
 // the number of threads; the order in which an element is summed does not.
-#include <algorithm>
-
 #include "cuda/gemm_backends.h"
 #include "cuda/gemm_tile.h"
 #include "cuda/isa.h"
@@ -14,7 +12,7 @@ namespace {
 constexpr int64_t kBlockBytes = 2048;                     // of one row of a in a block: 512 f32 or 256 f64
 constexpr int64_t kBlockPanels = 12;                      // of a in a block
 constexpr int64_t kTaskRows = 1024, kTaskColumns = 1024;  // at most: what a task packs stays in the caches
-constexpr int64_t kTaskProducts = int64_t{1} << 21;       // about this many at least, before c is cut up for the threads
+constexpr int64_t kTaskTerms = int64_t{1} << 21;       // about this many at least, before c is cut up for the threads
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
@@ -37,27 +35,29 @@ struct Baseline {
 };
 
 // The part of one matrix c that a thread makes from its first to its last element.
-template <class Isa, class T, class C> struct Task {
+template <class Isa, class T> struct Task {
   using A = Accumulator<T>;
   using Tile = typename Isa::template TileOf<A>;
   int64_t rows, columns, k, block_ks;
   const T *a, *b, *bias;  // at the part's first row, first column; bias may be null
-  C* c;
+  void* c;
   MatrixAt a_at, b_at, c_at;
-  bool accumulate;
+  bool accumulate, c_f32;
   A *packed_a, *packed_b, *sums;  // sums is null when they are made in c itself
 
   HD void operator()(int64_t, int64_t) const {
-    A* to = sums;
-    int64_t row_stride = columns;
-    if constexpr (std::is_same_v<A, C>) {
-      if (!sums) to = c, row_stride = c_at.row_stride;
-    }
-    if (!sums && bias) start_with_bias();
+    A* const to = sums ? sums : static_cast<A*>(c);
+    const int64_t row_stride = sums ? columns : c_at.row_stride;
+    if (!sums && bias) start_with_bias(to);
     const bool started = !sums && (accumulate || bias);
     for (int64_t from = 0; from < k; from += block_ks)
-      for (int64_t i = 0; i < rows; i += kBlockPanels * Tile::kRows) add_block(i, from, to + i * row_stride, row_stride, started || from > 0);
-    if (sums) store();
+      for (int64_t i = 0; i < rows; i += kBlockPanels * Tile::kRows)
+        add_block(i, from, to + i * row_stride, row_stride, started || from > 0);
+    if (!sums) return;
+    if (c_f32)
+      store(static_cast<float*>(c));
+    else
+      store(static_cast<T*>(c));
   }
 
   // Block i, from of a, times b, to rows i .. of the sums.
@@ -79,18 +79,17 @@ template <class Isa, class T, class C> struct Task {
     }
   }
 
-  HD void start_with_bias() const {
-    for (int64_t i = 0; i < rows; ++i)
+  HD void start_with_bias(A* to) const {
+    for (int64_t i = 0; i < rows; ++i, to += c_at.row_stride)
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) c[i * c_at.row_stride + j] = C(A(bias[j]) + (accumulate ? A(c[i * c_at.row_stride + j]) : 0));
+      for (int64_t j = 0; j < columns; ++j) to[j] = A(bias[j]) + (accumulate ? to[j] : 0);
   }
 
-  HD void store() const {
-    for (int64_t i = 0; i < rows; ++i)
-#pragma omp simd
+  template <class C> HD void store(C* to) const {
+    for (int64_t i = 0; i < rows; ++i, to += c_at.row_stride)
       for (int64_t j = 0; j < columns; ++j) {
-        C& to = c[i * c_at.row_stride + j * c_at.column_stride];
-        to = C((k ? sums[i * columns + j] : 0) + (bias ? A(bias[j]) : 0) + (accumulate ? A(to) : 0));
+        C& element = to[j * c_at.column_stride];
+        element = static_cast<C>((k ? sums[i * columns + j] : 0) + (bias ? A(bias[j]) : 0) + (accumulate ? static_cast<A>(element) : 0));
       }
   }
 };
@@ -103,14 +102,14 @@ struct Cut {
   Cut(const Gemm& g, int64_t row_unit, int64_t column_unit) {
     row_parts = parts(g.m, kTaskRows), column_parts = parts(g.n, kTaskColumns);
     const int64_t wanted = thread_count() == 1 ? 1 : 4 * thread_count();
-    while (g.batch * row_parts * column_parts < wanted && g.m * g.n * g.k / (row_parts * column_parts) > 2 * kTaskProducts)
+    while (g.batch * row_parts * column_parts < wanted && g.m * g.n * g.k / (row_parts * column_parts) > 2 * kTaskTerms)
       (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
     rows = round_up(parts(g.m, row_parts), row_unit), row_parts = parts(g.m, rows);
     columns = round_up(parts(g.n, column_parts), column_unit), column_parts = parts(g.n, columns);
   }
 };
 
-template <class Isa, class T, class C> void multiply(const Gemm& g) {
+template <class Isa, class T> void multiply(const Gemm& g) {
   using A = Accumulator<T>;
   using Tile = typename Isa::template TileOf<A>;
   const Cut cut(g, Tile::kRows, Tile::kColumns);
@@ -118,41 +117,43 @@ template <class Isa, class T, class C> void multiply(const Gemm& g) {
   const int64_t most_ks = kBlockBytes / static_cast<int64_t>(sizeof(A)), block_ks = g.k ? round_up(parts(g.k, parts(g.k, most_ks)), 16) : 0;
   const int64_t packed_a = padded(Tile::kRows) * block_ks * least(kBlockPanels, parts(cut.rows, Tile::kRows));
   const int64_t packed_b = cut.columns * block_ks;
-  const bool in_place = std::is_same_v<A, C> && g.c_at.column_stride == 1 && g.k > 0;
+  const bool in_place = std::is_same_v<A, T> && g.c_at.column_stride == 1 && g.k > 0;
+  const int64_t c_size = g.c_f32 ? 4 : size_of(g.dtype);
 
-  const int64_t tasks = g.batch * cut.row_parts * cut.column_parts;
-  parallel_for(tasks, parts(kTaskProducts, g.m * g.n * (g.k + 1) / (cut.row_parts * cut.column_parts) + 1), [&](int64_t begin, int64_t end) {
+  const int64_t tasks_of_matrix = cut.row_parts * cut.column_parts, terms = g.m * g.n * (g.k + 1) / tasks_of_matrix + 1;
+  parallel_for(g.batch * tasks_of_matrix, parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
     const Tensor memory({packed_a + packed_b + (in_place ? 0 : cut.rows * cut.columns)}, dtype_of<A>);
     A* const packed = memory.data<A>();
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t i = task / cut.column_parts % cut.row_parts * cut.rows, j = task % cut.column_parts * cut.columns;
-      const int64_t matrix = task / (cut.column_parts * cut.row_parts);
-      const T* a = static_cast<const T*>(g.a) + matrix * g.a_at.batch_stride + i * g.a_at.row_stride;
-      const T* b = static_cast<const T*>(g.b) + matrix * g.b_at.batch_stride + j * g.b_at.column_stride;
-      C* c = static_cast<C*>(g.c) + matrix * g.c_at.batch_stride + i * g.c_at.row_stride + j * g.c_at.column_stride;
+      const int64_t z = task / tasks_of_matrix, i = task / cut.column_parts % cut.row_parts * cut.rows, j = task % cut.column_parts * cut.columns;
+      const T* a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride + i * g.a_at.row_stride;
+      const T* b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride + j * g.b_at.column_stride;
       const T* bias = g.bias_n ? static_cast<const T*>(g.bias_n) + j : nullptr;
-      Isa::run(Task<Isa, T, C>{std::min(cut.rows, g.m - i), std::min(cut.columns, g.n - j), g.k, block_ks, a, b, bias, c, g.a_at, g.b_at, g.c_at,
-                           g.accumulate, packed, packed + packed_a, in_place ? nullptr : packed + packed_a + packed_b});
+      void* c = static_cast<char*>(g.c) + c_size * (z * g.c_at.batch_stride + i * g.c_at.row_stride + j * g.c_at.column_stride);
+      Isa::run(Task<Isa, T>{least(cut.rows, g.m - i), least(cut.columns, g.n - j), g.k, block_ks, a, b, bias, c, g.a_at, g.b_at, g.c_at,
+                            g.accumulate, g.c_f32, packed, packed + packed_a, in_place ? nullptr : packed + packed_a + packed_b});
     }
   });
 }
 
-template <class T, class C> void multiply(const Gemm& g) {
+template <class T> void multiply(const Gemm& g) {
   switch (cpu_isa()) {
 #if defined(__x86_64__)
-    case Isa::avx512: return multiply<Avx512, T, C>(g);
-    case Isa::avx2: return multiply<Avx2, T, C>(g);
+    case Isa::avx512: return multiply<Avx512, T>(g);
+    case Isa::avx2: return multiply<Avx2, T>(g);
 #endif
-    default: return multiply<Baseline, T, C>(g);
+    default: return multiply<Baseline, T>(g);
   }
 }
 
 }  // namespace
 
 void gemm_blocked(const Gemm& g) {
-  if (g.dtype == Dtype::f64) return multiply<double, double>(g);
-  if (g.dtype == Dtype::f32) return multiply<float, float>(g);
-  return g.c_f32 ? multiply<bf16, float>(g) : multiply<bf16, bf16>(g);
+  switch (g.dtype) {
+    case Dtype::f32: return multiply<float>(g);
+    case Dtype::f64: return multiply<double>(g);
+    default: return multiply<bf16>(g);
+  }
 }
 
 }  // namespace ricci

@@ -27,14 +27,12 @@ namespace {
 
 using dnnl::memory;
 
-#ifndef PT
-#define PT 23
-#define PM 64
-#endif
-constexpr int64_t kPieceTerms = int64_t{1} << PT;  // about this many multiplications in a piece, ...
-constexpr int64_t kMostPieces = PM;               // ... more in a large product
-constexpr int64_t kUnit = 64;                     // rows and columns of a piece are a multiple of this
-constexpr size_t kMostPrimitives = 1024;          // per thread; lengths of sequences are many
+constexpr int64_t kPieceTerms = int64_t{1} << 23;       // about this many multiplications in a piece; ...
+constexpr int64_t kFewPieces = 8;                       // ... of more than so many pieces, each has kLargePieceTerms
+constexpr int64_t kLargePieceTerms = int64_t{1} << 27;
+constexpr int64_t kMostPieces = 64;
+constexpr int64_t kUnit = 64;                           // rows and columns of a piece are a multiple of this
+constexpr size_t kMostPrimitives = 1024;                // per thread; sequences have many lengths
 
 // What a primitive is made for: all of a Gemm but the pointers.
 using Key = std::array<int64_t, 17>;
@@ -69,10 +67,11 @@ class OneThread {
   int before_;
 };
 
-memory::desc describe(const Gemm& g, int64_t rows, int64_t columns, MatrixAt at, bool f32) {
+// A batch of one is described without the index of the batch.
+memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t columns, MatrixAt at, bool f32) {
   const auto type = f32 ? memory::data_type::f32 : memory::data_type::bf16;
   if (g.batch == 1) return {{rows, columns}, type, memory::dims{at.row_stride, at.column_stride}};
-  return {{g.batch, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
+  return {{matrices, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
 }
 
 // A product of one shape, ready to run on one thread.
@@ -80,8 +79,9 @@ class Prepared {
  public:
   explicit Prepared(const Gemm& g) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     const bool f32 = g.dtype == Dtype::f32;
-    const memory::desc a = describe(g, g.m, g.k, g.a_at, f32), b = describe(g, g.k, g.n, g.b_at, f32);
-    const memory::desc c = describe(g, g.m, g.n, g.c_at, f32 || g.c_f32), bias = describe(g, 1, g.n, {g.n, 1, g.n}, f32);
+    const memory::desc a = describe(g, g.batch, g.m, g.k, g.a_at, f32), b = describe(g, g.batch, g.k, g.n, g.b_at, f32);
+    const memory::desc c = describe(g, g.batch, g.m, g.n, g.c_at, f32 || g.c_f32);
+    const memory::desc bias = g.bias_n ? describe(g, 1, 1, g.n, {g.n, 1, g.n}, f32) : memory::desc();
     dnnl::primitive_attr attributes;
     if (g.accumulate) {
       dnnl::post_ops add;
@@ -89,13 +89,12 @@ class Prepared {
       attributes.set_post_ops(add);
     }
     try {
-      make(a, b, g.bias_n ? bias : memory::desc(), c, attributes);
+      make(a, b, bias, c, attributes);
     } catch (const dnnl::error&) {
       return;  // no such product
     }
-    const auto hold = [&](const memory::desc& at) { return memory(at, engine_, nullptr); };
-    a_ = hold(a), b_ = hold(b), c_ = hold(c);
-    if (g.bias_n) bias_ = hold(bias);
+    a_ = memory(a, engine_, nullptr), b_ = memory(b, engine_, nullptr), c_ = memory(c, engine_, nullptr);
+    if (g.bias_n) bias_ = memory(bias, engine_, nullptr);
   }
 
   // Empty: the library has no such product, or only its reference loops.
@@ -132,17 +131,18 @@ Prepared& prepared(const Gemm& g) {
   return kept.emplace(key_of(g), Prepared(g)).first->second;
 }
 
-// How c is cut: `matrices` whole matrices to a piece, or one matrix into rows x columns.
+// How c is cut: whole matrices, several to a piece, or each matrix into rows x columns.
 struct Pieces {
   int64_t matrices = 1, rows, columns;
   explicit Pieces(const Gemm& g) : rows(g.m), columns(g.n) {
-    const int64_t wanted = std::clamp<int64_t>(g.batch * g.m * g.n * g.k / kPieceTerms, 1, kMostPieces);
+    const int64_t terms = g.batch * g.m * g.n * g.k;
+    const int64_t wanted = std::clamp(std::max(std::min(terms / kPieceTerms, kFewPieces), terms / kLargePieceTerms), int64_t{1}, kMostPieces);
     if (g.batch >= wanted) {
       matrices = (g.batch + wanted - 1) / wanted;
       return;
     }
-    for (int64_t made = g.batch; made < wanted && (rows > kUnit || columns > kUnit); made *= 2) {
-      int64_t& longer = rows > columns ? rows : columns;
+    for (int64_t made = g.batch; made * 2 <= wanted && (rows > kUnit || columns > kUnit); made *= 2) {
+      int64_t& longer = rows > kUnit && rows * 2 > columns ? rows : columns;  // rows rather than columns: b's are packed
       longer = (longer / 2 + kUnit - 1) / kUnit * kUnit;
     }
   }

@@ -37,7 +37,7 @@ template <> struct Constants<float> {
   static constexpr float ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
   static constexpr float two_over_pi = 0.636619747f;
   static constexpr float half_pi_0 = 0x1.921fb6p+0f, half_pi_1 = -0x1.777a5cp-25f, half_pi_2 = -0x1.ee59dap-50f;
-  static constexpr float angle_limit = 1e6f;
+  static constexpr float angle_limit = 5e5f;
   static constexpr float erf_near = 0.875f, erf_limit = 4, tanh_near = 0.625f, tanh_limit = 10;
 
   // (e^r - 1 - r) / r^2,  |r| <= ln(2) / 2

@@ -47,6 +47,8 @@ template <class Program> struct RowKernel {
   }
 };
 
+template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
+
 #ifndef __CUDACC__
 
 // The row as a loop. The order of a sum depends on the width of the vectors alone, never on the number of threads.

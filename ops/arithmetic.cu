@@ -49,18 +49,13 @@ template <class Op, class T> struct CombineStretch {
   HD void operator()(const int64_t (&at)[2], int64_t i, int64_t count) const {
     const T *from_a = a + at[0], *from_b = b + at[1];
     T* to = y + i;
-    if (a_constant) {
-      const A value = A(*from_a);
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) to[j] = T(Op::of(value, A(from_b[j])));
-    } else if (b_constant) {
-      const A value = A(*from_b);
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) to[j] = T(Op::of(A(from_a[j]), value));
-    } else {
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) to[j] = T(Op::of(A(from_a[j]), A(from_b[j])));
-    }
+    const A first_a = A(*from_a), first_b = A(*from_b);
+    if (a_constant)
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(first_a, A(from_b[j]))); });
+    else if (b_constant)
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), first_b)); });
+    else
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), A(from_b[j]))); });
   }
 };
 

@@ -30,14 +30,11 @@ template <class T> struct RepeatStretch {
   HD void operator()(const int64_t (&at)[1], int64_t i, int64_t count) const {
     const T* from = x + at[0];
     T* to = y + i;
-    if (constant) {
-      const T value = T(factor * Accumulator<T>(*from));
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) to[j] = value;
-    } else {
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) to[j] = T(factor * Accumulator<T>(from[j]));
-    }
+    const Accumulator<T> by = factor, value = by * Accumulator<T>(*from);
+    if (constant)
+      for_vector(count, [=](int64_t j) { to[j] = T(value); });
+    else
+      for_vector(count, [=](int64_t j) { to[j] = T(by * Accumulator<T>(from[j])); });
   }
 };
 

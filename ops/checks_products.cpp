@@ -1,3 +1,4 @@
+#include "autograd/random.h"
 #include "ops/attention/attention.h"
 #include "ops/checks_list.h"
 #include "ops/contract.h"
@@ -13,13 +14,21 @@ CheckedFunction contraction(const char* formula) {
 
 void add_attention_checks(std::vector<OpCheck>& all) {
   auto check = [&](const char* what, Shape qkv, AttentionOptions options) {
-    all.push_back({"attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs { return {attention(x[0], options)}; }});
-    all.push_back({"naive_attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs { return {naive_attention(x[0], options)}; }});
+    all.push_back({"attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs {
+                     set_random_state({5, 1});
+                     return {attention(x[0], options)};
+                   }});
+    all.push_back({"naive_attention", what, {normal(qkv)}, [options](CheckInputs x) -> CheckOutputs {
+                     set_random_state({5, 1});
+                     return {naive_attention(x[0], options)};
+                   }});
   };
   check("causal, odd sizes", {2, 7, 3 * 6}, {.heads = 2});
   check("one position", {2, 1, 3 * 4}, {.heads = 1});
   check("a window", {1, 11, 3 * 6}, {.heads = 3, .window = 4});
   check("every key", {1, 5, 3 * 5}, {.heads = 1, .causal = false});
+  check("a window back, every later key", {1, 6, 3 * 2}, {.heads = 1, .causal = false, .window = 2});
+  check("dropout", {2, 9, 3 * 4}, {.heads = 2, .dropout = 0.3});
   check("longer than a block", {1, 67, 3 * 2}, {.heads = 1});
 }
 

@@ -40,7 +40,7 @@ template <class T> struct CrossEntropy {
     }
     const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
     const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
-    row.once([&] { nll_r[r] = target < row.n ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : double(sum - sum) / 0.0; });
+    row.once([&] { nll_r[r] = target < row.n ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : __builtin_nan(""); });
     if (!gradient) return;
     const A share = A(1 / *counted), factor = share / sum;
     row.each([&](int64_t v) {

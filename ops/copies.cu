@@ -27,8 +27,7 @@ template <class Word> struct CopyStretch {
     const Word* x = from + at[0];
     Word* y = to + at[1];
     if (from_step == 1 && to_step == 1) {
-#pragma omp simd
-      for (int64_t j = 0; j < count; ++j) y[j] = x[j];
+      for_vector(count, [=](int64_t j) { y[j] = x[j]; });
     } else {
       for (int64_t j = 0; j < count; ++j) y[j * to_step] = x[j * from_step];
     }
@@ -48,19 +47,29 @@ template <class Word> struct Transposition {
 };
 
 template <class Word> struct TransposeLoop {
+  static constexpr int64_t kTile = Transposition<Word>::kTile;
   Transposition<Word> t;
+
+  // One unit is a stripe of kTile j, all l.
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t unit = begin; unit < end; ++unit) {
-      constexpr int64_t kTile = Transposition<Word>::kTile;
       int64_t at[2];
       t.outside.locate(unit / t.tiles_j(), at);
-      const int64_t first = unit % t.tiles_j() * kTile, end_j = first + kTile < t.extent_j ? first + kTile : t.extent_j;
-      for (int64_t l = 0; l < t.extent_l; l += kTile) {
-        const int64_t end_l = l + kTile < t.extent_l ? l + kTile : t.extent_l;
-        for (int64_t j = first; j < end_j; ++j)
-          for (int64_t k = l; k < end_l; ++k) t.to[at[1] + j * t.to_step_j + k] = t.from[at[0] + j + k * t.from_step_l];
-      }
+      const int64_t j = unit % t.tiles_j() * kTile, rows = smaller(t.extent_j - j, kTile);
+      for (int64_t l = 0; l < t.extent_l; l += kTile)
+        one_tile(t.from + at[0] + j + l * t.from_step_l, t.to + at[1] + j * t.to_step_j + l, rows, smaller(t.extent_l - l, kTile));
     }
+  }
+
+ private:
+  HD static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+  // Through a buffer: lines of `from` that lie a power of two apart push each other out of the cache.
+  HD void one_tile(const Word* from, Word* to, int64_t rows, int64_t columns) const {
+    Word buffer[kTile][kTile + 1];
+    for (int64_t l = 0; l < columns; ++l)
+      for (int64_t j = 0; j < rows; ++j) buffer[l][j] = from[l * t.from_step_l + j];
+    for (int64_t j = 0; j < rows; ++j)
+      for (int64_t l = 0; l < columns; ++l) to[j * t.to_step_j + l] = buffer[l][j];
   }
 };
 

@@ -32,7 +32,9 @@ template <class T> struct ApplyFour {
   A scale;
   HD void operator()(int64_t i) const {
     const Philox::Block words = random.block(static_cast<uint64_t>(i));
-    for (int k = 0; k < 4; ++k) y[i].v[k] = T(A(x[i].v[k]) * (words.v[k] >= least ? scale : A(0)));
+    Four<T> four = x[i];
+    for (int k = 0; k < 4; ++k) four.v[k] = T(A(four.v[k]) * (words.v[k] >= least ? scale : A(0)));
+    y[i] = four;
   }
 };
 

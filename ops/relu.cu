@@ -10,12 +10,12 @@ namespace relu_kernels {
 template <class T> struct Forward {
   const T* x;
   T* y;
-  HD void operator()(int64_t i) const { y[i] = x[i] <= 0 ? T(0) : x[i]; }
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(x[i]) <= 0 ? 0 : Accumulator<T>(x[i])); }
 };
 template <class T> struct Backward {
   const T *dy, *y;
   T* dx;
-  HD void operator()(int64_t i) const { dx[i] = y[i] <= 0 ? T(0) : dy[i]; }
+  HD void operator()(int64_t i) const { dx[i] = T(Accumulator<T>(y[i]) <= 0 ? 0 : Accumulator<T>(dy[i])); }
 };
 
 }  // namespace relu_kernels

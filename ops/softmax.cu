@@ -17,8 +17,13 @@ template <class T> struct Forward {
   View<T, 2> p_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const A most = row.max([&](int64_t c) { return A(x_rc(r, c)); });
-    const A sum = row.sum([&](int64_t c) { return math::exp(A(x_rc(r, c)) - most); });
-    row.each([&](int64_t c) { p_rc(r, c) = T(math::exp(A(x_rc(r, c)) - most) / sum); });
+    if constexpr (std::is_same_v<T, A>) {
+      const A sum = row.sum([&](int64_t c) { return p_rc(r, c) = math::exp(x_rc(r, c) - most); });
+      row.each([&](int64_t c) { p_rc(r, c) /= sum; });
+    } else {  // bf16 would be rounded twice
+      const A sum = row.sum([&](int64_t c) { return math::exp(A(x_rc(r, c)) - most); });
+      row.each([&](int64_t c) { p_rc(r, c) = T(math::exp(A(x_rc(r, c)) - most) / sum); });
+    }
   }
 };
 

@@ -41,6 +41,13 @@ template <int N> struct Strided {
   }
 };
 
+// f(j) for every j in [0, count), vectorised. The body is a function of its own on purpose: what it makes on the way, a bf16
+// above all, stays in registers.
+template <class F> HD void for_vector(int64_t count, F f) {
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j) f(j);
+}
+
 // Calls run(at, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on,
 // which lie at at[k] and then every s.stride[k][s.rank - 1] of tensor k.
 template <int N, class Run> struct StridedLoop {

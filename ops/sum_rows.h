@@ -2,6 +2,7 @@
 // without any is left as it is. Rows says which: count(v) and row(v, k).
 #pragma once
 #include "cuda/rows.h"
+#include "ops/strided.h"
 
 namespace ricci {
 
@@ -33,31 +34,30 @@ template <class T, class Rows> struct SumRows {
 
 template <class T, class Rows> struct SumRowsLoop {
   using A = Accumulator<T>;
-  static constexpr int64_t kWidth = 64;  // columns summed at a time, in registers
+  static constexpr int64_t kWidth = 1024;  // columns summed at a time: the sums stay in the cache
   SumRows<T, Rows> sum;
   int64_t n;
 
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t v = begin; v < end; ++v) {
       if (sum.rows.count(v) == 0) continue;
-      int64_t d = 0;
-      for (; d + kWidth <= n; d += kWidth) columns(v, d, kWidth);
-      if (d < n) columns(v, d, n - d);
+      for (int64_t d = 0; d < n; d += kWidth) columns(v, d, n - d < kWidth ? n - d : kWidth);
     }
   }
 
  private:
   HD void columns(int64_t v, int64_t first, int64_t width) const {
-    A total[kWidth] = {};
+    A totals[kWidth];
+    A* const total = totals;
+    for_vector(width, [=](int64_t j) { total[j] = 0; });
     const int64_t count = sum.rows.count(v);
     for (int64_t k = 0; k < count; ++k) {
       const T* from = sum.x + sum.rows.row(v, k) * n + first;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) total[j] += A(from[j]);
+      for_vector(width, [=](int64_t j) { total[j] += A(from[j]); });
     }
     T* to = sum.y + v * n + first;
-#pragma omp simd
-    for (int64_t j = 0; j < width; ++j) to[j] = T(sum.factor * total[j]);
+    const A factor = sum.factor;
+    for_vector(width, [=](int64_t j) { to[j] = T(factor * total[j]); });
   }
 };
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Fills .deps/ with the libraries ricci is built with, for a machine that has compilers and no internet. Runs on Debian 12
-# (needs apt-get, dpkg-deb, ar and objdump; installs nothing). There, in a copy of the tree that has .deps/:
+# Fills .deps/ with the libraries ricci is built with, for a machine that has compilers and no internet. Runs on
+# Debian 12 (apt-get, dpkg-deb, ar, objdump) and installs nothing. In a copy of the tree that has .deps/,
 #   cmake -S . -B build -DCMAKE_PREFIX_PATH="$PWD/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
-# finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them, and
-# with that flag it also counts for what libdnnl itself needs.
-#   tests/fetch_deps.sh          does nothing when .deps/ holds the packages of this list
-# libarchive becomes one static library with the four decompressors in it. The other libraries stay shared, since Debian's
-# CMake files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
+# finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them,
+# and with that flag the path also counts for the library that libdnnl needs.
+#   tests/fetch_deps.sh          does nothing when .deps/ holds the packages listed here
+# libarchive becomes one static library, with the four decompressors in it. The others stay shared, as Debian's CMake
+# files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
 set -euo pipefail
+export LC_ALL=C
 cd "$(dirname "$0")/.."
 most_mib=64
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
@@ -15,7 +16,8 @@ packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev l
 # Only their static libraries are taken.
 decompressors=(zlib1g-dev libbz2-dev liblzma-dev libzstd-dev)
 
-if [ -e .deps/packages.txt ] && [ "$(cut -d_ -f1 .deps/packages.txt | sort)" = "$(printf '%s\n' "${packages[@]}" "${decompressors[@]}" | sort)" ]; then
+wanted=$(printf '%s\n' "${packages[@]}" "${decompressors[@]}" | sort)
+if [ "$(cut -d_ -f1 .deps/packages.txt 2>/dev/null)" = "$wanted" ]; then
   echo ".deps is complete (remove it to fetch it again)"
   exit 0
 fi
@@ -24,7 +26,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/debs" "$work/tree" "$work/static"
 (cd "$work/debs" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" "${decompressors[@]}") ||
-  { echo "apt-get found not all packages; this list is Debian 12's, and 'apt-get update' may be due" >&2; exit 1; }
+  { echo "apt-get did not get them all: the list is Debian 12's, and 'apt-get update' may be due" >&2; exit 1; }
 for package in "${packages[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/tree"; done
 for package in "${decompressors[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/static"; done
 libraries=$(dirname "$(find "$work/tree/usr/lib" -name libarchive.a)")
@@ -60,11 +62,10 @@ for name in "${names[@]}"; do
   [ -e "$libraries/$name" ] || echo "INPUT(${file_of[${name%%.so*}]})" > "$libraries/$name"
 done
 
-rm -rf "$work"/tree/etc "$work/tree/usr/share/doc" "$work/tree/usr/share/man" "$work/tree/usr/share/lintian" \
-       "$libraries/libyaml-cpp.a" "$libraries/cmake/dnnl"
-find "$work/tree" -name '*.pc' -delete
+rm -rf "$work"/tree/usr/share/{doc,doc-base,man,lintian,pkgconfig} \
+       "$libraries"/{pkgconfig,cmake/dnnl,libyaml-cpp.a}
 find "$work/tree" -type l -delete
-(cd "$work/debs" && printf '%s\n' *.deb) > "$work/tree/packages.txt"
+(cd "$work/debs" && printf '%s\n' *.deb | sort -t_ -k1,1) > "$work/tree/packages.txt"
 mib=$(du -sm --apparent-size "$work/tree" | cut -f1)
 if [ "$mib" -gt "$most_mib" ]; then
   echo ".deps would hold $mib MiB, more than $most_mib" >&2

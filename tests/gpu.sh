@@ -9,7 +9,7 @@
 # NAME.cpp, they are compared measure by measure. RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-PATH=$PATH:/usr/local/cuda/bin
+PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 root=$PWD build=$PWD/build-gpu
 state=$build/state
 mkdir -p "$state" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
@@ -231,8 +231,8 @@ bench_one() {  # name
   while IFS=$'\t' read -r check value verdict bar; do row "$1: $check" "$value" "$verdict" "$bar"; done < <(
     awk -F'\t' -v OFS='\t' 'FILENAME == ARGV[1] { theirs[$1] = $2; next }
       !($1 in theirs) { print $1, $2 " " $3, "-", "PyTorch: not measured"; next }
-      { ahead = $3 ~ /\/s$/ ? $2 / theirs[$1] : theirs[$1] / $2
-        print $1, $2 " " $3, ahead >= 1 ? "pass" : "FAIL", sprintf("PyTorch %s (%.2f of it)", theirs[$1], ahead) }' \
+      { ahead = (substr($3, length($3) - 1) == "/s") ? $2 / theirs[$1] : theirs[$1] / $2
+        print $1, $2 " " $3, (ahead >= 1 ? "pass" : "FAIL"), sprintf("PyTorch %s, %.2fx its speed", theirs[$1], ahead) }' \
       <(measures "$theirs") <(measures "$ours"))
 }
 

@@ -1,8 +1,11 @@
 // y_bt = sum_s p_ts v_s,  p_ts = exp(q_t . k_s / sqrt(k) - lse_t),  lse_t = log sum_s exp(q_t . k_s / sqrt(k)), s visible to t
 // Kept for the backward: qkv, y and lse. With delta_t = dy_t . y_t:
 //   dv_s = sum_t p_ts dy_t,   ds_ts = p_ts (dy_t . v_s - delta_t),   dq_t = sum_s ds_ts k_s / sqrt(k),   dk_s = sum_t ds_ts q_t / sqrt(k)
+// With dropout, m_ts is 0 or 1 / (1 - p) and y_bt = sum_s m_ts p_ts v_s; then dv_s = sum_t m_ts p_ts dy_t and
+//   ds_ts = p_ts (m_ts dy_t . v_s - delta_t);   delta_t = sum_s p_ts m_ts dy_t . v_s = dy_t . y_t  as before.
 #include "ops/attention/attention.h"
 
+#include "autograd/random.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -17,11 +20,17 @@ HOST Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOp
   dims.bind(op, "qkv_bcx", {&qkv_bcx});
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
   if (options.window < 0) fail("{}: window is {}, expected 0 (none) or more", {op, options.window});
+  if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   if (dims['x'] % (3 * options.heads))
     fail("{}: index x of qkv_bcx{} is not a multiple of 3 x {} heads", {op, show(qkv_bcx.shape()), options.heads});
   constexpr int64_t kFar = int64_t{1} << 60;
   const int64_t width = dims['x'] / (3 * options.heads), window = options.window ? options.window : kFar;
-  return {dims['b'], dims['c'], options.heads, width, {window, options.causal ? 1 : window}, 1 / __builtin_sqrt(static_cast<double>(width))};
+  return {dims['b'], dims['c'], options.heads, width, {window, options.causal ? 1 : kFar}, 1 / __builtin_sqrt(static_cast<double>(width))};
+}
+
+HOST WeightDropout draw_dropout(double p) {
+  if (p == 0) return {};
+  return {Philox{random_state().seed, take_stream()}, static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p)};
 }
 
 HOST Dtype sums_dtype(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
@@ -46,7 +55,8 @@ HOST Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv
 using namespace attention_kernels;
 
 HOST Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options) {
-  const Problem problem = problem_of("attention", qkv_bcx, options);
+  Problem problem = problem_of("attention", qkv_bcx, options);
+  problem.dropout = draw_dropout(options.dropout);
   const Outputs out = forward(problem, qkv_bcx);
   return record("attention", {qkv_bcx}, out.y_bcd, keep(qkv_bcx, out.y_bcd, out.lse_bnc, problem),
                 [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& kept) -> Grads {

@@ -4,16 +4,18 @@
 namespace ricci {
 
 // Which keys a query sees, and into how many heads the width is cut. Query t sees key s iff 0 <= t - s, and with a window
-// 0 <= t - s < window; not causal: every key, and with a window |t - s| < window.
+// 0 <= t - s < window; not causal: every key, and with a window t - s < window.
 struct AttentionOptions {
   int64_t heads;
   bool causal = true;
   int64_t window = 0;  // 0: none
+  double dropout = 0;  // probability that a p_ts is dropped, the others are divided by 1 - dropout; not of attention_cached
 };
 
 // Scaled dot-product attention (Vaswani et al. 2017). qkv_bcx is the packed projection [b, c, 3 d]: row blocks q | k | v, in
 // each the heads one after the other, k = d / heads wide. Returns y [b, c, d] with
 //   y_bt = sum_s p_ts v_s,   p_ts = softmax over the visible s of q_t . k_s / sqrt(k)
+// With dropout each p_ts is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
 // A query that sees no key gives exactly zero and passes no gradient. No c x c matrix is stored: the backward keeps qkv, y and
 // one number per query and head. The result has the same bits for any number of CPU threads.
 // Errors: another rank, a width that is no multiple of 3 heads, no heads, a negative window.

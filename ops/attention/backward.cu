@@ -67,7 +67,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
         UNROLL(4)
         for (int j = 0; j < kThreadColumns; ++j) {
           const int64_t s = s0 + thread_column(j);
-          ds[i][j] = t < c && s < c && problem.band.visible(t, s) ? math::exp(p[i][j] - lse) * (ds[i][j] - delta) : A(0);
+          ds[i][j] = t < c && s < c && problem.band.visible(t, s) ? math::exp(p[i][j] - lse) * (ds[i][j] * problem.weight_factor<A>(head, t, s) - delta) : A(0);
         }
       }
       store_weights(ds, shared);
@@ -106,8 +106,10 @@ template <class T, int kWidth> struct KeyGradientKernel {
         for (int i = 0; i < kThreadRows; ++i) {
           const int64_t s = s0 + thread_row(i);
           const bool visible = t < c && s < c && problem.band.visible(t, s);
+          const A factor = problem.weight_factor<A>(head, t, s);
           p[i][j] = visible ? math::exp(p[i][j] - lse) : A(0);
-          ds[i][j] = visible ? p[i][j] * (ds[i][j] - delta) : A(0);
+          ds[i][j] = visible ? p[i][j] * (ds[i][j] * factor - delta) : A(0);
+          p[i][j] *= factor;
         }
       }
       store_weights(p, shared);
@@ -137,8 +139,9 @@ HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& q
     const Delta<T> of_rows{problem, dy.data<T>(), y.data<T>(), delta_bnc.data<A>()};
     for_rows("attention' delta", qkv.device(), problem.batches * problem.context * problem.heads, problem.width, of_rows);
     const BackwardInputs<T> in{problem, dy.data<T>(), qkv.data<T>(), lse_bnc.data<A>(), delta_bnc.data<A>()};
-    if (problem.width <= 32) return launch_backward<T, 32>(in, dqkv.data<T>(), qkv.device());
-    launch_backward<T, 64>(in, dqkv.data<T>(), qkv.device());
+    // f64 has no registers for more.
+    if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(in, dqkv.data<T>(), qkv.device());
+    if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(in, dqkv.data<T>(), qkv.device());
   });
 }
 
@@ -150,13 +153,11 @@ CUDA_ROWS(Delta);
 CUDA_KERNEL(QueryGradientKernel<float, 32>);
 CUDA_KERNEL(QueryGradientKernel<float, 64>);
 CUDA_KERNEL(QueryGradientKernel<double, 32>);
-CUDA_KERNEL(QueryGradientKernel<double, 64>);
 CUDA_KERNEL(QueryGradientKernel<bf16, 32>);
 CUDA_KERNEL(QueryGradientKernel<bf16, 64>);
 CUDA_KERNEL(KeyGradientKernel<float, 32>);
 CUDA_KERNEL(KeyGradientKernel<float, 64>);
 CUDA_KERNEL(KeyGradientKernel<double, 32>);
-CUDA_KERNEL(KeyGradientKernel<double, 64>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 32>);
 CUDA_KERNEL(KeyGradientKernel<bf16, 64>);
 

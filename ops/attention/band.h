@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/host_device.h"
+#include "core/philox.h"
 
 namespace ricci::attention_kernels {
 
@@ -17,10 +18,27 @@ struct Band {
   HD int64_t end_query(int64_t s, int64_t c) const { return s + back < c ? s + back : c; }
 };
 
+// Dropout of the weights p_ts: each stays with probability 1 - p and is then divided by it. Which ones stay is a function
+// of the random stream and of (head, t, s), so that the backward finds the same ones.
+struct WeightDropout {
+  Philox random{0, 0};
+  uint32_t dropped_below = 0;  // 2^32 p; 0: no dropout
+  double scale = 1;            // 1 / (1 - p)
+  HD bool active() const { return dropped_below > 0; }
+  HD int64_t row(int64_t head, int64_t t, int64_t context) const { return (head * context + t) * context; }
+  // Of key s the factor is that of index row(head, t) + s.
+  template <class A> HD A factor(int64_t index) const { return random.bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale); }
+};
+
 struct Problem {
   int64_t batches, context, heads, width;  // b, c, n, k
   Band band;
   double scale;  // 1 / sqrt(k)
+  WeightDropout dropout{};
+  // What weight (t, s) is multiplied by.
+  template <class A> HD A weight_factor(int64_t head, int64_t t, int64_t s) const {
+    return dropout.active() ? dropout.factor<A>(dropout.row(head, t, context) + s) : A(1);
+  }
 
   HD int64_t d() const { return heads * width; }
   // Where the queries of a (batch, head) start in the packed projection [b, c, 3 d]; keys follow d later, values 2 d.

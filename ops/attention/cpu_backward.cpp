@@ -89,9 +89,11 @@ template <class T> class BackwardTask {
     const int64_t width = problem_.width;
     multiply_visible(tile, q, row_, k_xs_, width, p_);
     multiply_visible(tile, dy, row_, v_xs_, width, ds_);
+    drop_weights(tile, problem_.dropout, head, ds_);
     backward_softmax(tile, p_, ds_, of_.lse + head * problem_.context + tile.t0, delta_ + at);
     if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
     if (!share_.want_kv) return;
+    drop_weights(tile, problem_.dropout, head, p_);
     add_over_queries(tile, p_, dy, row_, width, dv_);
     add_over_queries(tile, ds_, q, row_, width, dk_);
   }

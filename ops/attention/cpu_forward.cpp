@@ -33,17 +33,18 @@ template <class T> class ForwardTask {
       transpose(k, 3 * d, keys, width, k_xs_);
       pack(k + d, 3 * d, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
-        if (const Tile tile{problem_.band, problem_.context, t0, s0}; tile.visible()) add_block(tile, t0 - first);
+        if (const Tile tile{problem_.band, problem_.context, t0, s0}; tile.visible()) add_block(tile, head, t0 - first);
     }
     finish(lse + head * problem_.context + first, n);
     unpack(o_, row_, n, width, l_, A(1), y + problem_.merged(head) + first * d, d);
   }
 
  private:
-  void add_block(const Tile& tile, int64_t at) const {
+  void add_block(const Tile& tile, int64_t head, int64_t at) const {
     A* o = o_ + at * row_;
     multiply_visible(tile, q_ + at * row_, row_, k_xs_, problem_.width, s_);
     forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
+    drop_weights(tile, problem_.dropout, head, s_);
     add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 

@@ -73,8 +73,7 @@ template <class A, int Bytes> struct Product {
 };
 
 template <class A> void product(Form form, const Tile& tile, int64_t rows, int64_t width, const Factors<A>& of) {
-  if (cpu_isa() == Isa::avx512) return run_vectorized(Product<A, 64>{form, tile, width, of}, 0, rows);
-  run_vectorized(Product<A, 32>{form, tile, width, of}, 0, rows);
+  with_vectors([&](auto bytes) { run_vectorized(Product<A, bytes()>{form, tile, width, of}, 0, rows); });
 }
 
 }  // namespace

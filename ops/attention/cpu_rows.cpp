@@ -168,8 +168,7 @@ template <class T, class A, int Bytes> struct Transpose {
 }  // namespace
 
 template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width) {
-  if (cpu_isa() == Isa::avx512) return run_vectorized(ForwardSoftmax<A, 64>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries());
-  run_vectorized(ForwardSoftmax<A, 32>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries());
+  with_vectors([&](auto bytes) { run_vectorized(ForwardSoftmax<A, bytes()>{tile, s_ij, m_i, l_i, o_ix, row, width}, 0, tile.queries()); });
 }
 
 template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i) {
@@ -181,8 +180,7 @@ template <class T, class A> void pack(const T* from, int64_t from_row, int64_t r
 }
 
 template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to) {
-  if (cpu_isa() == Isa::avx512) return run_vectorized(Transpose<T, A, 64>{from, from_row, width, to}, 0, rows);
-  run_vectorized(Transpose<T, A, 32>{from, from_row, width, to}, 0, rows);
+  with_vectors([&](auto bytes) { run_vectorized(Transpose<T, A, bytes()>{from, from_row, width, to}, 0, rows); });
 }
 
 template <class T, class A>
@@ -191,8 +189,7 @@ void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* fa
 }
 
 template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, int64_t rows, int64_t width, A* sum_r) {
-  if (cpu_isa() == Isa::avx512) return run_vectorized(DotRows<T, A, 64>{a, b, row, width, sum_r}, 0, rows);
-  run_vectorized(DotRows<T, A, 32>{a, b, row, width, sum_r}, 0, rows);
+  with_vectors([&](auto bytes) { run_vectorized(DotRows<T, A, bytes()>{a, b, row, width, sum_r}, 0, rows); });
 }
 
 #define FOR_SUMS_IN(A) \

@@ -2,9 +2,11 @@
 // are built for an instruction set which has such vectors (cuda/isa.h). For arithmetic only: g++ takes comparisons apart.
 #pragma once
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "core/tensor.h"
+#include "cuda/isa.h"
 
 namespace ricci::attention_kernels {
 
@@ -18,10 +20,14 @@ template <class A, int Bytes> struct Vectors {
 
   // The elements of any storage type.
   template <class T> HD static void load(const T* from, Vector& v) {
-    A values[kLanes];
+    if constexpr (std::is_same_v<T, A>) {
+      v = at(from);
+    } else {
+      A values[kLanes];
 #pragma omp simd
-    for (int i = 0; i < kLanes; ++i) values[i] = A(from[i]);
-    v = at(values);
+      for (int i = 0; i < kLanes; ++i) values[i] = A(from[i]);
+      v = at(values);
+    }
   }
 
   // Over the lanes, halving: lanes i and i + n/2 first.
@@ -37,5 +43,14 @@ template <class A, int Bytes> struct Vectors {
     if constexpr (n > 1) halve<n / 2>(v, lanes);
   }
 };
+
+// f(the length of this CPU's vectors in bytes, as a constant)
+template <class F> void with_vectors(F f) {
+  switch (cpu_isa()) {
+    case Isa::avx512: return f(std::integral_constant<int, 64>());
+    case Isa::avx2: return f(std::integral_constant<int, 32>());
+    case Isa::baseline: return f(std::integral_constant<int, 16>());
+  }
+}
 
 }  // namespace ricci::attention_kernels

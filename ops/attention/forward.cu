@@ -48,6 +48,9 @@ template <class T, int kWidth> struct ForwardKernel {
       scores<T>({q + t0 * 3 * d, 3 * d, end - t0, A(problem.scale)}, {k, 3 * d, c - s0, A(1)}, problem.width, shared, s);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), s0, i, s[i], state);
+      if (problem.dropout.active())
+        for (int i = 0; i < kThreadRows; ++i)
+          for (int j = 0; j < kThreadColumns; ++j) s[i][j] *= problem.weight_factor<A>(head, t0 + thread_row(i), s0 + thread_column(j));
       store_weights(s, shared);
       add_weighted<kWidth, T>({k + d + x0, 3 * d, c - s0, A(1)}, problem.width - x0, shared, state.o);
     }

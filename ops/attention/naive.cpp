@@ -13,11 +13,14 @@ namespace {
 struct Naive {
   int64_t b, c, heads, width, window;
   bool causal;
+  attention_kernels::WeightDropout dropout;
 
   bool visible(int64_t t, int64_t s) const {
     if (causal && s > t) return false;
-    return window == 0 || std::abs(t - s) < window;
+    return window == 0 || t - s < window;
   }
+  // What weight (t, s) of a head is multiplied by; `row` is where its query starts in p_bntc.
+  double factor(int64_t row, int64_t s) const { return dropout.active() ? dropout.factor<double>(row + s) : 1; }
   int64_t d() const { return heads * width; }
   // q, k or v (block 0, 1, 2) of position t and head n in a packed tensor.
   double* at(const Tensor& packed, int64_t i, int64_t t, int64_t n, int64_t block) const {
@@ -57,14 +60,14 @@ Grads naive_backward(const Tensor& dy_given, const Tensor& qkv_given, const Tens
   each_query(of, [&](int64_t i, int64_t n, int64_t t, int64_t row) {
     const double *p = p_bntc.data<double>() + row, *dy_t = of.merged(dy, i, t, n), *q_t = of.at(qkv, i, t, n, 0);
     double mean = 0;
-    for (int64_t s = 0; s < of.c; ++s) mean += p[s] * dot(dy_t, of.at(qkv, i, s, n, 2), of.width);
+    for (int64_t s = 0; s < of.c; ++s) mean += p[s] * of.factor(row, s) * dot(dy_t, of.at(qkv, i, s, n, 2), of.width);
     for (int64_t s = 0; s < of.c; ++s) {
       const double *k_s = of.at(qkv, i, s, n, 1), *v_s = of.at(qkv, i, s, n, 2);
-      const double dscore = p[s] * (dot(dy_t, v_s, of.width) - mean) / std::sqrt(static_cast<double>(of.width));
+      const double dscore = p[s] * (of.factor(row, s) * dot(dy_t, v_s, of.width) - mean) / std::sqrt(static_cast<double>(of.width));
       for (int64_t x = 0; x < of.width; ++x) {
         of.at(dqkv, i, t, n, 0)[x] += dscore * k_s[x];
         of.at(dqkv, i, s, n, 1)[x] += dscore * q_t[x];
-        of.at(dqkv, i, s, n, 2)[x] += p[s] * dy_t[x];
+        of.at(dqkv, i, s, n, 2)[x] += of.factor(row, s) * p[s] * dy_t[x];
       }
     }
   });
@@ -75,14 +78,15 @@ Grads naive_backward(const Tensor& dy_given, const Tensor& qkv_given, const Tens
 
 Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options) {
   const auto problem = attention_kernels::problem_of("naive_attention", qkv_bcx, options);
-  const Naive of{problem.batches, problem.context, problem.heads, problem.width, options.window, options.causal};
+  const Naive of{problem.batches, problem.context, problem.heads, problem.width, options.window, options.causal,
+                 attention_kernels::draw_dropout(options.dropout)};
   const Tensor qkv = as_f64_on_cpu(qkv_bcx), p_bntc({of.b, of.heads, of.c, of.c}, Dtype::f64);
   const Tensor y = zeros({of.b, of.c, of.d()}, Dtype::f64, Device::cpu);
   each_query(of, [&](int64_t i, int64_t n, int64_t t, int64_t row) {
     double *p = p_bntc.data<double>() + row, *y_t = of.merged(y, i, t, n);
     probabilities(of, qkv, i, n, t, p);
     for (int64_t s = 0; s < of.c; ++s)
-      for (int64_t x = 0; x < of.width; ++x) y_t[x] += p[s] * of.at(qkv, i, s, n, 2)[x];
+      for (int64_t x = 0; x < of.width; ++x) y_t[x] += of.factor(row, s) * p[s] * of.at(qkv, i, s, n, 2)[x];
   });
   return record("naive_attention", {qkv_bcx}, as(y, qkv_bcx), keep(qkv_bcx, p_bntc, of),
                 [](const Tensor& dy, const Tensor& qkv_kept, const Tensor& p, const Naive& kept) { return naive_backward(dy, qkv_kept, p, kept); });

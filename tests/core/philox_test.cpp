@@ -135,6 +135,11 @@ TEST_CASE("random: normal values") {
   CHECK(std::abs(m.skewness) < 4 * std::sqrt(6 / n));
   CHECK(std::abs(m.kurtosis - 3) < 4 * std::sqrt(24 / n));
   CHECK(distance(x, [](double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }) < 2.2);
+  for (size_t i = 0; i < 1000; i += 2) {  // a pair is a point of the plane, its square -2 ln u
+    const double u = 1 - random.uniform_f64(i), turn = random.uniform_f64(i + 1) * 6.283185307179586;
+    CHECK(x[i] * x[i] + x[i + 1] * x[i + 1] == doctest::Approx(-2 * std::log(u)).epsilon(1e-13));
+    CHECK(std::cos(std::atan2(x[i + 1], x[i]) - turn) == doctest::Approx(1).epsilon(1e-13));
+  }
   double pairs = 0;  // the two values of a pair are independent
   for (size_t i = 0; i < x.size(); i += 2) pairs += x[i] * x[i + 1];
   CHECK(std::abs(pairs) < 4 * std::sqrt(n / 2));

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/memory.h"
