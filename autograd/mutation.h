@@ -1,5 +1,5 @@
-// The mutation test's way in: a build with RICCI_MUTATION spoils one returned gradient, so that a gradient check that
-// still passes is caught. In every other build this is nothing.
+// The mutation test's way in: a build with RICCI_MUTATION (the builds with tests) can be told to spoil one returned
+// gradient, so that a gradient check that still passes is caught. In every other build this is nothing.
 #pragma once
 #include <cstddef>
 

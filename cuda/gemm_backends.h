@@ -7,7 +7,7 @@ namespace ricci {
 // CPU, any strides, every dtype: packed blocks, and a tile of c in registers.
 void gemm_blocked(const Gemm& g);
 
-// CPU, every dtype, m at most kFewRows: reads b once and where it lies. False, with nothing done: b has no stride of 1.
+// CPU, m at most kFewRows (bf16: 1): reads b once, where it lies. False, with nothing done: more rows, or b has no stride of 1.
 inline constexpr int64_t kFewRows = 4;
 bool gemm_few_rows(const Gemm& g);
 

@@ -1,4 +1,4 @@
-// c_mn = sum_k a_mk b_kn for up to four rows m, as in decoding: bound by reading b. Where b lies along k, a few of its
+// c_mn = sum_k a_mk b_kn for one row m, or a few, as in decoding: bound by reading b. Where b lies along k, a few of its
 // columns at a time are multiplied by all rows; where it lies along n, a strip of columns is summed in registers.
 #include <algorithm>
 
@@ -126,11 +126,11 @@ template <class T> void multiply(const Gemm& g) { g.m == 1 ? multiply<1, T>(g) :
 }  // namespace
 
 bool gemm_few_rows(const Gemm& g) {
-  if (g.m > kFewRows || (g.b_at.row_stride != 1 && g.b_at.column_stride != 1)) return false;
+  if (g.m > (g.dtype == Dtype::bf16 ? 1 : kFewRows) || (g.b_at.row_stride != 1 && g.b_at.column_stride != 1)) return false;
   switch (g.dtype) {
     case Dtype::f32: multiply<float>(g); break;
     case Dtype::f64: multiply<double>(g); break;
-    default: multiply<bf16>(g);
+    default: multiply<1, bf16>(g);
   }
   return true;
 }

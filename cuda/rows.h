@@ -47,6 +47,9 @@ template <class Program> struct RowKernel {
   }
 };
 
+// A block as wide as the row, in whole warps.
+inline int threads_for_row(int64_t n) { return n >= 256 ? 256 : n <= 32 ? 32 : static_cast<int>((n + 31) / 32 * 32); }
+
 template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
 
 #ifndef __CUDACC__
@@ -84,9 +87,6 @@ template <class Program> struct RowLoop {
     for (int64_t r = begin; r < end; ++r) program(r, LoopRow{n});
   }
 };
-
-// A block as wide as the row, in whole warps.
-inline int threads_for_row(int64_t n) { return n >= 256 ? 256 : n <= 32 ? 32 : static_cast<int>((n + 31) / 32 * 32); }
 
 template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   constexpr int64_t kGrain = 16384, kMaxBlocks = int64_t{1} << 20;

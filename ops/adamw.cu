@@ -89,7 +89,8 @@ HOST void check_like(size_t place, const char* what, const Tensor& t, const Tens
   if (t && t.shape() == value.shape() && t.dtype() == dtype && t.device() == value.device()) return;
   if (!t) fail("adamw: {} of tensor {} is empty", {what, place});
   fail("adamw: {} of tensor {} is {} {} on {}, expected {} {} on {}",
-       {what, place, name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(value.shape()), name_of(value.device())});
+       {what, place, name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(value.shape()),
+        name_of(value.device())});
 }
 
 HOST void check_tensor(const std::vector<AdamWTensor>& tensors, size_t place) {

@@ -111,7 +111,8 @@ HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Sha
   const RowBuckets buckets = bucket_rows(ids_bc, table[0]);
   const Bucket rows{buckets.start_u.data<int64_t>(), buckets.rows_k.data<int64_t>()};
   with_dtype(dy_bcd, [&]<class T>(T) {
-    sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64, SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows});
+    sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64,
+             SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows});
   });
   return dtable_vd;
 }
@@ -136,7 +137,8 @@ HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positio
   const Tensor y_bcd = forward(ids_bc, table_vd, positions_Cd, scale, first_position);
   return record("embedding", {ids_bc, table_vd, positions_Cd}, y_bcd,
                 keep(ids_bc, table_vd.shape(), positions_Cd.shape(), scale, first_position),
-                [](const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, const Shape& positions, double scale, int64_t first) -> Grads {
+                [](const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, const Shape& positions, double scale,
+                   int64_t first) -> Grads {
     return {Tensor(), wants_gradient(1) ? backward_table(dy_bcd, ids_bc, table, scale) : Tensor(),
             wants_gradient(2) ? backward_positions(dy_bcd, positions, first) : Tensor()};
   });

@@ -4,6 +4,7 @@
 
 #include "autograd/record.h"
 #include "core/dims.h"
+#include "core/error.h"
 #include "cuda/arithmetic.h"
 #include "cuda/gemm.h"
 #include "cuda/seam.h"
@@ -16,14 +17,21 @@ struct Extents {
 };
 
 HOST Extents extents(const Tensor& x, const Tensor& w_fd, const Tensor& bias_f) {
-  const int64_t width = x.shape().rank() ? x.shape()[-1] : 1;
-  const Tensor x_rd = x.reshaped({width ? x.size() / width : 0, width});
+  if (x.shape().rank() == 0) fail("linear: x[] has no index d");
+  int64_t rows = 1;
+  for (int i = 0; i < x.shape().rank() - 1; ++i) rows *= x.shape()[i];
+  const Tensor x_rd = x.reshaped({rows, x.shape()[-1]});
   Dims n;
   if (bias_f)
     n.bind("linear", "x_rd, w_fd, bias_f", {&x_rd, &w_fd, &bias_f});
   else
     n.bind("linear", "x_rd, w_fd", {&x_rd, &w_fd});
-  return {n['r'], n['d'], n['f']};
+  return {rows, n['d'], n['f']};
+}
+
+HOST void check_together(const Tensor& x, const Tensor& other, const char* name) {
+  if (!other || (other.dtype() == x.dtype() && other.device() == x.device())) return;
+  fail("linear: x is {} on {}, {} {} on {}", {name_of(x.dtype()), name_of(x.device()), name, name_of(other.dtype()), name_of(other.device())});
 }
 
 HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) {
@@ -40,15 +48,18 @@ HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool 
 
 }  // namespace linear_details
 
+using namespace linear_details;
+
 HOST Tensor linear(const Arg& x, const Arg& w_fd, const Arg& bias_f) {
-  const auto [r, d, f] = linear_details::extents(x, w_fd, bias_f);
+  check_together(x, w_fd, "w_fd"), check_together(x, bias_f, "bias_f");
+  const auto [r, d, f] = extents(x, w_fd, bias_f);
   Shape shape = x.shape();
   shape.set(-1, f);
   Tensor y = like(x, shape);
   gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = r, .n = f, .k = d, .a = x.raw(), .b = w_fd.raw(),
         .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = y.raw(), .c_at = {f, 1, 0}, .bias_n = bias_f.raw()});
   return record("linear", {x, w_fd, bias_f}, y, keep(x, w_fd, bool(bias_f)),
-                [](const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) -> Grads { return linear_details::backward(dy, x, w_fd, bias); });
+                [](const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) -> Grads { return backward(dy, x, w_fd, bias); });
 }
 
 }  // namespace ricci

@@ -156,7 +156,9 @@ Tensor transpose(const Arg& x, int i, int j) {
 }
 
 Tensor cast(const Arg& x, Dtype dtype) {
-  return record("cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads { return {convert(dy, dtype)}; });
+  return record("cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads {
+    return {convert(dy, dtype)};
+  });
 }
 
 }  // namespace ricci

@@ -61,16 +61,11 @@ template <class T, class Rows> struct SumRowsLoop {
   }
 };
 
-#ifndef __CUDACC__
-
 // y has `outputs` rows of n elements; on the CPU a chunk is `grain` of them.
 template <class T, class Rows>
 void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows>& program) {
-  if (n == 0) return;
-  if (device != Device::cpu) return launch(name, device, {outputs, threads_for_row(n)}, RowKernel<SumRows<T, Rows>>{outputs, n, program});
+  if (device != Device::cpu) return for_rows(name, device, outputs, n, program);
   parallel_for(outputs, grain, [&](int64_t begin, int64_t end) { run_vectorized(SumRowsLoop<T, Rows>{program, n}, begin, end); });
 }
-
-#endif
 
 }  // namespace ricci

@@ -6,8 +6,10 @@
 
 #include <array>
 #include <map>
+#include <string>
 #include <type_traits>
 
+#include "core/error.h"
 #include "core/tensor.h"
 #include "cuda/gemm_backends.h"
 
@@ -29,21 +31,25 @@ struct Library {
   decltype(&cublasLtMatrixLayoutCreate) describe_matrix;
   decltype(&cublasLtMatrixLayoutSetAttribute) set_matrix;
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
+  decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
   cublasLtHandle_t handle = nullptr;
   Tensor workspace;
 
   Library() {
-    void* file = nullptr;
-    for (const char* name : {"libcublasLt.so", "libcublasLt.so.13", "libcublasLt.so.12"})
-      if (!file) file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void* const file = dlopen(("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!file) return;
-    auto find = [&](auto& function, const char* name) { function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name)); };
+    bool complete = true;
+    auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
+      complete &= function != nullptr;
+    };
     find(create, "cublasLtCreate"), find(matmul, "cublasLtMatmul"), find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
     find(describe_product, "cublasLtMatmulDescCreate"), find(set_product, "cublasLtMatmulDescSetAttribute");
     find(describe_matrix, "cublasLtMatrixLayoutCreate"), find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
     find(create_preference, "cublasLtMatmulPreferenceCreate"), find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
-    if (!create || !matmul || !heuristic || create(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
+    find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
+    if (!complete || create(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
     if (handle) workspace = Tensor({static_cast<int64_t>(kWorkspace)}, Dtype::bf16, Device::cuda);
   }
 };
@@ -64,7 +70,13 @@ Layout layout_of(MatrixAt at, int64_t rows, int64_t columns) {
   return {0, false, false};
 }
 
-using Key = std::array<int64_t, 16>;
+// The largest power of two, up to 256, that divides the address: some algorithms ask for more than others.
+uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer) | 256;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
+using Key = std::array<int64_t, 19>;
 
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
@@ -105,9 +117,15 @@ Plan make_plan(const Gemm& g) {
   cublasLtMatmulPreference_t preference = nullptr;
   l.create_preference(&preference);
   l.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace);
+  const uint32_t first_aligned = alignment(g.b), second_aligned = alignment(g.a), c_aligned = alignment(g.c);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first_aligned, sizeof first_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second_aligned, sizeof second_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c_aligned, sizeof c_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c_aligned, sizeof c_aligned);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
+  l.destroy_preference(preference);
   plan.algorithm = best.algo, plan.usable = found > 0;
   return plan;
 }
@@ -116,7 +134,7 @@ Plan& plan_for(const Gemm& g) {
   static std::map<Key, Plan> plans;
   const Key key{g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride,
                 g.b_at.column_stride, g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride,
-                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32};
+                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c)};
   const auto known = plans.find(key);
   return known != plans.end() ? known->second : plans.emplace(key, make_plan(g)).first->second;
 }
@@ -132,9 +150,12 @@ bool gemm_cublas(const Gemm& g) {
   const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;
   const float one_f32 = 1, beta_f32 = g.accumulate ? 1 : 0;
   const bool f64 = g.dtype == Dtype::f64;
-  return l.matmul(l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
-                  f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace.raw(),
-                  kWorkspace, cuda_build::stream()) == CUBLAS_STATUS_SUCCESS;
+  const cublasStatus_t status = l.matmul(
+      l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
+      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace.raw(), kWorkspace, cuda_build::stream());
+  plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
+  if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});
+  return plan.usable;
 }
 
 }  // namespace ricci

@@ -30,12 +30,12 @@ template <class T> class BackwardTask {
   BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
       : problem_(problem), share_(share), of_(of), row_(padded_width<A>(problem.width)) {
     const int64_t rows = share.queries_per_task * row_, block = kBlock * row_, transposed = kBlock * round_up(problem.width, kColumns);
-    scratch_ = Tensor({3 * rows + share.queries_per_task + 3 * block + 2 * transposed + 2 * kBlock * kBlock}, dtype_of<A>);
+    scratch_ = Tensor({3 * rows + share.queries_per_task + 3 * block + 2 * transposed + 3 * kBlock * kBlock}, dtype_of<A>);
     A* next = scratch_.data<A>();
     auto take = [&](int64_t n) { return next += n, next - n; };
     q_ = take(rows), dy_ = take(rows), dq_ = take(rows);
     k_ = take(block), dk_ = take(block), dv_ = take(block), k_xs_ = take(transposed), v_xs_ = take(transposed);
-    p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), delta_ = take(share.queries_per_task);
+    p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), f_ = take(kBlock * kBlock), delta_ = take(share.queries_per_task);
   }
 
   // The queries t .. end_t and the keys s .. end_s of a head: all that share_ wants of them.
@@ -89,11 +89,12 @@ template <class T> class BackwardTask {
     const int64_t width = problem_.width;
     multiply_visible(tile, q, row_, k_xs_, width, p_);
     multiply_visible(tile, dy, row_, v_xs_, width, ds_);
-    drop_weights(tile, problem_.dropout, head, ds_);
+    const bool dropping = problem_.dropout.active();
+    if (dropping) weight_factors(tile, problem_.dropout, head, f_), multiply_weights(tile, f_, ds_);
     backward_softmax(tile, p_, ds_, of_.lse + head * problem_.context + tile.t0, delta_ + at);
     if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
     if (!share_.want_kv) return;
-    drop_weights(tile, problem_.dropout, head, p_);
+    if (dropping) multiply_weights(tile, f_, p_);
     add_over_queries(tile, p_, dy, row_, width, dv_);
     add_over_queries(tile, ds_, q, row_, width, dk_);
   }
@@ -110,7 +111,7 @@ template <class T> class BackwardTask {
   int64_t row_;
   Tensor scratch_;
   A *q_, *dy_, *dq_, *delta_;                      // of the task's queries
-  A *k_, *k_xs_, *v_xs_, *dk_, *dv_, *p_, *ds_;  // of one block of keys
+  A *k_, *k_xs_, *v_xs_, *dk_, *dv_, *p_, *ds_, *f_;  // of one block of keys
 };
 
 template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {

@@ -66,8 +66,10 @@ template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_
 // Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
 template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i);
 
-// w_ij times 0 or 1 / (1 - p): the weights of queries t0 + i and keys s0 + j of a head (counted over the batch).
-template <class A> void drop_weights(const Tile& tile, const WeightDropout& dropout, int64_t head, A* w_ij);
+// f_ij = 0 or 1 / (1 - p), what dropout multiplies the weights of queries t0 + i and keys s0 + j of a head by (heads counted
+// over the batch); and w_ij *= f_ij. Both where any weight of the row's group is visible.
+template <class A> void weight_factors(const Tile& tile, const WeightDropout& dropout, int64_t head, A* f_ij);
+template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 
 // to_rx = factor from_rx, to_xr = from_rx (rows of 64), to_rx = factor_r from_rx, and sum_r = sum_x a_rx b_rx, between
 // tensors (T) and packed matrices. factor_r is null: `factor` for all.

@@ -15,9 +15,9 @@ template <class T> class ForwardTask {
  public:
   ForwardTask(const Problem& problem, int64_t queries)
       : problem_(problem), row_(padded_width<A>(problem.width)), transposed_(kBlock * round_up(problem.width, kColumns)),
-        scratch_({queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + kBlock)}, dtype_of<A>),
+        scratch_({queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)}, dtype_of<A>),
         q_(scratch_.data<A>()), o_(q_ + queries * row_), m_(o_ + queries * row_), l_(m_ + queries),
-        k_xs_(l_ + queries), v_(k_xs_ + transposed_), s_(v_ + kBlock * row_) {}
+        k_xs_(l_ + queries), v_(k_xs_ + transposed_), s_(v_ + kBlock * row_), f_(s_ + kBlock * kBlock) {}
 
   // The queries first .. end of a head.
   void run(int64_t head, int64_t first, int64_t end, const T* qkv, T* y, A* lse) const {
@@ -44,7 +44,10 @@ template <class T> class ForwardTask {
     A* o = o_ + at * row_;
     multiply_visible(tile, q_ + at * row_, row_, k_xs_, problem_.width, s_);
     forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
-    drop_weights(tile, problem_.dropout, head, s_);
+    if (problem_.dropout.active()) {
+      weight_factors(tile, problem_.dropout, head, f_);
+      multiply_weights(tile, f_, s_);
+    }
     add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
@@ -61,7 +64,7 @@ template <class T> class ForwardTask {
   int64_t row_, transposed_;
   Tensor scratch_;
   A *q_, *o_, *m_, *l_;   // of the task's queries
-  A *k_xs_, *v_, *s_;     // of one block of keys
+  A *k_xs_, *v_, *s_, *f_;  // of one block of keys
 };
 
 // Whole heads where there are enough of them for the threads; otherwise several tasks per head, which pack the keys again.

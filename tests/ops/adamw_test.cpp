@@ -72,11 +72,13 @@ TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
     t.grad = drawn({100}, Dtype::f32, Device::cuda_emulated, 20 + static_cast<uint64_t>(step.step));
     const Tensor g = to(t.grad, Device::cpu);
     adamw_update({t}, step);
-    for (int64_t i = 0; i < 100; ++i) torch(x.data<float>()[i], m.data<float>()[i], v.data<float>()[i], g.data<float>()[i], step, t.weight_decay);
+    for (int64_t i = 0; i < 100; ++i)
+      torch(x.data<float>()[i], m.data<float>()[i], v.data<float>()[i], g.data<float>()[i], step, t.weight_decay);
     const Tensor got = to(t.value, Device::cpu);
     for (int64_t i = 0; i < 100; ++i) {  // the last bit may differ where one of the two fuses a product and a sum
       const float expected = x.data<float>()[i];
-      CHECK(std::abs(got.data<float>()[i] - expected) <= std::abs(std::nextafter(expected, 10 * expected) - expected) * static_cast<float>(step.step));
+      CHECK(std::abs(got.data<float>()[i] - expected) <=
+            std::abs(std::nextafter(expected, 10 * expected) - expected) * static_cast<float>(step.step));
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autograd/gradcheck.h"
+#include "autograd/random.h"
 #include "core/memory.h"
 #include "cuda/parallel.h"
 #include "ops/attention/kernels.h"
@@ -37,6 +38,7 @@ struct ForwardAndBackward {
 };
 ForwardAndBackward run(Attention f, const Tensor& qkv, const Tensor& dy, const AttentionOptions& options) {
   const Parameter x{qkv, {}, "qkv"};
+  set_random_state({5, 1});  // the same weights are dropped in every run
   Tape tape;
   const Tensor y = f(x, options);
   tape.backward(y, dy);
@@ -47,7 +49,8 @@ struct Case {
   int64_t b, c, heads, width;
   bool causal;
   int64_t window;
-  AttentionOptions options() const { return {heads, causal, window}; }
+  double dropout = 0;
+  AttentionOptions options() const { return {heads, causal, window, dropout}; }
   Tensor qkv() const { return draw({b, c, 3 * heads * width}, 1); }
   Tensor dy() const { return draw({b, c, heads * width}, 2); }
 };
@@ -59,6 +62,7 @@ void check_case(const Case& of, Device device) {
   CAPTURE(of.width);
   CAPTURE(of.causal);
   CAPTURE(of.window);
+  CAPTURE(of.dropout);
   const ForwardAndBackward expected = run(naive_attention, of.qkv(), of.dy(), of.options());
   const ForwardAndBackward got = run(attention, to(of.qkv(), device), to(of.dy(), device), of.options());
   CHECK(distance(got.y, expected.y) < 1e-12);
@@ -143,6 +147,8 @@ TEST_CASE("attention and its backward equal the definition on the CPU") {
       for (int64_t window : {0, 1, 5, 64, 100}) check_case({1, c, 2, 16, causal, window}, Device::cpu);
   for (int64_t width : {1, 2, 3, 15, 17, 31, 32, 33, 48, 64, 65, 80, 100, 128, 256, 300})
     for (bool causal : {true, false}) check_case({2, 67, 1 + width % 3, width, causal, 0}, Device::cpu);
+  for (int64_t c : {1, 2, 3, 7, 66, 133})
+    for (int64_t window : {0, 5}) check_case({2, c, 3, 8, c % 2 == 1, window, 0.3}, Device::cpu);
 }
 
 TEST_CASE("attention and its backward equal the definition on every device") {
@@ -151,7 +157,8 @@ TEST_CASE("attention and its backward equal the definition on every device") {
                                             {1, 63, 1, 32, true, 0},  {2, 64, 2, 8, true, 0},    {1, 65, 2, 33, true, 0},
                                             {1, 65, 1, 64, false, 0}, {1, 130, 1, 20, true, 40}, {1, 130, 2, 20, false, 40},
                                             {1, 130, 1, 4, true, 1},  {1, 150, 1, 4, false, 70}, {1, 70, 1, 72, true, 0},
-                                            {1, 40, 1, 130, true, 0}, {1, 257, 1, 16, true, 0},  {1, 20, 1, 300, false, 0}})
+                                            {1, 40, 1, 130, true, 0}, {1, 257, 1, 16, true, 0},  {1, 20, 1, 300, false, 0},
+                                            {2, 67, 2, 6, true, 0, 0.3}, {1, 30, 2, 40, false, 9, 0.5}})
       check_case(of, device);
   });
 }
@@ -189,8 +196,54 @@ TEST_CASE("a query that sees no key gives zero and passes no gradient") {
   });
 }
 
+namespace {
+
+// With q = k = 0 every visible key weighs the same, and with v_s the s-th unit vector y_ts is the weight of key s.
+Values uniform_weights(int64_t c, Device device, const AttentionOptions& options) {
+  Values qkv(static_cast<size_t>(3 * c * c), 0.0);
+  for (int64_t s = 0; s < c; ++s) qkv[static_cast<size_t>((s * 3 + 2) * c + s)] = 1;
+  return values_of(attention(tensor_of(qkv, {1, c, 3 * c}, Dtype::f64, device), options));
+}
+
+}  // namespace
+
+TEST_CASE("which keys a query sees") {
+  on_every_device([](Device device) {
+    constexpr int64_t c = 70;
+    for (bool causal : {true, false})
+      for (int64_t window : {0, 1, 3, 65}) {
+        const Values weights = uniform_weights(c, device, {1, causal, window});
+        for (int64_t t = 0; t < c; ++t)
+          for (int64_t s = 0; s < c; ++s) {
+            const bool expected = (!causal || t - s >= 0) && (window == 0 || t - s < window);
+            if ((weights[static_cast<size_t>(t * c + s)] > 0) != expected) FAIL("causal ", causal, ", window ", window, ": query ", t, ", key ", s);
+          }
+      }
+  });
+}
+
+TEST_CASE("dropout of weights") {
+  on_every_device([](Device device) {
+    constexpr int64_t c = 70;
+    constexpr double p = 0.25;
+    set_random_state({9, 4});
+    const Values weights = uniform_weights(c, device, {1, false, 0, p}), others = uniform_weights(c, device, {1, false, 0, p});
+    set_random_state({9, 4});
+    CHECK(uniform_weights(c, device, {1, false, 0, p}) == weights);
+    CHECK(random_state() == RandomState{9, 5});
+    int64_t dropped = 0, same = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] != 0) CHECK(std::abs(weights[i] * c * (1 - p) - 1) < 1e-14);
+      dropped += weights[i] == 0, same += (weights[i] == 0) == (others[i] == 0);
+    }
+    const double n = c * c, agree = p * p + (1 - p) * (1 - p);  // both counts are within four standard deviations
+    CHECK(std::abs(dropped - n * p) < 4 * std::sqrt(n * p * (1 - p)));
+    CHECK(std::abs(same - n * agree) < 4 * std::sqrt(n * agree * (1 - agree)));
+  });
+}
+
 TEST_CASE("the result does not depend on the number of threads") {
-  for (const Case& of : std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0}}) {
+  for (const Case& of : std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}}) {
     CAPTURE(of.b);
     CAPTURE(of.c);
     CAPTURE(of.heads);
@@ -244,5 +297,6 @@ TEST_CASE("attention says what is wrong with its arguments") {
   CHECK(message_of([&] { attention(qkv, {5}); }) == "attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
   CHECK(message_of([&] { attention(qkv, {0}); }) == "attention: heads is 0, expected at least 1");
   CHECK(message_of([&] { attention(qkv, {2, true, -1}); }) == "attention: window is -1, expected 0 (none) or more");
+  CHECK(message_of([&] { attention(qkv, {2, true, 0, 1.0}); }) == "attention: dropout is 1, expected 0 or more and less than 1");
   CHECK(message_of([&] { naive_attention(qkv, {5}); }) == "naive_attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
 }

@@ -22,7 +22,8 @@ std::vector<int64_t> drawn_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
 struct Sizes {
   int64_t b, c, d, v, context, first;
 };
-const Sizes sizes[] = {{2, 5, 7, 11, 8, 3}, {1, 1, 1, 1, 1, 0}, {3, 37, 65, 300, 37, 0}, {4, 150, 3, 70001, 200, 50}, {0, 4, 3, 5, 4, 0}, {2, 3, 130, 6, 3, 0}};
+const Sizes sizes[] = {{2, 5, 7, 11, 8, 3},         {1, 1, 1, 1, 1, 0}, {3, 37, 65, 300, 37, 0},
+                       {4, 150, 3, 70001, 200, 50}, {0, 4, 3, 5, 4, 0}, {2, 3, 130, 6, 3, 0}};
 
 }  // namespace
 
@@ -37,7 +38,8 @@ TEST_CASE("embedding: values and gradients, with and without positions") {
       Values y, plain, dtable(table.size()), dtable_size(table.size()), dpositions(positions.size()), dpositions_size(positions.size());
       for (int64_t i = 0; i < dy_bcd.size(); ++i) {
         const int64_t row = i / s.d, d = i % s.d;
-        const auto in_table = static_cast<size_t>(ids[static_cast<size_t>(row)] * s.d + d), in_positions = static_cast<size_t>((s.first + row % s.c) * s.d + d);
+        const auto in_table = static_cast<size_t>(ids[static_cast<size_t>(row)] * s.d + d),
+                   in_positions = static_cast<size_t>((s.first + row % s.c) * s.d + d);
         plain.push_back(scale * table[in_table]);
         y.push_back(plain.back() + positions[in_positions]);
         const double g = dy[static_cast<size_t>(i)];
@@ -76,7 +78,8 @@ TEST_CASE("embedding: gradients have the same bits for any number of threads, on
 
 TEST_CASE("embedding: fixed positions, and a table that is not trained") {
   const Tensor ids_bc = ids_of({1, 0}, {1, 2}, Device::cpu);
-  const Parameter table{drawn({3, 4}, Dtype::f32, Device::cpu, 1), {}, "tok"}, positions{drawn({2, 4}, Dtype::f32, Device::cpu, 2), {}, "pos"};
+  const Parameter table{drawn({3, 4}, Dtype::f32, Device::cpu, 1), {}, "tok"},
+      positions{drawn({2, 4}, Dtype::f32, Device::cpu, 2), {}, "pos"};
   const Tensor dy = drawn({1, 2, 4}, Dtype::f32, Device::cpu, 3);
   {
     Tape tape;
@@ -109,31 +112,40 @@ TEST_CASE("embedding: an id outside the vocabulary is named, with its place") {
 
 TEST_CASE("embedding: messages") {
   const Tensor ids = ids_of({0, 1, 2}, {1, 3}, Device::cpu), table({4, 8}), positions({4, 8});
-  CHECK(message_of([&] { embedding(ids, table, positions, 1, 2); }) == "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
-  CHECK(message_of([&] { embedding(ids, table, positions, 1, -1); }) == "embedding: positions -1 .. 1 are needed, but positions_Cd[4 8] has 4");
-  CHECK(message_of([&] { embedding(ids, table, Tensor({4, 6})); }) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
+  CHECK(message_of([&] { embedding(ids, table, positions, 1, 2); }) ==
+        "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
+  CHECK(message_of([&] { embedding(ids, table, positions, 1, -1); }) ==
+        "embedding: positions -1 .. 1 are needed, but positions_Cd[4 8] has 4");
+  CHECK(message_of([&] {
+          embedding(ids, table, Tensor({4, 6}));
+        }) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
   CHECK(message_of([&] { embedding(Tensor({1, 3}), table, Tensor()); }) == "embedding: ids_bc[1 3] is f32, expected i64");
   CHECK(message_of([&] { embedding(ids.reshaped({3}), table, Tensor()); }) == "embedding: ids_bc[3] does not have the indices 'bc'");
-  CHECK(message_of([&] { embedding(ids, to(table, Device::cuda_emulated), Tensor()); }) == "embedding: ids_bc is on cpu, table_vd on cuda_emulated");
-  CHECK(message_of([&] { embedding(ids, table, Tensor({4, 8}, Dtype::f64)); }) ==
-        "embedding: positions_Cd is f64 on cpu, table_vd f32 on cpu");
+  CHECK(message_of([&] { embedding(ids, to(table, Device::cuda_emulated), Tensor()); }) ==
+        "embedding: ids_bc is on cpu, table_vd on cuda_emulated");
+  CHECK(message_of([&] {
+          embedding(ids, table, Tensor({4, 8}, Dtype::f64));
+        }) == "embedding: positions_Cd is f64 on cpu, table_vd f32 on cpu");
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {
-  for (const auto& [n, v] : {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {7, 3}, {511, 255}, {512, 256}, {1300, 257}, {2000, 65536}, {700, 1 << 20}}) {
+  for (const auto& [n, v] :
+       {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {7, 3}, {511, 255}, {512, 256}, {1300, 257}, {2000, 65536}, {700, 1 << 20}}) {
     std::vector<int64_t> ids = drawn_ids(n, v, 9);
     for (size_t i = 5; i < ids.size(); i += 97) ids[i] = i % 2 ? -1 : v;
     std::vector<int64_t> rows;
     for (int64_t r = 0; r < n; ++r)
       if (ids[static_cast<size_t>(r)] >= 0 && ids[static_cast<size_t>(r)] < v) rows.push_back(r);
-    std::stable_sort(rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)]; });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [&](int64_t a, int64_t b) { return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)]; });
     on_every_device([&](Device device) {
       const RowBuckets buckets = bucket_rows(ids_of(ids, {n}, device), v);
       const Values start = values_of(buckets.start_u), sorted = values_of(buckets.rows_k);
       REQUIRE(start.back() == static_cast<double>(rows.size()));
       for (size_t k = 0; k < rows.size(); ++k) CHECK(sorted[k] == static_cast<double>(rows[k]));
       for (int64_t u = 0; u <= v; ++u) {
-        const auto below = std::lower_bound(rows.begin(), rows.end(), u, [&](int64_t r, int64_t id) { return ids[static_cast<size_t>(r)] < id; });
+        const auto below =
+            std::lower_bound(rows.begin(), rows.end(), u, [&](int64_t r, int64_t id) { return ids[static_cast<size_t>(r)] < id; });
         if (start[static_cast<size_t>(u)] != static_cast<double>(below - rows.begin())) FAIL("start of id ", u);
       }
     });

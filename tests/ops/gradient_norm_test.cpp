@@ -57,7 +57,8 @@ TEST_CASE("gradient norm: small and large numbers, NaN, nothing, messages") {
   });
   CHECK(gradient_norm({}) == 0);
   CHECK(gradient_norm({Tensor(), Tensor({0})}) == 0);
-  CHECK(message_of([] { gradient_norm({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)}); }) ==
-        "gradient_norm: a tensor on cpu and one on cuda_emulated");
+  CHECK(message_of([] {
+          gradient_norm({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)});
+        }) == "gradient_norm: a tensor on cpu and one on cuda_emulated");
   CHECK(message_of([] { gradient_norm({Tensor({2}, Dtype::i64)}); }) == "expected a floating-point tensor, got i64 [2]");
 }

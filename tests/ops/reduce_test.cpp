@@ -8,7 +8,7 @@ using namespace ricci;
 namespace {
 
 struct Naive {
-  Values sum, size;             // of the terms, and of their absolute values
+  Values sum, size;               // of the terms, and of their absolute values
   std::vector<size_t> summed_in;  // which sum each element is part of
 };
 
@@ -48,7 +48,8 @@ TEST_CASE("sum and mean over all elements") {
 }
 
 TEST_CASE("sum and mean over one index: outermost, in the middle, innermost, of one element") {
-  for (Shape shape : {Shape{1}, Shape{7}, Shape{3, 5, 7}, Shape{37, 2, 9}, Shape{2, 70, 35}, Shape{1, 4, 1}, Shape{11, 3, 70}, Shape{3, 0, 2}, Shape{0, 3}}) {
+  for (Shape shape : {Shape{1}, Shape{7}, Shape{3, 5, 7}, Shape{37, 2, 9}, Shape{2, 70, 35}, Shape{1, 4, 1}, Shape{11, 3, 70},
+                      Shape{3, 0, 2}, Shape{0, 3}}) {
     for (int index = 0; index < shape.rank(); ++index) {
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         const Tensor x = drawn(shape, dtype, device, 2);
@@ -79,7 +80,9 @@ TEST_CASE("sum and mean over one index: outermost, in the middle, innermost, of 
 TEST_CASE("the same bits for any number of threads") {
   const int before = thread_count();
   const Tensor x = drawn({17, 300, 41}, Dtype::f32, Device::cpu, 4);
-  auto everything = [&] { return std::vector<Tensor>{sum(x), mean(x), sum(x, 0), sum(x, 1), sum(x, 2), mean(x.reshaped({300, 17, 41}), 1)}; };
+  auto everything = [&] {
+    return std::vector<Tensor>{sum(x), mean(x), sum(x, 0), sum(x, 1), sum(x, 2), mean(x.reshaped({300, 17, 41}), 1)};
+  };
   set_thread_count(1);
   const std::vector<Tensor> one = everything();
   set_thread_count(3);

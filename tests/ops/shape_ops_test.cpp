@@ -122,12 +122,15 @@ TEST_CASE("concatenate along every index, and its gradients") {
     }
   });
   CHECK(message_of([] { concatenate({}, 0); }) == "concatenate: no parts");
-  CHECK(message_of([] { concatenate({Tensor({2, 3}), Tensor({2, 4})}, 0); }) ==
-        "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
-  CHECK(message_of([] { concatenate({Tensor({2, 3}), Tensor({2})}, 0); }) ==
-        "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
-  CHECK(message_of([] { concatenate({Tensor({2}), Tensor({2}, Dtype::f64)}, 0); }) ==
-        "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu; index 0 joins them");
+  CHECK(message_of([] {
+          concatenate({Tensor({2, 3}), Tensor({2, 4})}, 0);
+        }) == "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+  CHECK(message_of([] {
+          concatenate({Tensor({2, 3}), Tensor({2})}, 0);
+        }) == "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+  CHECK(message_of([] {
+          concatenate({Tensor({2}), Tensor({2}, Dtype::f64)}, 0);
+        }) == "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu; index 0 joins them");
 }
 
 TEST_CASE("permute: every order of three indices, and transposes of more than one tile") {
