@@ -29,7 +29,7 @@ void mutate_gradient(const char* op, size_t input, Tensor& gradient) {
   happened = true;
   Tensor spoilt = like(gradient);
   copy(spoilt, gradient);
-  scale(spoilt, 1.01);
+  multiply_by(spoilt, 1.01);
   gradient = spoilt;
 }
 

@@ -148,7 +148,15 @@ void Tape::backward(const std::vector<Tensor>& outputs, const std::vector<Tensor
     if (!has(y)) fail("backward: the loss {} was not recorded on this tape", {show(y.shape())});
     if (!(seed.shape() == y.shape() && seed.dtype() == y.dtype()))
       fail("backward: the seed {} {} does not fit the loss {} {}", {name_of(seed.dtype()), show(seed.shape()), name_of(y.dtype()), show(y.shape())});
-    slots_[static_cast<size_t>(y.slot_)].grad = seed.detached();
+    Tensor& grad = slots_[static_cast<size_t>(y.slot_)].grad;
+    if (!grad) {
+      grad = seed.detached();
+    } else {  // the same value is asked for twice
+      const Tensor sum = like(grad);
+      copy(sum, grad);
+      add_to(sum, seed);
+      grad = sum;
+    }
   }
   used_ = true;
   while (!nodes_.empty()) {

@@ -98,8 +98,8 @@ HOST void fill(const Tensor& y, double value) {
   with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), T(Accumulator<T>(value))}); });
 }
 
-HOST void scale(const Tensor& y, double factor) {
-  with_dtype(y, [&]<class T>(T) { for_each_element("scale", y.device(), y.size(), Scale<T>{y.data<T>(), Accumulator<T>(factor)}); });
+HOST void multiply_by(const Tensor& y, double factor) {
+  with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), Accumulator<T>(factor)}); });
 }
 
 HOST Tensor convert(const Tensor& x, Dtype dtype) {

@@ -6,7 +6,7 @@ namespace ricci {
 
 void add_to(const Tensor& y, const Tensor& x);               // y += x, same shape and dtype
 void fill(const Tensor& y, double value);                    // y = value
-void scale(const Tensor& y, double factor);                  // y *= factor
+void multiply_by(const Tensor& y, double factor);            // y *= factor
 Tensor sum_to(const Tensor& x, const Shape& shape);          // sums over what broadcasting `shape` to x's shape repeated
 Tensor convert(const Tensor& x, Dtype dtype);                // the same values, rounded to another floating-point dtype
 int64_t count_nonfinite(const Tensor& x);                    // how many elements are NaN or infinite

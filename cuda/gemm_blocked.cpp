@@ -71,7 +71,8 @@ template <class Isa, class T> struct Task {
       const int64_t width = least(Tile::kColumns, columns - j);
       A* panel = packed_b + j * ks;
       if (i == 0)
-        pack_columns<Tile::kVector>(b + from * b_at.row_stride + j * b_at.column_stride, b_at.row_stride, b_at.column_stride, ks, width, panel);
+        pack_columns<Tile::kVector>(b + from * b_at.row_stride + j * b_at.column_stride, b_at.row_stride, b_at.column_stride,
+                                    ks, width, panel);
       for_panels<Tile::kRows>(block_rows, [&](auto panel_rows, int64_t row, int64_t at) {
         using Multiply = MultiplyTile<panel_rows(), Tile::kVector, A>;
         Isa::run(Multiply{ks, packed_a + at * ks, panel, to + row * row_stride + j, row_stride, width, add});
@@ -125,7 +126,8 @@ template <class Isa, class T> void multiply(const Gemm& g) {
     const Tensor memory({packed_a + packed_b + (in_place ? 0 : cut.rows * cut.columns)}, dtype_of<A>);
     A* const packed = memory.data<A>();
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t z = task / tasks_of_matrix, i = task / cut.column_parts % cut.row_parts * cut.rows, j = task % cut.column_parts * cut.columns;
+      const int64_t z = task / tasks_of_matrix;
+      const int64_t i = task / cut.column_parts % cut.row_parts * cut.rows, j = task % cut.column_parts * cut.columns;
       const T* a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride + i * g.a_at.row_stride;
       const T* b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride + j * g.b_at.column_stride;
       const T* bias = g.bias_n ? static_cast<const T*>(g.bias_n) + j : nullptr;

@@ -110,12 +110,13 @@ template <int M, class T> void multiply(const Gemm& g) {
   const int64_t column_bytes = std::max<int64_t>(1, g.k * static_cast<int64_t>(sizeof(T)));
   const int64_t columns = std::max<int64_t>(64, kChunkBytes / column_bytes / 64 * 64), chunks = (g.n + columns - 1) / columns;
   const int64_t grain = std::max<int64_t>(1, kChunkBytes / (std::min(columns, g.n) * column_bytes));
+  const int64_t c_size = g.c_f32 ? 4 : size_of(g.dtype);
   parallel_for(g.batch * chunks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t z = chunk / chunks, first = chunk % chunks * columns, last = std::min(g.n, first + columns);
       const Rows<M, T> p{g.m, g.k, a.data<A>() + z * M * g.k, static_cast<const T*>(g.b) + z * g.b_at.batch_stride,
-                         static_cast<const T*>(g.bias_n), static_cast<char*>(g.c) + z * g.c_at.batch_stride * (g.c_f32 ? 4 : size_of(g.dtype)),
-                         g.b_at, g.c_at, g.accumulate, g.c_f32};
+                         static_cast<const T*>(g.bias_n), static_cast<char*>(g.c) + z * g.c_at.batch_stride * c_size, g.b_at, g.c_at,
+                         g.accumulate, g.c_f32};
       g.b_at.row_stride == 1 ? run_vectorized(AlongK<M, T>{p}, first, last) : run_vectorized(AlongN<M, T>{p}, first, last);
     }
   });

@@ -103,17 +103,22 @@ class Prepared {
   void run(const Gemm& g) {
     a_.set_data_handle(const_cast<void*>(g.a)), b_.set_data_handle(const_cast<void*>(g.b)), c_.set_data_handle(g.c);
     if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()},
+                                         {DNNL_ARG_WEIGHTS, b_.get()},
+                                         {DNNL_ARG_DST, c_.get()},
+                                         {DNNL_ARG_BIAS, bias_.get(true)}};
     const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
     if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});
   }
 
  private:
-  void make(const memory::desc& a, const memory::desc& b, const memory::desc& bias, const memory::desc& c, const dnnl::primitive_attr& attributes) {
+  void make(const memory::desc& a, const memory::desc& b, const memory::desc& bias, const memory::desc& c,
+            const dnnl::primitive_attr& attributes) {
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl::matmul::primitive_desc description(engine_, a, b, bias, c, attributes);
 #else
-    const dnnl::matmul::primitive_desc description(bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes, engine_);
+    const auto operation = bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    const dnnl::matmul::primitive_desc description(operation, attributes, engine_);
 #endif
     if (std::string_view(description.impl_info_str()).find("ref") == std::string_view::npos) product_ = dnnl::matmul(description);
   }
@@ -133,17 +138,37 @@ Prepared& prepared(const Gemm& g) {
 
 // How c is cut: whole matrices, several to a piece, or each matrix into rows x columns.
 struct Pieces {
-  int64_t matrices = 1, rows, columns;
-  explicit Pieces(const Gemm& g) : rows(g.m), columns(g.n) {
-    const int64_t terms = g.batch * g.m * g.n * g.k;
-    const int64_t wanted = std::clamp(std::max(std::min(terms / kPieceTerms, kFewPieces), terms / kLargePieceTerms), int64_t{1}, kMostPieces);
-    if (g.batch >= wanted) {
-      matrices = (g.batch + wanted - 1) / wanted;
-      return;
-    }
+  const Gemm& g;
+  int64_t matrices = 1, rows, columns, row_parts, column_parts, count;
+
+  explicit Pieces(const Gemm& g_) : g(g_), rows(g_.m), columns(g_.n) {
+    const int64_t terms = g.batch * g.m * g.n * g.k, few = std::min(terms / kPieceTerms, kFewPieces);
+    const int64_t wanted = std::clamp(std::max(few, terms / kLargePieceTerms), int64_t{1}, kMostPieces);
+    if (g.batch >= wanted)
+      matrices = parts(g.batch, wanted);
+    else
+      cut(wanted);
+    row_parts = parts(g.m, rows), column_parts = parts(g.n, columns);
+    count = parts(g.batch, matrices) * row_parts * column_parts;
+  }
+  Gemm operator[](int64_t i) const {
+    const int64_t z = i / (row_parts * column_parts) * matrices, size = size_of(g.dtype), c_size = g.c_f32 ? 4 : size;
+    const int64_t row = i / column_parts % row_parts * rows, column = i % column_parts * columns;
+    Gemm piece = g;
+    piece.batch = std::min(matrices, g.batch - z), piece.m = std::min(rows, g.m - row), piece.n = std::min(columns, g.n - column);
+    piece.a = static_cast<const char*>(g.a) + (z * g.a_at.batch_stride + row * g.a_at.row_stride) * size;
+    piece.b = static_cast<const char*>(g.b) + (z * g.b_at.batch_stride + column * g.b_at.column_stride) * size;
+    piece.c = static_cast<char*>(g.c) + (z * g.c_at.batch_stride + row * g.c_at.row_stride + column) * c_size;
+    if (g.bias_n) piece.bias_n = static_cast<const char*>(g.bias_n) + column * size;
+    return piece;
+  }
+
+ private:
+  static int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+  void cut(int64_t wanted) {
     for (int64_t made = g.batch; made * 2 <= wanted && (rows > kUnit || columns > kUnit); made *= 2) {
-      int64_t& longer = rows > kUnit && rows * 2 > columns ? rows : columns;  // rows rather than columns: b's are packed
-      longer = (longer / 2 + kUnit - 1) / kUnit * kUnit;
+      int64_t& longer = rows > kUnit && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
+      longer = parts(longer / 2, kUnit) * kUnit;
     }
   }
 };
@@ -158,28 +183,16 @@ bool gemm_onednn(const Gemm& g) {
   if (g.dtype == Dtype::f64 || g.k == 0 || g.c_at.column_stride != 1) return false;
   if (!unit_stride(g.a_at, g.m, g.k) || !unit_stride(g.b_at, g.k, g.n)) return false;
   const Pieces pieces(g);
-  const int64_t row_parts = (g.m + pieces.rows - 1) / pieces.rows, column_parts = (g.n + pieces.columns - 1) / pieces.columns;
-  const int64_t size = size_of(g.dtype), c_size = g.c_f32 ? 4 : size;
-  const auto piece = [&](int64_t i) {
-    const int64_t z = i / (row_parts * column_parts) * pieces.matrices, row = i / column_parts % row_parts * pieces.rows, column = i % column_parts * pieces.columns;
-    Gemm part = g;
-    part.batch = std::min(pieces.matrices, g.batch - z), part.m = std::min(pieces.rows, g.m - row), part.n = std::min(pieces.columns, g.n - column);
-    part.a = static_cast<const char*>(g.a) + (z * g.a_at.batch_stride + row * g.a_at.row_stride) * size;
-    part.b = static_cast<const char*>(g.b) + (z * g.b_at.batch_stride + column * g.b_at.column_stride) * size;
-    part.c = static_cast<char*>(g.c) + (z * g.c_at.batch_stride + row * g.c_at.row_stride + column) * c_size;
-    if (g.bias_n) part.bias_n = static_cast<const char*>(g.bias_n) + column * size;
-    return part;
-  };
   {
     const OneThread one;
-    if (!prepared(piece(0))) return false;
+    if (!prepared(pieces[0])) return false;
   }
-  const int64_t count = (g.batch + pieces.matrices - 1) / pieces.matrices * row_parts * column_parts;
-  parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(pieces.count, 1, [&](int64_t begin, int64_t end) {
     const OneThread one;
     for (int64_t i = begin; i < end; ++i) {
-      const Gemm part = piece(i);
-      prepared(part).run(part);
+      const Gemm piece = pieces[i];
+      Prepared& product = prepared(piece);
+      product ? product.run(piece) : gemm_blocked(piece);
     }
   });
   return true;

@@ -6,12 +6,14 @@
 #include "ops/contract.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <vector>
 
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "cuda/arithmetic.h"
 #include "cuda/device.h"
 #include "cuda/gemm.h"
 #include "cuda/seam.h"
@@ -29,12 +31,14 @@ inline bool has(const std::string& letters, char letter) { return letters.find(l
 
 HOST Formula parse(std::string_view text) {
   const size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == text.npos || arrow == text.npos || comma > arrow) fail("contract: '{}' is not 'p,q->o'", {text});
-  const Formula f{std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)), std::string(text.substr(arrow + 2))};
+  if (comma == text.npos || arrow == text.npos || comma > arrow || text.rfind(',') != comma) fail("contract: '{}' is not 'p,q->o'", {text});
+  const Formula f{std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)),
+                  std::string(text.substr(arrow + 2))};
   for (const std::string& letters : {f.a, f.b, f.y})
     for (char letter : letters) {
       if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is no index", {letter, text});
-      if (std::count(letters.begin(), letters.end(), letter) > 1) fail("contract: index {} is twice in '{}' of '{}'", {letter, letters, text});
+      if (std::count(letters.begin(), letters.end(), letter) > 1)
+        fail("contract: index {} is twice in '{}' of '{}'", {letter, letters, text});
     }
   for (char letter : f.y)
     if (!has(f.a, letter) && !has(f.b, letter)) fail("contract: index {} of the result of '{}' is in neither factor", {letter, text});
@@ -63,6 +67,11 @@ struct Index {
 };
 enum Kind { batch, row, column, sum };
 
+inline int64_t extent_of(char letter, const Formula& f, const Tensor& a, const Tensor& b) {
+  const size_t in_a = f.a.find(letter);
+  return in_a != f.a.npos ? a.shape()[static_cast<int>(in_a)] : b.shape()[static_cast<int>(f.b.find(letter))];
+}
+
 inline int64_t stride_of(char letter, const std::string& letters, const Shape& shape) {
   const size_t at = letters.find(letter);
   if (at == letters.npos) return 0;
@@ -78,7 +87,7 @@ HOST std::vector<Index> indices_of(Kind kind, const Formula& f, const Tensor& a,
     const bool in_a = has(f.a, letter), in_b = has(f.b, letter), in_y = has(f.y, letter);
     const Kind is = !in_y ? sum : in_a && in_b ? batch : in_a ? row : column;
     if (is != kind) continue;
-    const int64_t extent = in_a ? a.shape()[static_cast<int>(f.a.find(letter))] : b.shape()[static_cast<int>(f.b.find(letter))];
+    const int64_t extent = extent_of(letter, f, a, b);
     const Index i{extent, stride_of(letter, f.a, a.shape()), stride_of(letter, f.b, b.shape()), stride_of(letter, f.y, y)};
     if (extent == 1) continue;
     if (!found.empty()) {
@@ -105,7 +114,7 @@ HOST Index take_longest(std::vector<Index>& list) {
 // The product itself, nothing recorded. Every letter is in at least two of the three.
 HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
   Shape shape;
-  for (char letter : f.y) shape.push_back(has(f.a, letter) ? a.shape()[static_cast<int>(f.a.find(letter))] : b.shape()[static_cast<int>(f.b.find(letter))]);
+  for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
   std::vector<Index> loops;
   Index of[4];
   size_t summed_from = 0;
@@ -116,8 +125,9 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
     loops.insert(loops.end(), list.begin(), list.end());
   }
   const bool nothing = a.size() == 0 || b.size() == 0;
-  Tensor y = nothing ? zeros(shape, a.dtype(), a.device()) : like(a, shape);
-  if (nothing) return y;
+  if (nothing) return zeros(shape, a.dtype(), a.device());
+  const bool f32 = a.dtype() == Dtype::bf16 && summed_from < loops.size();  // sums of several products are not rounded in between
+  const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
   auto at = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
   std::vector<int64_t> count(loops.size(), 0);
   for (bool more = true; more;) {
@@ -127,16 +137,16 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
       in_a += count[i] * loops[i].a, in_b += count[i] * loops[i].b, in_y += count[i] * loops[i].y;
       accumulate |= i >= summed_from && count[i] > 0;
     }
-    gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent, .n = of[column].extent, .k = of[sum].extent,
-          .a = at(a, in_a), .b = at(b, in_b), .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b},
-          .c = at(y, in_y), .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate});
+    gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent,
+          .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b), .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b},
+          .c = at(y, in_y), .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
     more = false;
     for (size_t i = loops.size(); i-- > 0 && !more;) {
       more = ++count[i] < loops[i].extent;
       if (!more) count[i] = 0;
     }
   }
-  return y;
+  return convert(y, a.dtype());
 }
 
 // Sums a factor over the letters that are in it alone, and takes them out of the formula.
@@ -151,8 +161,10 @@ HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::strin
 }
 
 HOST Tensor record_product(const Formula& f, const Arg& a, const Arg& b) {
-  return record("contract", {a, b}, multiply(f, a, b), keep(a, b, f), [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
-    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b) : Tensor(), wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a) : Tensor()};
+  return record("contract", {a, b}, multiply(f, a, b), keep(a, b, f),
+                [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
+    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b) : Tensor(),
+            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a) : Tensor()};
   });
 }
 

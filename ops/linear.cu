@@ -31,7 +31,8 @@ HOST Extents extents(const Tensor& x, const Tensor& w_fd, const Tensor& bias_f) 
 
 HOST void check_together(const Tensor& x, const Tensor& other, const char* name) {
   if (!other || (other.dtype() == x.dtype() && other.device() == x.device())) return;
-  fail("linear: x is {} on {}, {} {} on {}", {name_of(x.dtype()), name_of(x.device()), name, name_of(other.dtype()), name_of(other.device())});
+  fail("linear: x is {} on {}, {} {} on {}", {name_of(x.dtype()), name_of(x.device()), name,
+                                              name_of(other.dtype()), name_of(other.device())});
 }
 
 HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) {

@@ -152,7 +152,8 @@ bool gemm_cublas(const Gemm& g) {
   const bool f64 = g.dtype == Dtype::f64;
   const cublasStatus_t status = l.matmul(
       l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
-      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace.raw(), kWorkspace, cuda_build::stream());
+      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace.raw(), kWorkspace,
+      cuda_build::stream());
   plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
   if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});
   return plan.usable;

@@ -3,13 +3,12 @@
 //   dv_s = sum_t p_ts dy_t,   ds_ts = p_ts (dy_t . v_s - delta_t),   dq_t = sum_s ds_ts k_s / sqrt(k),   dk_s = sum_t ds_ts q_t / sqrt(k)
 // With dropout, m_ts is 0 or 1 / (1 - p) and y_bt = sum_s m_ts p_ts v_s; then dv_s = sum_t m_ts p_ts dy_t and
 //   ds_ts = p_ts (m_ts dy_t . v_s - delta_t);   delta_t = sum_s p_ts m_ts dy_t . v_s = dy_t . y_t  as before.
-#include "ops/attention/attention.h"
-
 #include "autograd/random.h"
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/seam.h"
+#include "ops/attention/attention.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci {
@@ -60,8 +59,8 @@ HOST Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options) {
   const Outputs out = forward(problem, qkv_bcx);
   return record("attention", {qkv_bcx}, out.y_bcd, keep(qkv_bcx, out.y_bcd, out.lse_bnc, problem),
                 [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& kept) -> Grads {
-    return {backward(kept, dy, qkv, {y, lse})};
-  });
+                  return {backward(kept, dy, qkv, {y, lse})};
+                });
 }
 
 }  // namespace ricci

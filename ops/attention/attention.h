@@ -18,7 +18,7 @@ struct AttentionOptions {
 // With dropout each p_ts is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
 // A query that sees no key gives exactly zero and passes no gradient. No c x c matrix is stored: the backward keeps qkv, y and
 // one number per query and head. The result has the same bits for any number of CPU threads.
-// Errors: another rank, a width that is no multiple of 3 heads, no heads, a negative window.
+// Errors: another rank, a width that is no multiple of 3 heads, no heads, a negative window, a dropout outside [0, 1).
 Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options);
 
 // The definition of the above, in f64 with the whole c x c matrix, on the CPU: slow, what the tests hold `attention` to.

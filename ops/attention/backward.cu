@@ -31,10 +31,15 @@ template <class T> struct BackwardInputs {
   const T *dy, *qkv;
   const A *lse, *delta;
 
-  __device__ Rows<T> q(int64_t head, int64_t t) const { return {qkv + problem.packed(head) + t * 3 * problem.d(), 3 * problem.d(), problem.context - t, A(problem.scale)}; }
-  __device__ Rows<T> k(int64_t head, int64_t s) const { return {qkv + problem.packed(head) + (s * 3 + 1) * problem.d(), 3 * problem.d(), problem.context - s, A(1)}; }
-  __device__ Rows<T> v(int64_t head, int64_t s) const { return {qkv + problem.packed(head) + (s * 3 + 2) * problem.d(), 3 * problem.d(), problem.context - s, A(1)}; }
-  __device__ Rows<T> dy_of(int64_t head, int64_t t) const { return {dy + problem.merged(head) + t * problem.d(), problem.d(), problem.context - t, A(1)}; }
+  __device__ Rows<T> q(int64_t head, int64_t t) const { return packed(head, t, 0, A(problem.scale)); }
+  __device__ Rows<T> k(int64_t head, int64_t s) const { return packed(head, s, 1, A(1)); }
+  __device__ Rows<T> v(int64_t head, int64_t s) const { return packed(head, s, 2, A(1)); }
+  __device__ Rows<T> dy_of(int64_t head, int64_t t) const {
+    return {dy + problem.merged(head) + t * problem.d(), problem.d(), problem.context - t, A(1)};
+  }
+  __device__ Rows<T> packed(int64_t head, int64_t t, int64_t block, A factor) const {
+    return {qkv + problem.packed(head) + (t * 3 + block) * problem.d(), 3 * problem.d(), problem.context - t, factor};
+  }
   __device__ static Rows<T> from(Rows<T> rows, int64_t x) { return {rows.data + x, rows.row, rows.rows, rows.factor}; }
   HD int64_t blocks_of_context() const { return (problem.context + kGpuBlock - 1) / kGpuBlock; }
 };
@@ -51,6 +56,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
     const Problem& problem = in.problem;
+    const bool dropping = problem.dropout.active();
     const int64_t rest = blockIdx.x / column_groups(), x0 = blockIdx.x % column_groups() * kWidth;
     const int64_t head = rest / in.blocks_of_context(), c = problem.context;
     const int64_t t0 = (in.blocks_of_context() - 1 - rest % in.blocks_of_context()) * kGpuBlock;
@@ -60,6 +66,8 @@ template <class T, int kWidth> struct QueryGradientKernel {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];
       scores<T>(in.q(head, t0), in.k(head, s0), problem.width, shared, p);
       scores<T>(in.dy_of(head, t0), in.v(head, s0), problem.width, shared, ds);
+      if (dropping) stage_factors(problem, head, t0, s0, kScorePitch, 1, shared.weights);
+      __syncthreads();
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) {
         const int64_t t = t0 + thread_row(i);
@@ -67,7 +75,9 @@ template <class T, int kWidth> struct QueryGradientKernel {
         UNROLL(4)
         for (int j = 0; j < kThreadColumns; ++j) {
           const int64_t s = s0 + thread_column(j);
-          ds[i][j] = t < c && s < c && problem.band.visible(t, s) ? math::exp(p[i][j] - lse) * (ds[i][j] * problem.weight_factor<A>(head, t, s) - delta) : A(0);
+          const A factor = dropping ? shared.weight(i, j) : A(1);
+          const bool visible = t < c && s < c && problem.band.visible(t, s);
+          ds[i][j] = visible ? math::exp(p[i][j] - lse) * (ds[i][j] * factor - delta) : A(0);
         }
       }
       store_weights(ds, shared);
@@ -90,6 +100,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
     const Problem& problem = in.problem;
+    const bool dropping = problem.dropout.active();
     const int64_t rest = blockIdx.x / column_groups(), x0 = blockIdx.x % column_groups() * kWidth;
     const int64_t head = rest / in.blocks_of_context(), s0 = rest % in.blocks_of_context() * kGpuBlock, c = problem.context;
     const int64_t last = s0 + kGpuBlock < c ? s0 + kGpuBlock - 1 : c - 1, end_query = problem.band.end_query(last, c);
@@ -98,6 +109,8 @@ template <class T, int kWidth> struct KeyGradientKernel {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];  // transposed: rows are keys, columns queries
       scores<T>(in.k(head, s0), in.q(head, t0), problem.width, shared, p);
       scores<T>(in.v(head, s0), in.dy_of(head, t0), problem.width, shared, ds);
+      if (dropping) stage_factors(problem, head, t0, s0, 1, kScorePitch, shared.weights);
+      __syncthreads();
       UNROLL(4)
       for (int j = 0; j < kThreadColumns; ++j) {
         const int64_t t = t0 + thread_column(j);
@@ -106,7 +119,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
         for (int i = 0; i < kThreadRows; ++i) {
           const int64_t s = s0 + thread_row(i);
           const bool visible = t < c && s < c && problem.band.visible(t, s);
-          const A factor = problem.weight_factor<A>(head, t, s);
+          const A factor = dropping ? shared.weight(i, j) : A(1);
           p[i][j] = visible ? math::exp(p[i][j] - lse) : A(0);
           ds[i][j] = visible ? p[i][j] * (ds[i][j] * factor - delta) : A(0);
           p[i][j] *= factor;
@@ -132,7 +145,8 @@ template <class T, int kWidth> void launch_backward(const BackwardInputs<T>& in,
   launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
 }
 
-HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc, const Tensor& dqkv) {
+HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc,
+                       const Tensor& dqkv) {
   const Tensor delta_bnc = like(lse_bnc);
   with_dtype(qkv, [&]<class T>(T) {
     using A = Accumulator<T>;

@@ -27,7 +27,9 @@ struct WeightDropout {
   HD bool active() const { return dropped_below > 0; }
   HD int64_t row(int64_t head, int64_t t, int64_t context) const { return (head * context + t) * context; }
   // Of key s the factor is that of index row(head, t) + s.
-  template <class A> HD A factor(int64_t index) const { return random.bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale); }
+  template <class A> HD A factor(int64_t index) const {
+    return random.bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale);
+  }
 };
 
 struct Problem {
@@ -35,10 +37,6 @@ struct Problem {
   Band band;
   double scale;  // 1 / sqrt(k)
   WeightDropout dropout{};
-  // What weight (t, s) is multiplied by.
-  template <class A> HD A weight_factor(int64_t head, int64_t t, int64_t s) const {
-    return dropout.active() ? dropout.factor<A>(dropout.row(head, t, context) + s) : A(1);
-  }
 
   HD int64_t d() const { return heads * width; }
   // Where the queries of a (batch, head) start in the packed projection [b, c, 3 d]; keys follow d later, values 2 d.

@@ -102,7 +102,8 @@ template <class T> class BackwardTask {
   // Into the rows first .. of dq, dk or dv (block 0, 1, 2).
   void store(int64_t head, int64_t first, int64_t rows, int64_t block, const A* from, A factor) const {
     const int64_t d = problem_.d();
-    unpack(from, row_, rows, problem_.width, static_cast<const A*>(nullptr), factor, of_.dqkv + problem_.packed(head) + first * 3 * d + block * d, 3 * d);
+    T* to = of_.dqkv + problem_.packed(head) + (first * 3 + block) * d;
+    unpack(from, row_, rows, problem_.width, static_cast<const A*>(nullptr), factor, to, 3 * d);
   }
 
   Problem problem_;
@@ -110,7 +111,7 @@ template <class T> class BackwardTask {
   Tensors<T> of_;
   int64_t row_;
   Tensor scratch_;
-  A *q_, *dy_, *dq_, *delta_;                      // of the task's queries
+  A *q_, *dy_, *dq_, *delta_;                         // of the task's queries
   A *k_, *k_xs_, *v_xs_, *dk_, *dv_, *p_, *ds_, *f_;  // of one block of keys
 };
 

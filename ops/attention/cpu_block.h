@@ -75,7 +75,8 @@ template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_i
 // tensors (T) and packed matrices. factor_r is null: `factor` for all.
 template <class T, class A> void pack(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row);
 template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to);
-template <class T, class A> void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row);
+template <class T, class A>
+void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row);
 template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, int64_t rows, int64_t width, A* sum_r);
 
 }  // namespace ricci::attention_kernels

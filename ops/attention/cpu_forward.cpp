@@ -14,10 +14,18 @@ template <class T> class ForwardTask {
 
  public:
   ForwardTask(const Problem& problem, int64_t queries)
-      : problem_(problem), row_(padded_width<A>(problem.width)), transposed_(kBlock * round_up(problem.width, kColumns)),
+      : problem_(problem),
+        row_(padded_width<A>(problem.width)),
+        transposed_(kBlock * round_up(problem.width, kColumns)),
         scratch_({queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)}, dtype_of<A>),
-        q_(scratch_.data<A>()), o_(q_ + queries * row_), m_(o_ + queries * row_), l_(m_ + queries),
-        k_xs_(l_ + queries), v_(k_xs_ + transposed_), s_(v_ + kBlock * row_), f_(s_ + kBlock * kBlock) {}
+        q_(scratch_.data<A>()),
+        o_(q_ + queries * row_),
+        m_(o_ + queries * row_),
+        l_(m_ + queries),
+        k_xs_(l_ + queries),
+        v_(k_xs_ + transposed_),
+        s_(v_ + kBlock * row_),
+        f_(s_ + kBlock * kBlock) {}
 
   // The queries first .. end of a head.
   void run(int64_t head, int64_t first, int64_t end, const T* qkv, T* y, A* lse) const {
@@ -63,7 +71,7 @@ template <class T> class ForwardTask {
   Problem problem_;
   int64_t row_, transposed_;
   Tensor scratch_;
-  A *q_, *o_, *m_, *l_;   // of the task's queries
+  A *q_, *o_, *m_, *l_;     // of the task's queries
   A *k_xs_, *v_, *s_, *f_;  // of one block of keys
 };
 

@@ -192,12 +192,12 @@ template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, i
   with_vectors([&](auto bytes) { run_vectorized(DotRows<T, A, bytes()>{a, b, row, width, sum_r}, 0, rows); });
 }
 
-#define FOR_SUMS_IN(A) \
+#define FOR_SUMS_IN(A)                                                          \
   template void forward_softmax(const Tile&, A*, A*, A*, A*, int64_t, int64_t); \
   template void backward_softmax(const Tile&, A*, A*, const A*, const A*);
-#define FOR_STORAGE(T, A) \
-  template void pack(const T*, int64_t, int64_t, int64_t, A, A*, int64_t); \
-  template void transpose(const T*, int64_t, int64_t, int64_t, A*); \
+#define FOR_STORAGE(T, A)                                                              \
+  template void pack(const T*, int64_t, int64_t, int64_t, A, A*, int64_t);             \
+  template void transpose(const T*, int64_t, int64_t, int64_t, A*);                    \
   template void unpack(const A*, int64_t, int64_t, int64_t, const A*, A, T*, int64_t); \
   template void dot_rows(const T*, const T*, int64_t, int64_t, int64_t, A*);
 FOR_SUMS_IN(float)

@@ -64,7 +64,8 @@ template <class T> struct CachedKernel {
   }
 };
 
-HOST void check_caches(const Problem& problem, const Tensor& qkv, const Tensor& k_cache_bnsk, const Tensor& v_cache_bnsk, int64_t past, const AttentionOptions& options) {
+HOST void check_caches(const Problem& problem, const Tensor& qkv, const Tensor& k_cache_bnsk, const Tensor& v_cache_bnsk, int64_t past,
+                       const AttentionOptions& options) {
   const char* op = "attention_cached";
   Dims dims;
   dims.bind(op, "k_cache_bnsk, v_cache_bnsk", {&k_cache_bnsk, &v_cache_bnsk});
@@ -87,7 +88,8 @@ template <class T> void append(const CachedQueries<T>& of, Device device) {
 template <class T> void attend_cached(const CachedQueries<T>& of, Device device) {
   if (device == Device::cpu) return attend_cached_cpu(of);
   const int bytes = static_cast<int>(2 * of.problem.width * static_cast<int64_t>(sizeof(Accumulator<T>)));
-  launch("attention_cached", device, {of.problem.batches * of.problem.heads * of.count, CachedKernel<T>::kThreads, bytes}, CachedKernel<T>{of});
+  launch("attention_cached", device, {of.problem.batches * of.problem.heads * of.count, CachedKernel<T>::kThreads, bytes},
+         CachedKernel<T>{of});
 }
 
 // As many new positions at a time as fit without overwriting what the first of them sees.
@@ -106,14 +108,16 @@ template <class T> void attend_in_steps(CachedQueries<T> of, Device device) {
 
 using namespace attention_kernels;
 
-HOST Tensor attention_cached(const Arg& qkv_bcx, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past, const AttentionOptions& options) {
+HOST Tensor attention_cached(const Arg& qkv_bcx, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
+                             const AttentionOptions& options) {
   const Problem problem = problem_of("attention_cached", qkv_bcx, options);
   check_caches(problem, qkv_bcx, k_cache_bnsk, v_cache_bnsk, past, options);
   const bool from_start = past == 0;  // then everything that is visible is at hand, and the blocked kernels are faster
   const Tensor y = from_start ? forward(problem, qkv_bcx).y_bcd : like(qkv_bcx, {problem.batches, problem.context, problem.d()});
   if (qkv_bcx.size() > 0)
     with_dtype(qkv_bcx, [&]<class T>(T) {
-      CachedQueries<T> of{problem, qkv_bcx.data<T>(), k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), y.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
+      CachedQueries<T> of{
+          problem, qkv_bcx.data<T>(), k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), y.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
       if (!from_start) return attend_in_steps(of, qkv_bcx.device());
       of.count = problem.context < of.capacity ? problem.context : of.capacity;
       of.row = of.first = problem.context - of.count;

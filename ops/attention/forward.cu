@@ -48,9 +48,7 @@ template <class T, int kWidth> struct ForwardKernel {
       scores<T>({q + t0 * 3 * d, 3 * d, end - t0, A(problem.scale)}, {k, 3 * d, c - s0, A(1)}, problem.width, shared, s);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), s0, i, s[i], state);
-      if (problem.dropout.active())
-        for (int i = 0; i < kThreadRows; ++i)
-          for (int j = 0; j < kThreadColumns; ++j) s[i][j] *= problem.weight_factor<A>(head, t0 + thread_row(i), s0 + thread_column(j));
+      if (problem.dropout.active()) drop(head, t0, s0, shared, s);
       store_weights(s, shared);
       add_weighted<kWidth, T>({k + d + x0, 3 * d, c - s0, A(1)}, problem.width - x0, shared, state.o);
     }
@@ -59,8 +57,14 @@ template <class T, int kWidth> struct ForwardKernel {
                   [&](int i) { return state.l[i] == 0 ? A(0) : 1 / state.l[i]; });
     if (x0 == 0 && threadIdx.x % 16 == 0)
       for (int i = 0; i < kThreadRows; ++i)
-        if (t0 + thread_row(i) < end)
-          lse[head * c + t0 + thread_row(i)] = state.l[i] == 0 ? -kLowest : state.m[i] + math::log(state.l[i]);
+        if (t0 + thread_row(i) < end) lse[head * c + t0 + thread_row(i)] = state.l[i] == 0 ? -kLowest : state.m[i] + math::log(state.l[i]);
+  }
+
+  __device__ void drop(int64_t head, int64_t t0, int64_t s0, const SharedBlocks<A>& shared, A (&p)[kThreadRows][kThreadColumns]) const {
+    stage_factors(problem, head, t0, s0, kScorePitch, 1, shared.weights);
+    __syncthreads();
+    for (int i = 0; i < kThreadRows; ++i)
+      for (int j = 0; j < kThreadColumns; ++j) p[i][j] *= shared.weight(i, j);
   }
 
   // Scores become p, 0 where not visible; row i of the state is brought up to date.

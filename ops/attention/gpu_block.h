@@ -3,17 +3,16 @@
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
+#include "ops/attention/band.h"
 
 namespace ricci::attention_kernels {
 
 constexpr int kGpuThreads = 128, kGpuBlock = 64, kPiece = 32;
-constexpr int kThreadRows = 8, kThreadColumns = 4;                   // of a block of scores
+constexpr int kThreadRows = 8, kThreadColumns = 4;                     // of a block of scores
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
 // n neighbouring numbers, moved at once.
-template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few {
-  A at[n];
-};
+template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A at[n]; };
 template <int n, class A> __device__ inline Few<A, n> load(const A* from) { return *reinterpret_cast<const Few<A, n>*>(from); }
 
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
@@ -27,6 +26,7 @@ template <class A> struct SharedBlocks {
     A* const all = dynamic_shared<A>();
     return {all, all + kGpuBlock * kPiecePitch, all + kPieces};
   }
+  __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }  // the thread's own
 };
 
 // Rows x Columns of `from` times factor, zero outside rows x columns.
@@ -47,7 +47,8 @@ template <class T> struct Rows {
 
 // sum_ij = a_i . b_j of the thread's rows and columns.
 template <class T, class A>
-__device__ inline void scores(const Rows<T>& a, const Rows<T>& b, int64_t width, const SharedBlocks<A>& shared, A (&sum)[kThreadRows][kThreadColumns]) {
+__device__ inline void scores(const Rows<T>& a, const Rows<T>& b, int64_t width, const SharedBlocks<A>& shared,
+                              A (&sum)[kThreadRows][kThreadColumns]) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = 0;
   for (int64_t x = 0; x < width; x += kPiece) {
@@ -111,7 +112,25 @@ __device__ inline void store(const A (&o)[kThreadRows][kWidth / 16], T* to, int6
 // The block of weights, from what each thread has of it.
 template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows][kThreadColumns], const SharedBlocks<A>& shared) {
   for (int i = 0; i < kThreadRows; ++i)
-    for (int j = 0; j < kThreadColumns; ++j) shared.weights[thread_row(i) * kScorePitch + thread_column(j)] = w[i][j];
+    for (int j = 0; j < kThreadColumns; ++j) shared.weight(i, j) = w[i][j];
+}
+
+// In place of the weights, what dropout multiplies them by: of queries t0 .. and keys s0 .., t_pitch and s_pitch apart. Four
+// neighbouring keys share a block of random numbers; where a query's keys begin within such a block differs.
+template <class A>
+__device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t s0, int t_pitch, int s_pitch, A* to) {
+  constexpr int kBlocks = kGpuBlock / 4 + 1;
+  UNROLL(1)
+  for (int n = static_cast<int>(threadIdx.x); n < kGpuBlock * kBlocks; n += kGpuThreads) {
+    const int t = n / kBlocks, q = n % kBlocks;
+    const int64_t first = problem.dropout.row(head, t0 + t, problem.context) + s0;
+    const Philox::Block random = problem.dropout.random.block(static_cast<uint64_t>(first / 4 + q));
+    for (int word = 0; word < 4; ++word) {
+      const int s = 4 * q + word - static_cast<int>(first % 4);
+      if (s >= 0 && s < kGpuBlock)
+        to[t * t_pitch + s * s_pitch] = random.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
+    }
+  }
 }
 
 // op over the 16 threads that share a row.

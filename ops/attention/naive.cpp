@@ -78,7 +78,12 @@ Grads naive_backward(const Tensor& dy_given, const Tensor& qkv_given, const Tens
 
 Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options) {
   const auto problem = attention_kernels::problem_of("naive_attention", qkv_bcx, options);
-  const Naive of{problem.batches, problem.context, problem.heads, problem.width, options.window, options.causal,
+  const Naive of{problem.batches,
+                 problem.context,
+                 problem.heads,
+                 problem.width,
+                 options.window,
+                 options.causal,
                  attention_kernels::draw_dropout(options.dropout)};
   const Tensor qkv = as_f64_on_cpu(qkv_bcx), p_bntc({of.b, of.heads, of.c, of.c}, Dtype::f64);
   const Tensor y = zeros({of.b, of.c, of.d()}, Dtype::f64, Device::cpu);
@@ -88,8 +93,9 @@ Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options) {
     for (int64_t s = 0; s < of.c; ++s)
       for (int64_t x = 0; x < of.width; ++x) y_t[x] += of.factor(row, s) * p[s] * of.at(qkv, i, s, n, 2)[x];
   });
-  return record("naive_attention", {qkv_bcx}, as(y, qkv_bcx), keep(qkv_bcx, p_bntc, of),
-                [](const Tensor& dy, const Tensor& qkv_kept, const Tensor& p, const Naive& kept) { return naive_backward(dy, qkv_kept, p, kept); });
+  return record(
+      "naive_attention", {qkv_bcx}, as(y, qkv_bcx), keep(qkv_bcx, p_bntc, of),
+      [](const Tensor& dy, const Tensor& qkv_kept, const Tensor& p, const Naive& kept) { return naive_backward(dy, qkv_kept, p, kept); });
 }
 
 }  // namespace ricci

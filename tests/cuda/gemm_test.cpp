@@ -19,7 +19,7 @@ constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::padded_row
 // A batch of matrices somewhere in a tensor.
 struct Matrices {
   int64_t batch, rows, columns;
-  MatrixAt at;
+  MatrixAt at{};
   Tensor memory;
 
   Matrices(int64_t batch_, int64_t rows_, int64_t columns_, Layout layout) : batch(batch_), rows(rows_), columns(columns_) {
@@ -33,7 +33,9 @@ struct Matrices {
     at.batch_stride = rows * at.row_stride + columns * at.column_stride + (layout == Layout::rows ? 0 : 7);
   }
   int64_t elements() const { return batch * at.batch_stride; }
-  size_t offset(int64_t z, int64_t i, int64_t j) const { return static_cast<size_t>(z * at.batch_stride + i * at.row_stride + j * at.column_stride); }
+  size_t offset(int64_t z, int64_t i, int64_t j) const {
+    return static_cast<size_t>(z * at.batch_stride + i * at.row_stride + j * at.column_stride);
+  }
   void draw(Dtype dtype, Device device, uint64_t stream) { memory = drawn({elements()}, dtype, device, stream); }
 };
 
@@ -43,39 +45,49 @@ struct Case {
   bool accumulate = false, bias = false, c_f32 = false;
 };
 
-// The largest error, in units of the bound; infinite when an element that is not c's was written.
-double worst_of(const Case& t, Dtype dtype, Device device, void (*multiply)(const Gemm&) = gemm) {
-  const Dtype c_dtype = t.c_f32 ? Dtype::f32 : dtype;
-  Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
-  a.draw(dtype, device, 1), b.draw(dtype, device, 2);
-  const Tensor bias = drawn({t.n}, dtype, device, 3);
-  Values old = values_of(drawn({c.elements()}, c_dtype, Device::cpu, 4));
-  Values expected(old.size(), kUntouched), bound(old.size(), 0), before(old.size(), kUntouched);
+// What c must be, element by element of its memory, and by how much it may be off.
+struct Expected {
+  Values before, after, bound;
+};
+
+Expected expected_of(const Case& t, const Matrices& a, const Matrices& b, const Matrices& c, const Tensor& bias, Dtype dtype,
+                     Dtype c_dtype) {
   const Values a_values = values_of(a.memory), b_values = values_of(b.memory), bias_values = values_of(bias);
+  const Values old = values_of(drawn({c.elements()}, c_dtype, Device::cpu, 4));
+  const double untouched = values_of(tensor_of({kUntouched}, {1}, c_dtype, Device::cpu))[0];
+  Expected e{Values(old.size(), untouched), Values(old.size(), untouched), Values(old.size(), 0)};
   for (int64_t z = 0; z < t.batch; ++z)
     for (int64_t i = 0; i < t.m; ++i)
       for (int64_t j = 0; j < t.n; ++j) {
         const size_t at = c.offset(z, i, j);
-        before[at] = old[at];
+        e.before[at] = old[at];
         double sum = t.accumulate ? old[at] : 0, size = std::abs(sum);
         if (t.bias) sum += bias_values[static_cast<size_t>(j)], size += std::abs(bias_values[static_cast<size_t>(j)]);
         for (int64_t k = 0; k < t.k; ++k) {
           const double term = a_values[a.offset(z, i, k)] * b_values[b.offset(z, k, j)];
           sum += term, size += std::abs(term);
         }
-        expected[at] = sum;
-        bound[at] = static_cast<double>(t.k + 3) * sum_unit(dtype) * size + 1.01 * unit(c_dtype) * std::abs(sum);
+        e.after[at] = sum;
+        e.bound[at] = static_cast<double>(t.k + 3) * sum_unit(dtype) * size + 1.01 * unit(c_dtype) * std::abs(sum);
       }
-  c.memory = tensor_of(before, {c.elements()}, c_dtype, device);
+  return e;
+}
+
+// The largest error, in units of the bound; infinite when an element that is not c's was written.
+double worst_of(const Case& t, Dtype dtype, Device device, void (*multiply)(const Gemm&) = gemm) {
+  const Dtype c_dtype = t.c_f32 ? Dtype::f32 : dtype;
+  Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
+  a.draw(dtype, device, 1), b.draw(dtype, device, 2);
+  const Tensor bias = drawn({t.n}, dtype, device, 3);
+  const Expected e = expected_of(t, a, b, c, bias, dtype, c_dtype);
+  c.memory = tensor_of(e.before, {c.elements()}, c_dtype, device);
   multiply({.device = device, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(),
             .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
             .bias_n = t.bias ? bias.raw() : nullptr, .c_f32 = t.c_f32});
   const Values got = values_of(c.memory);
-  const double untouched = values_of(tensor_of({kUntouched}, {1}, c_dtype, Device::cpu))[0];
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
-    const bool outside = expected[i] == kUntouched && bound[i] == 0;
-    const double error = outside ? (got[i] == untouched ? 0 : HUGE_VAL) : bound[i] > 0 ? std::abs(got[i] - expected[i]) / bound[i] : got[i] == 0 ? 0 : HUGE_VAL;
+    const double off = std::abs(got[i] - e.after[i]), error = off == 0 ? 0 : off / e.bound[i];
     if (!(error <= worst)) worst = error;
   }
   return worst;
@@ -110,7 +122,8 @@ TEST_CASE("odd sizes, every layout in turn") {
         for (int64_t k : sizes) {
           ++turn;
           if (device != Device::cpu && turn % 11 != 0) continue;
-          const Case t{turn % 3 == 0 ? 3 : 1, m, n, k, kLayouts[turn % 5], kLayouts[turn / 5 % 5], kLayouts[turn / 25 % 5], turn % 2 == 0, turn % 7 < 3};
+          const Layout a = kLayouts[turn % 5], b = kLayouts[turn / 5 % 5], c = kLayouts[turn / 25 % 5];
+          const Case t{turn % 3 == 0 ? 3 : 1, m, n, k, a, b, c, turn % 2 == 0, turn % 7 < 3};
           CAPTURE(m);
           CAPTURE(n);
           CAPTURE(k);
@@ -157,7 +170,10 @@ TEST_CASE("bf16 factors, c in f32") {
 TEST_CASE("nothing to sum is zero, and nothing to write is no error") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (int flags = 0; flags < 4; ++flags)
-      for (int64_t m : {1, 5}) CHECK(worst_of({2, m, 3, 0, Layout::rows, Layout::rows, Layout::rows, (flags & 1) != 0, (flags & 2) != 0}, dtype, device) <= 1);
+      for (int64_t m : {1, 5}) {
+        const Case t{2, m, 3, 0, Layout::rows, Layout::rows, Layout::rows, (flags & 1) != 0, (flags & 2) != 0};
+        CHECK(worst_of(t, dtype, device) <= 1);
+      }
     CHECK(worst_of({0, 2, 3, 4}, dtype, device) == 0);
     CHECK(worst_of({2, 0, 3, 4}, dtype, device) == 0);
     CHECK(worst_of({2, 2, 0, 4}, dtype, device) == 0);
@@ -221,7 +237,8 @@ TEST_CASE("the bits do not depend on the number of threads") {
 }
 
 TEST_CASE("errors of gemm name the values") {
-  Gemm g{.device = Device::cpu, .dtype = Dtype::f32, .batch = 1, .m = 1, .n = 1, .k = 1, .a = nullptr, .b = nullptr, .a_at = {}, .b_at = {}, .c = nullptr, .c_at = {}};
+  Gemm g{.device = Device::cpu, .dtype = Dtype::f32, .batch = 1, .m = 1, .n = 1, .k = 1, .a = nullptr, .b = nullptr,
+         .a_at = {}, .b_at = {}, .c = nullptr, .c_at = {}};
   g.dtype = Dtype::i64;
   CHECK(message_of([&] { gemm(g); }) == "gemm: expected f32, f64 or bf16, got i64");
   g.dtype = Dtype::f64, g.c_f32 = true;

@@ -1,18 +1,14 @@
 // Decoding with caches gives at every position what attention over the whole sequence gives.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
-#include "ops/attention/attention.h"
-#include "tests/ops/values.h"
+#include "tests/ops/attention_cases.h"
 
 using namespace ricci;
 
 namespace {
 
 constexpr int64_t kBatches = 2, kHeads = 3, kWidth = 5;
-
-Tensor draw(const Shape& shape, uint64_t stream) { return drawn(shape, Dtype::f64, Device::cpu, stream); }
 
 // Positions first .. first + count of [b, c, x].
 Tensor positions(const Tensor& all, int64_t first, int64_t count) {
@@ -23,20 +19,11 @@ Tensor positions(const Tensor& all, int64_t first, int64_t count) {
   return part;
 }
 
-// The largest difference of two tensors.
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Values x = values_of(a), y = values_of(b);
-  double largest = 0;
-  for (size_t i = 0; i < x.size(); ++i)
-    if (!(std::abs(x[i] - y[i]) <= largest)) largest = std::abs(x[i] - y[i]);
-  return largest;
-}
-
 struct Caches {
   Tensor k, v;
   Caches(int64_t capacity, Dtype dtype, Device device)
-      : k(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 90)), v(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 91)) {}
+      : k(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 90)),
+        v(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 91)) {}
 };
 
 // Feeds the sequence in pieces and compares each with the same positions of attention over all of it.

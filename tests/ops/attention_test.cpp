@@ -1,59 +1,16 @@
 // attention, its backward and cached decoding are held to the definition on every device.
-#include "ops/attention/attention.h"
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "autograd/random.h"
 #include "core/memory.h"
 #include "cuda/parallel.h"
 #include "ops/attention/kernels.h"
-#include "tests/ops/values.h"
+#include "tests/ops/attention_cases.h"
 
 using namespace ricci;
 
 namespace {
-
-Tensor draw(const Shape& shape, uint64_t stream) { return drawn(shape, Dtype::f64, Device::cpu, stream); }
-
-// The largest difference of two tensors; a NaN counts as infinite.
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  const Values x = values_of(a), y = values_of(b);
-  double largest = 0;
-  for (size_t i = 0; i < x.size(); ++i)
-    if (!(std::abs(x[i] - y[i]) <= largest)) largest = std::isnan(x[i] - y[i]) ? std::numeric_limits<double>::infinity() : std::abs(x[i] - y[i]);
-  return largest;
-}
-
-using Attention = Tensor (*)(const Arg&, const AttentionOptions&);
-
-struct ForwardAndBackward {
-  Tensor y, dqkv;
-};
-ForwardAndBackward run(Attention f, const Tensor& qkv, const Tensor& dy, const AttentionOptions& options) {
-  const Parameter x{qkv, {}, "qkv"};
-  set_random_state({5, 1});  // the same weights are dropped in every run
-  Tape tape;
-  const Tensor y = f(x, options);
-  tape.backward(y, dy);
-  return {y.detached(), x.grad};
-}
-
-struct Case {
-  int64_t b, c, heads, width;
-  bool causal;
-  int64_t window;
-  double dropout = 0;
-  AttentionOptions options() const { return {heads, causal, window, dropout}; }
-  Tensor qkv() const { return draw({b, c, 3 * heads * width}, 1); }
-  Tensor dy() const { return draw({b, c, heads * width}, 2); }
-};
 
 void check_case(const Case& of, Device device) {
   CAPTURE(of.b);
@@ -75,70 +32,6 @@ struct Threads {
   int before;
 };
 
-// The definition again, every value stored as S and computed in f32: what a low-precision attention may cost.
-template <class S> struct LowPrecision {
-  static float rounded(float x) { return static_cast<float>(S(x)); }
-
-  static ForwardAndBackward run(const Case& of, const Tensor& qkv, const Tensor& dy) {
-    const int64_t c = of.c, d = of.heads * of.width;
-    ForwardAndBackward out{Tensor({of.b, c, d}), zeros({of.b, c, 3 * d}, Dtype::f32, Device::cpu)};
-    for (int64_t i = 0; i < of.b; ++i)
-      for (int64_t n = 0; n < of.heads; ++n) {
-        auto at = [&](const Tensor& t, int64_t position, int64_t block) {
-          return t.data<float>() + (i * c + position) * t.shape()[2] + block * d + n * of.width;
-        };
-        for (int64_t t = 0; t < c; ++t) one_query(of, t, [&](int64_t s, int64_t block) { return at(qkv, s, block); }, at(dy, t, 0),
-                                                  at(out.y, t, 0), [&](int64_t s, int64_t block) { return at(out.dqkv, s, block); });
-      }
-    for (int64_t i = 0; i < out.dqkv.size(); ++i) out.dqkv.data<float>()[i] = rounded(out.dqkv.data<float>()[i]);
-    return out;
-  }
-
-  template <class At, class GradientAt>
-  static void one_query(const Case& of, int64_t t, At at, const float* dy, float* y, GradientAt gradient) {
-    const int64_t width = of.width;
-    const float scale = 1 / std::sqrt(static_cast<float>(width));
-    auto dot = [&](const float* a, const float* b) {
-      float sum = 0;
-      for (int64_t x = 0; x < width; ++x) sum += a[x] * b[x];
-      return sum;
-    };
-    std::vector<float> p(static_cast<size_t>(t + 1));
-    float largest = -HUGE_VALF, sum = 0, mean = 0;
-    for (int64_t s = 0; s <= t; ++s) largest = std::max(largest, p[s] = rounded(dot(at(t, 0), at(s, 1)) * scale));
-    for (float& p_s : p) sum += p_s = std::exp(p_s - largest);
-    for (float& p_s : p) p_s = rounded(p_s / sum);
-    for (int64_t x = 0; x < width; ++x) {
-      float total = 0;
-      for (int64_t s = 0; s <= t; ++s) total += p[s] * at(s, 2)[x];
-      y[x] = rounded(total);
-    }
-    for (int64_t s = 0; s <= t; ++s) mean += p[s] * dot(dy, at(s, 2));
-    for (int64_t s = 0; s <= t; ++s) {
-      const float ds = rounded(p[s] * (rounded(dot(dy, at(s, 2))) - mean)) * scale;
-      for (int64_t x = 0; x < width; ++x) {
-        gradient(t, 0)[x] += ds * at(s, 1)[x];
-        gradient(s, 1)[x] += ds * at(t, 0)[x];
-        gradient(s, 2)[x] += p[s] * dy[x];
-      }
-    }
-  }
-};
-
-template <class S> void check_low_precision(const Case& of, Device device) {
-  const std::string dtype = name_of(dtype_of<S>);
-  CAPTURE(dtype);
-  CAPTURE(of.c);
-  CAPTURE(of.width);
-  const Tensor qkv = convert(of.qkv(), dtype_of<S>), dy = convert(of.dy(), dtype_of<S>);
-  const ForwardAndBackward exact = run(naive_attention, convert(qkv, Dtype::f64), convert(dy, Dtype::f64), of.options());
-  const ForwardAndBackward naive = LowPrecision<S>::run(of, convert(qkv, Dtype::f32), convert(dy, Dtype::f32));
-  const ForwardAndBackward got = run(attention, to(qkv, device), to(dy, device), of.options());
-  CHECK(got.y.dtype() == dtype_of<S>);
-  CHECK(distance(got.y, exact.y) <= 2 * distance(naive.y, exact.y));
-  CHECK(distance(got.dqkv, exact.dqkv) <= 2 * distance(naive.dqkv, exact.dqkv));
-}
-
 }  // namespace
 
 TEST_CASE("attention and its backward equal the definition on the CPU") {
@@ -153,12 +46,23 @@ TEST_CASE("attention and its backward equal the definition on the CPU") {
 
 TEST_CASE("attention and its backward equal the definition on every device") {
   on_every_device([](Device device) {
-    for (const Case& of : std::vector<Case>{{1, 1, 1, 1, true, 0},    {2, 2, 3, 5, true, 0},     {1, 7, 2, 16, false, 0},
-                                            {1, 63, 1, 32, true, 0},  {2, 64, 2, 8, true, 0},    {1, 65, 2, 33, true, 0},
-                                            {1, 65, 1, 64, false, 0}, {1, 130, 1, 20, true, 40}, {1, 130, 2, 20, false, 40},
-                                            {1, 130, 1, 4, true, 1},  {1, 150, 1, 4, false, 70}, {1, 70, 1, 72, true, 0},
-                                            {1, 40, 1, 130, true, 0}, {1, 257, 1, 16, true, 0},  {1, 20, 1, 300, false, 0},
-                                            {2, 67, 2, 6, true, 0, 0.3}, {1, 30, 2, 40, false, 9, 0.5}})
+    for (const Case& of : std::vector<Case>{{1, 1, 1, 1, true, 0},
+                                            {2, 2, 3, 5, true, 0},
+                                            {1, 7, 2, 16, false, 0},
+                                            {1, 63, 1, 32, true, 0},
+                                            {2, 64, 2, 8, true, 0},
+                                            {1, 65, 2, 33, true, 0},
+                                            {1, 65, 1, 64, false, 0},
+                                            {1, 130, 1, 20, true, 40},
+                                            {1, 130, 2, 20, false, 40},
+                                            {1, 130, 1, 4, true, 1},
+                                            {1, 150, 1, 4, false, 70},
+                                            {1, 70, 1, 72, true, 0},
+                                            {1, 40, 1, 130, true, 0},
+                                            {1, 257, 1, 16, true, 0},
+                                            {1, 20, 1, 300, false, 0},
+                                            {2, 67, 2, 6, true, 0, 0.3},
+                                            {1, 30, 2, 40, false, 9, 0.5}})
       check_case(of, device);
   });
 }
@@ -191,7 +95,8 @@ TEST_CASE("a query that sees no key gives zero and passes no gradient") {
         CHECK(gradient(4, 0, x) != 0);
       }
     // Query 3 sees key 0 alone.
-    for (int64_t x = 0; x < width; ++x) CHECK(std::abs(y[static_cast<size_t>(3 * width + x)] - given[static_cast<size_t>(2 * width + x)]) < 1e-15);
+    for (int64_t x = 0; x < width; ++x)
+      CHECK(std::abs(y[static_cast<size_t>(3 * width + x)] - given[static_cast<size_t>(2 * width + x)]) < 1e-15);
     for (double value : dqkv) CHECK(std::isfinite(value));
   });
 }
@@ -216,7 +121,8 @@ TEST_CASE("which keys a query sees") {
         for (int64_t t = 0; t < c; ++t)
           for (int64_t s = 0; s < c; ++s) {
             const bool expected = (!causal || t - s >= 0) && (window == 0 || t - s < window);
-            if ((weights[static_cast<size_t>(t * c + s)] > 0) != expected) FAIL("causal ", causal, ", window ", window, ": query ", t, ", key ", s);
+            if ((weights[static_cast<size_t>(t * c + s)] > 0) != expected)
+              FAIL("causal ", causal, ", window ", window, ": query ", t, ", key ", s);
           }
       }
   });
@@ -243,12 +149,16 @@ TEST_CASE("dropout of weights") {
 }
 
 TEST_CASE("the result does not depend on the number of threads") {
-  for (const Case& of : std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}}) {
+  for (const Case& of :
+       std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}}) {
     CAPTURE(of.b);
     CAPTURE(of.c);
     CAPTURE(of.heads);
     const Tensor qkv = convert(of.qkv(), Dtype::f32), dy = convert(of.dy(), Dtype::f32);
-    const auto one = [&] { const Threads threads(1); return run(attention, qkv, dy, of.options()); }();
+    const auto one = [&] {
+      const Threads threads(1);
+      return run(attention, qkv, dy, of.options());
+    }();
     for (int n : {2, 3, 5}) {
       const Threads threads(n);
       const ForwardAndBackward several = run(attention, qkv, dy, of.options());
@@ -256,16 +166,6 @@ TEST_CASE("the result does not depend on the number of threads") {
       CHECK(same_bits(one.dqkv, several.dqkv));
     }
   }
-}
-
-TEST_CASE("low precision costs no more than in the definition") {
-  on_every_device([](Device device) {
-    const std::vector<Case> cases = {{1, 65, 2, 32, true, 0}, {1, 100, 1, 64, true, 0}, {1, 33, 1, 128, true, 0}};
-    for (const Case& of : cases) {
-      check_low_precision<float>(of, device);
-      check_low_precision<bf16>(of, device);
-    }
-  });
 }
 
 TEST_CASE("nothing as large as c x c is held") {
@@ -284,7 +184,8 @@ TEST_CASE("nothing as large as c x c is held") {
 TEST_CASE("an empty batch gives an empty result") {
   on_every_device([](Device device) {
     for (const Shape& shape : {Shape{0, 5, 12}, Shape{2, 0, 12}}) {
-      const ForwardAndBackward got = run(attention, zeros(shape, Dtype::f32, device), zeros({shape[0], shape[1], 4}, Dtype::f32, device), {2});
+      const ForwardAndBackward got =
+          run(attention, zeros(shape, Dtype::f32, device), zeros({shape[0], shape[1], 4}, Dtype::f32, device), {2});
       CHECK(got.y.size() == 0);
       CHECK(got.dqkv.shape() == shape);
     }

@@ -13,9 +13,9 @@ TEST_CASE("every backward is the derivative of its forward") {
       continue;
     }
     for (const OpCheck& check : op_checks()) {
-      CAPTURE(name_of(device));
-      CAPTURE(check.op);
-      CAPTURE(check.what);
+      CAPTURE(std::string(name_of(device)));
+      CAPTURE(std::string(check.op));
+      CAPTURE(std::string(check.what));
       const GradCheck result = run_check(check, device);
       CAPTURE(result.worst_at);
       CHECK(result.worst <= 1e-6);
