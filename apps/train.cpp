@@ -1,5 +1,6 @@
 // ricci-train: trains a language model from a run file and a text.
 //   ricci-train run.yaml model.layers=6 lr=3e-4
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -71,21 +72,31 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
                         {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
 }
 
-// The loop: batch, tape, loss, backward, clip, step, log, evaluate. Returns how many steps were done.
-int64_t run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+struct Trained {
+  int64_t steps = 0;
+  double seconds = 0;  // evaluations left out
+};
+
+// The loop: batch, tape, loss, backward, clip, step, log, evaluate.
+Trained run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
   const TrainConfig& config = run.config();
   AdamW optimizer(model.parameters(), {config.beta1, config.beta2, config.eps, config.weight_decay});
   const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
   MetricsFile metrics(run.file("metrics.jsonl"));
   const Interrupt interrupt;
-  int64_t done = 0;
+  Trained trained;
+  int64_t& done = trained.steps;
   while (done < config.steps && !interrupt.requested()) {
+    const double started = seconds_now();
     const Batch batch = crops.at(done);
     const double loss = forward_backward(model, batch, device);
     const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
     if (!std::isfinite(norm)) explain_nonfinite(model, batch, device, done, loss);
     const double lr = schedule.at(done);
     optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+    trained.seconds += seconds_now() - started;
 
     const int64_t tokens = ++done * config.batch * batch.context;
     const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
@@ -99,7 +110,7 @@ int64_t run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, 
     }
     metrics.append(record);
   }
-  return done;
+  return trained;
 }
 
 int train(TrainConfig config) {
@@ -119,11 +130,12 @@ int train(TrainConfig config) {
   const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
   Progress progress({.steps = config.steps});
   progress.line(opening_line(run, corpus, model));
-  const int64_t done = run_steps(run, model, crops, validation, device, progress);
+  const Trained trained = run_steps(run, model, crops, validation, device, progress);
   progress.erase();
-  run.save_model(model, done);
-  const bool finished = done == config.steps;
-  std::printf("%s after %lld steps: %s\n", finished ? "saved" : "interrupted, saved", static_cast<long long>(done), run.file("model.safetensors").c_str());
+  run.save_model(model, trained.steps);
+  const bool finished = trained.steps == config.steps;
+  std::printf("%s after %lld steps, %.1f s of training: %s\n", finished ? "saved" : "interrupted, saved", static_cast<long long>(trained.steps),
+              trained.seconds, run.file("model.safetensors").c_str());
   if (finished) write_sample(run, model, device);
   return 0;
 }

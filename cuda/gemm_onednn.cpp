@@ -15,6 +15,7 @@ bool gemm_onednn(const Gemm&) { return false; }
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <dnnl.hpp>
 #include <string_view>
 #include <unordered_map>
@@ -27,12 +28,10 @@ namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kPieceTerms = int64_t{1} << 23;       // about this many multiplications in a piece; ...
-constexpr int64_t kFewPieces = 8;                       // ... of more than so many pieces, each has kLargePieceTerms
-constexpr int64_t kLargePieceTerms = int64_t{1} << 27;
-constexpr int64_t kMostPieces = 64;
-constexpr int64_t kUnit = 64;                           // rows and columns of a piece are a multiple of this
-constexpr size_t kMostPrimitives = 1024;                // per thread; sequences have many lengths
+constexpr double kPieceTerms = 1 << 18;   // n^3 times as many multiplications are cut into n pieces
+constexpr double kMostPieces = 64;
+constexpr int64_t kUnit = 64;             // rows and columns of a piece are a multiple of this
+constexpr size_t kMostPrimitives = 1024;  // per thread; sequences have many lengths
 
 // What a primitive is made for: all of a Gemm but the pointers.
 using Key = std::array<int64_t, 17>;
@@ -142,8 +141,8 @@ struct Pieces {
   int64_t matrices = 1, rows, columns, row_parts, column_parts, count;
 
   explicit Pieces(const Gemm& g_) : g(g_), rows(g_.m), columns(g_.n) {
-    const int64_t terms = g.batch * g.m * g.n * g.k, few = std::min(terms / kPieceTerms, kFewPieces);
-    const int64_t wanted = std::clamp(std::max(few, terms / kLargePieceTerms), int64_t{1}, kMostPieces);
+    const double terms = static_cast<double>(g.batch * g.m * g.n * g.k);
+    const auto wanted = static_cast<int64_t>(std::clamp(std::cbrt(terms / kPieceTerms), 1.0, kMostPieces));
     if (g.batch >= wanted)
       matrices = parts(g.batch, wanted);
     else

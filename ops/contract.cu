@@ -138,8 +138,9 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
       accumulate |= i >= summed_from && count[i] > 0;
     }
     gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent,
-          .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b), .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b},
-          .c = at(y, in_y), .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
+          .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b),
+          .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b}, .c = at(y, in_y),
+          .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
     more = false;
     for (size_t i = loops.size(); i-- > 0 && !more;) {
       more = ++count[i] < loops[i].extent;

@@ -5,7 +5,7 @@
 # finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them,
 # and with that flag the path also counts for the library that libdnnl needs.
 #   tests/fetch_deps.sh          does nothing when .deps/ holds the packages listed here
-# libarchive becomes one static library, with the four decompressors in it. The others stay shared, as Debian's CMake
+# libarchive becomes one static library, with the compression libraries in it. The others stay shared, as Debian's CMake
 # files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
 set -euo pipefail
 export LC_ALL=C
@@ -14,9 +14,9 @@ most_mib=64
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
           libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev)
 # Only their static libraries are taken.
-decompressors=(zlib1g-dev libbz2-dev liblzma-dev libzstd-dev)
+compression=(zlib1g-dev libbz2-dev liblzma-dev liblz4-dev libzstd-dev)
 
-wanted=$(printf '%s\n' "${packages[@]}" "${decompressors[@]}" | sort)
+wanted=$(printf '%s\n' "${packages[@]}" "${compression[@]}" | sort)
 if [ "$(cut -d_ -f1 .deps/packages.txt 2>/dev/null)" = "$wanted" ]; then
   echo ".deps is complete (remove it to fetch it again)"
   exit 0
@@ -25,14 +25,14 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/debs" "$work/tree" "$work/static"
-(cd "$work/debs" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" "${decompressors[@]}") ||
+(cd "$work/debs" && apt-get -q -o APT::Sandbox::User=root download "${packages[@]}" "${compression[@]}") ||
   { echo "apt-get did not get them all: the list is Debian 12's, and 'apt-get update' may be due" >&2; exit 1; }
 for package in "${packages[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/tree"; done
-for package in "${decompressors[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/static"; done
+for package in "${compression[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/static"; done
 libraries=$(dirname "$(find "$work/tree/usr/lib" -name libarchive.a)")
 static=$(dirname "$(find "$work/static/usr/lib" -name libz.a)")
 
-# libarchive.a and the decompressors that data/ reads with, as one archive.
+# libarchive.a and what its filters need, as one archive. Formats such as xar would need more; no text is one.
 rm -f "$libraries"/libarchive.so*
 ar -M <<MRI
 CREATE $work/libarchive.a
@@ -40,6 +40,7 @@ ADDLIB $libraries/libarchive.a
 ADDLIB $static/libz.a
 ADDLIB $static/libbz2.a
 ADDLIB $static/liblzma.a
+ADDLIB $static/liblz4.a
 ADDLIB $static/libzstd.a
 SAVE
 END

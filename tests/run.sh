@@ -10,6 +10,8 @@ apps/install_packages.sh doctest-dev zstd || exit 1
 presets=(test)
 [ "${1:-}" = --quick ] || presets+=(address thread)
 jobs=$(nproc)
+# Several tests share the processors: threads that wait must not spin.
+export OMP_WAIT_POLICY=passive
 passed=0 failed=0 skipped=0
 
 # Counts of one junit report, added to the totals.
