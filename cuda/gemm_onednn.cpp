@@ -30,7 +30,7 @@ using dnnl::memory;
 
 constexpr double kPieceTerms = 1 << 18;   // n^3 times as many multiplications are cut into n pieces
 constexpr double kMostPieces = 64;
-constexpr int64_t kUnit = 64;             // rows and columns of a piece are a multiple of this
+constexpr int64_t kLeast = 48;            // fewer rows or columns are not cut
 constexpr size_t kMostPrimitives = 1024;  // per thread; sequences have many lengths
 
 // What a primitive is made for: all of a Gemm but the pointers.
@@ -165,9 +165,9 @@ struct Pieces {
  private:
   static int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
   void cut(int64_t wanted) {
-    for (int64_t made = g.batch; made * 2 <= wanted && (rows > kUnit || columns > kUnit); made *= 2) {
-      int64_t& longer = rows > kUnit && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
-      longer = parts(longer / 2, kUnit) * kUnit;
+    for (int64_t made = g.batch; made * 2 <= wanted && (rows > kLeast || columns > kLeast); made *= 2) {
+      int64_t& longer = rows > kLeast && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
+      longer = parts(longer, 32) * 16;
     }
   }
 };

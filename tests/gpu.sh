@@ -52,12 +52,12 @@ outdated() { [ -n "$(find "$build" -maxdepth 1 -type f -name 'ricci-*' -newer "$
 versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
 
 table() {
-  local part file
+  local part file reason
   echo "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'); $(versions)"
   for part in "${parts[@]}"; do
-    file=$state/$part.rows
-    if [ ! -e "$file" ]; then
-      plan "$part" "$(why_not "$part")"
+    file=$state/$part.rows reason=$(why_not "$part")
+    if [ -n "$reason" ] || [ ! -e "$file" ]; then
+      plan "$part" "$reason"
     elif [ "$part" != build ] && outdated "$file"; then
       plan "$part" "the programs are newer"
     else
@@ -125,11 +125,11 @@ part_build() {
   row configure "$(versions), $(if [ -d .deps/usr ]; then echo .deps; else echo 'system libraries'; fi)" pass
   limited "$part_seconds" cmake --build "$build" -j "$(nproc)" -- -k 0
   code=$?
-  programs=$(find "$build" -maxdepth 1 -type f -name 'ricci-*' -printf '%f\n' | sed s/ricci-// | sort | xargs)
+  programs=$(find "$build" -maxdepth 1 -type f -name 'ricci-*' | wc -l)
   case $code in
-    0) row "compile and link" "$((SECONDS - began)) s: $programs" pass ;;
+    0) row "compile and link" "$((SECONDS - began)) s, $programs programs" pass ;;
     124 | 137) row "compile and link" "stopped after $((SECONDS - began)) s, run it again" unfinished ;;
-    *) row "compile and link" "failed, see build.log; linked: ${programs:-nothing}" FAIL ;;
+    *) row "compile and link" "failed, see build.log; $programs programs are linked" FAIL ;;
   esac
   command -v cuobjdump >/dev/null && [ -x "$build/ricci-train" ] || return
   programs=$(cuobjdump --list-elf "$build/ricci-train" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
@@ -172,7 +172,7 @@ check_gradients() {
   if [ $code = 124 ]; then
     row "ricci-check on cuda" "did not end, run it again" unfinished
   else
-    row "ricci-check on cuda" "${last%% (*}, worst $worst" "$(verdict test $code = 0 -a -n "$worst")"
+    row "ricci-check on cuda" "${last%% (*}, worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
   fi
 }
 
@@ -232,7 +232,8 @@ bench_one() {  # name
     awk -F'\t' -v OFS='\t' 'FILENAME == ARGV[1] { theirs[$1] = $2; next }
       !($1 in theirs) { print $1, $2 " " $3, "-", "PyTorch: not measured"; next }
       { ahead = (substr($3, length($3) - 1) == "/s") ? $2 / theirs[$1] : theirs[$1] / $2
-        print $1, $2 " " $3, (ahead >= 1 ? "pass" : "FAIL"), sprintf("PyTorch %s, %.2fx its speed", theirs[$1], ahead) }' \
+        bar = sprintf("PyTorch %s, %.2fx its speed", theirs[$1], ahead)
+        print $1, $2 " " $3, (ahead >= 1 ? "pass" : "FAIL"), bar }' \
       <(measures "$theirs") <(measures "$ours"))
 }
 
