@@ -59,7 +59,7 @@ void check_case(const std::string& folder, Device device) {
 
 TEST_CASE("logits, loss and gradients are those of the reference") {
   int cases = 0;
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "golden" / "probe_cases";
+  const auto folder = std::filesystem::path(RICCI_TESTS_FOLDER) / "golden" / "probe_cases";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (!entry.is_directory()) continue;
     for (Device device : {Device::cpu, Device::cuda_emulated}) {
