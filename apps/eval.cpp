@@ -50,12 +50,12 @@ int main(int argc, char** argv) {
                  [&](CLI::App& app) {
                    app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
                    app.add_option("--data", options.data, "Files or folders to score; the run's validation text if not given");
-                   app.add_option("--context", options.context, "Tokens a window holds; that of the training if not given")->check(CLI::PositiveNumber);
+                   app.add_option("--context", options.context, "Tokens a window holds; that of the training if not given")->check(at_least_one);
                    app.add_option("--stride", options.stride,
-                                  "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(CLI::PositiveNumber);
-                   app.add_option("--batch", options.batch, "Windows at a time")->check(CLI::PositiveNumber)->capture_default_str();
+                                  "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(at_least_one);
+                   app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
-                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(CLI::PositiveNumber);
+                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
                  },
                  [&] { return evaluate_run(options); });
 }

@@ -21,6 +21,7 @@ struct Options {
 
 int generate_text(const Options& options) {
   if (options.threads) set_thread_count(options.threads);
+  check(options.sampling);
   const Device device = parse_device(options.device.c_str());
   const RunFolder run = RunFolder::open(options.run);
   const Model model = run.load_model(device);
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
                    app.add_option("--top-p", options.sampling.top_p, "Draw from the most probable tokens that together have this probability")->capture_default_str();
                    app.add_option("--seed", options.sampling.seed, "Of the draws")->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
-                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(CLI::PositiveNumber);
+                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
                  },
                  [&] { return generate_text(options); });
 }

@@ -1,6 +1,7 @@
 #include "apps/shared/cli.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -46,6 +47,13 @@ int run_app(int argc, const char* const* argv, const AppText& text, const std::f
     return report(text, error.what(), 1);
   }
   return run(text, main);
+}
+
+std::string at_least_one(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 1;
+  return fits ? "" : "expected an integer of at least 1, got " + text;
 }
 
 void add_run_arguments(CLI::App& app, RunOptions& options) {

@@ -26,6 +26,9 @@ struct AppText {
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 
+// For ->check(): an integer of at least 1.
+std::string at_least_one(const std::string& text);
+
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file.
 class RunOptions {
  public:

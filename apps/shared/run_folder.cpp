@@ -36,7 +36,12 @@ RunFolder RunFolder::open(const std::string& path) {
   run.path_ = path;
   while (run.path_.size() > 1 && run.path_.ends_with('/')) run.path_.pop_back();
   run.config_ = load_config<TrainConfig>(run.file("config.yaml"));
-  run.tokenizer_ = tokenizer_from_json(read_text(run.file("tokenizer.json")));
+  const std::string tokenizer = run.file("tokenizer.json"), json = read_text(tokenizer);
+  try {
+    run.tokenizer_ = tokenizer_from_json(json);
+  } catch (const Error& error) {
+    fail("{}: {}", {tokenizer, error.what()});
+  }
   return run;
 }
 

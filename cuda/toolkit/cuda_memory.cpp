@@ -72,7 +72,8 @@ DeviceMemory* find_cuda(const char** why) {
     static CudaMemory& memory = *new CudaMemory;
     return &memory;
   }
-  reason = status == cudaSuccess ? "no GPU found" : cudaGetErrorString(status);
+  const bool no_driver = status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice;
+  reason = status == cudaSuccess ? "no GPU found" : no_driver ? "no GPU found, or its driver is missing or too old" : cudaGetErrorString(status);
   *why = reason.c_str();
   cudaGetLastError();
   return nullptr;
