@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "data/hash.h"
+#include "core/hash.h"
 
 namespace ricci {
 

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "data/hash.h"
+#include "core/hash.h"
 
 namespace ricci {
 

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "data/hash.h"
+#include "core/hash.h"
 #include "data/token_storage.h"
 
 namespace ricci {

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "data/hash.h"
+#include "core/hash.h"
 
 namespace ricci {
 

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "data/byte_tokenizer.h"
 #include "data/char_tokenizer.h"
-#include "data/hash.h"
+#include "core/hash.h"
 #include "data/utf8.h"
 
 namespace ricci {

@@ -143,12 +143,12 @@ tests_that() {  # passed, skipped or failed
 
 # state/ctest: lines "test result" of all calls, the last one counts. Tests that failed are run again by the next call.
 part_test() {
-  local todo left cuda failed
+  local remaining left cuda failed
   if [ ! -e "$state/ctest" ] || outdated "$state/ctest"; then : > "$state/ctest"; : > "$state/skips"; fi
   ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p' | sort > "$state/tests"
-  todo=$(comm -23 "$state/tests" <(tests_that 'passed|skipped') | paste -sd'|')
-  if [ -n "$todo" ]; then
-    limited "$part_seconds" ctest --test-dir "$build" -V -j "$(nproc)" --timeout 240 -R "^($todo)\$" |
+  remaining=$(comm -23 "$state/tests" <(tests_that 'passed|skipped') | paste -sd'|')
+  if [ -n "$remaining" ]; then
+    limited "$part_seconds" ctest --test-dir "$build" -V -j "$(nproc)" --timeout 240 -R "^($remaining)\$" |
       tee "$state/ctest.out"
     awk '/^ *[0-9]+\/[0-9]+ Test +#/ { print $4, / Passed / ? "passed" : /\*\*\*Skipped/ ? "skipped" : "failed" }' \
       "$state/ctest.out" >> "$state/ctest"

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/hash.h"
 
 // The assembler puts the file that CMake joined from the sources between two labels.
 __asm__(
@@ -19,23 +20,13 @@ __asm__(
 extern "C" const char ricci_embedded_corpus[], ricci_embedded_corpus_end[];
 
 namespace ricci::apps {
-namespace {
-
-std::string hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return format_message("{:016x}", {hash});
-}
-
-}  // namespace
-
 std::string_view embedded_corpus() {
   return {ricci_embedded_corpus, static_cast<size_t>(ricci_embedded_corpus_end - ricci_embedded_corpus)};
 }
 
 std::string embedded_corpus_file(const std::string& folder) {
   namespace fs = std::filesystem;
-  const std::string name = "embedded-" + hash_of(embedded_corpus()) + ".txt";
+  const std::string name = format_message("embedded-{:016x}.txt", {hash_bytes(embedded_corpus())});
   for (const fs::path& place : {fs::path(folder), fs::temp_directory_path()}) {
     std::error_code error;
     if (place.empty() || (fs::create_directories(place, error), error)) continue;

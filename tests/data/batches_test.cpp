@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/random.h"
-#include "data/hash.h"
+#include "core/hash.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits: names cache files and recognises changed inputs; not for secrets.
+// FNV-1a, 64 bits: names cache files, recognises changed inputs, gives a random stream to a name; not for secrets.
 #pragma once
 #include <cstdint>
 #include <string_view>
