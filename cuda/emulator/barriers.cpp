@@ -88,7 +88,7 @@ void Block::poll() {
 }
 
 void Block::thread_returned() {
-  if (options_.strict) check_nobody_waits();
+  if (options_.strict) check_nobody_waits(), check_copies_arrived();
   Warp& warp = *warp_;
   warp.live &= ~(1u << lane_);
   --live_;

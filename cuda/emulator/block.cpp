@@ -184,6 +184,7 @@ bool Block::run_thread() {
     if (!error) error = std::current_exception();
   }
   Quiet quiet;
+  thread().copies.forget();
   last_fiber_ = thread().fiber;
   thread().fiber = nullptr;
   if (!error) return true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/emulator/async_copies.h"
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/fiber.h"
 #include "cuda/emulator/shared_memory.h"
@@ -25,6 +26,7 @@ struct alignas(64) Thread {
   Loc barrier{};           // where it waits or last waited
   Fiber* fiber = nullptr;  // null before the first and after the last instruction
   Fiber fibers[kFibersPerThread];
+  AsyncCopies copies;
 };
 
 // What a lane left behind when it arrived at a collective.
@@ -71,6 +73,7 @@ class Block {
 
   unsigned lane() const { return lane_; }
   SharedMemory& shared() { return shared_; }
+  AsyncCopies& copies() { return thread().copies; }
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
 
@@ -100,6 +103,7 @@ class Block {
   [[noreturn]] void fail_mask(const char* name, unsigned mask, Loc at) const;
   void thread_returned();
   void check_nobody_waits() const;
+  void check_copies_arrived();
 
   std::string thread_state(unsigned thread) const;
   std::string state() const;  // which threads wait where

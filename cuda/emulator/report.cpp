@@ -81,6 +81,11 @@ void Block::check_nobody_waits() const {
       fail_thread("returned while others wait for it at a warp collective: " + state());
 }
 
+void Block::check_copies_arrived() {
+  if (const Loc* at = copies().under_way())
+    fail_thread("returned without waiting for the cp_async at " + describe(*at));
+}
+
 }  // namespace emu
 
 #if RICCI_ASAN

@@ -69,6 +69,13 @@ void* SharedMemory::variable(const void* key, const char* name, size_t bytes) {
   return at;
 }
 
+bool SharedMemory::contains(const void* p, size_t bytes) const {
+  const auto at = static_cast<const unsigned char*>(p);
+  for (const Variable& v : variables_)
+    if (at >= v.at && at + bytes <= v.at + v.bytes) return true;
+  return false;
+}
+
 std::string SharedMemory::damage() const {
   if (RICCI_ASAN) return {};
   for (const Variable& v : variables_)

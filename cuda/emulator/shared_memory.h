@@ -19,6 +19,7 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() { return memory_; }
+  bool contains(const void* p, size_t bytes) const;  // wholly, in one variable
   // The variable of that key, made on first use. Null: it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
   // What is wrong with the red zones; empty: nothing. With AddressSanitizer they are its affair.

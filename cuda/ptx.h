@@ -1,0 +1,46 @@
+// Instructions that C++ has no word for: tensor cores, ldmatrix, asynchronous copies, 16-byte accesses. The only way to
+// them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), the emulator's own definition of the same otherwise
+// (cuda/emulator/ptx.h). Layouts and rules are those of the PTX ISA, "Warp-level Matrix Instructions" and "cp.async".
+// Votes, shuffles, reductions and atomics need no wrapping: CUDA's names are the emulator's (cuda/emulator/collectives.h).
+//
+// Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds of the matrices a [m][k], b [k][n], c [m][n]:
+//   mma_bf16, mma_f16 (m16n8k16; two elements, the lower k in the low half)
+//     a[0]: row g,     k 2t, 2t+1      b[0]: k 2t, 2t+1,  column g       c[0], c[1]: row g,     columns 2t, 2t+1
+//     a[1]: row g + 8, k 2t, 2t+1      b[1]: k 2t+8, +9,  column g       c[2], c[3]: row g + 8, columns 2t, 2t+1
+//     a[2]: row g,     k 2t+8, +9
+//     a[3]: row g + 8, k 2t+8, +9
+//   mma_tf32 (m16n8k8; one element, a float that to_tf32 has rounded), c as above
+//     a[0]: row g, k t     a[1]: row g + 8, k t     a[2]: row g, k t + 4     a[3]: row g + 8, k t + 4
+//     b[0]: k t, column g  b[1]: k t + 4, column g
+// All 32 lanes take part in each mma_* and ldmatrix.
+//
+//   void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);    c += a b, sums in f32
+//   void mma_f16 (float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+//   void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+//   uint32_t to_tf32(float x);                       10 bits of mantissa, halves away from zero
+//   uint32_t pack_bf16(float low, float high);       rounded to nearest even
+//
+//   void ldmatrix<1|2|4>(uint32_t (&r)[N], const void* row);        r[i] = elements 2t, 2t+1 of row g of 8x8 matrix i
+//   void ldmatrix_trans<1|2|4>(uint32_t (&r)[N], const void* row);  r[i] = rows 2t, 2t+1 of column g
+//     Elements have 16 bits. Lane 8i + j gives the address, in shared memory and a multiple of 16, of row j of matrix i;
+//     the other lanes' addresses are not read.
+//
+//   void cp_async<4|8|16>(void* shared, const void* global, int source_bytes = N);
+//     Begins to copy N bytes: source_bytes of the source, then zeros. Both addresses are multiples of N.
+//   void cp_async_commit();       closes this thread's group: the copies begun since the last
+//   void cp_async_wait<n>();      until all but the last n groups of this thread have arrived; other threads' copies need a
+//                                 barrier after that
+//   void cp_async_wait_all();     committed or not
+//
+//   uint4 load16(const void* p);                 p is a multiple of 16, as of all that follow
+//   uint4 load16_once(const void* global);       of what nobody writes and nobody reads again: past the L1 cache
+//   void store16(void* p, uint4 value);
+//   void store16_once(void* global, uint4 value);
+#pragma once
+#include "cuda/seam.h"
+
+#ifdef __CUDACC__
+#include "cuda/toolkit/ptx.h"
+#else
+#include "cuda/emulator/ptx.h"
+#endif

@@ -1,0 +1,155 @@
+// Kernels that use each wrapped instruction and each of CUDA's warp functions once. Built for the GPU in ptx_kernels.cu.
+#pragma once
+#include "cuda/launch.h"
+#include "cuda/ptx.h"
+
+namespace ricci::ptx_kernels {
+
+// c += a b on one warp; each array holds the registers of lane 0, then those of lane 1, ...
+enum class Elements { bf16, f16, tf32 };
+template <Elements elements> struct Mma {
+  static constexpr int kThreads = 32;
+  const uint32_t *a, *b;
+  float* c;
+  __device__ void operator()() const {
+    uint32_t of_a[4], of_b[2];
+    float of_c[4];
+    for (int r = 0; r < 4; ++r) of_a[r] = a[threadIdx.x * 4 + r], of_c[r] = c[threadIdx.x * 4 + r];
+    for (int r = 0; r < 2; ++r) of_b[r] = b[threadIdx.x * 2 + r];
+    if constexpr (elements == Elements::bf16) ptx::mma_bf16(of_c, of_a, of_b);
+    if constexpr (elements == Elements::f16) ptx::mma_f16(of_c, of_a, of_b);
+    if constexpr (elements == Elements::tf32) ptx::mma_tf32(of_c, of_a, of_b);
+    for (int r = 0; r < 4; ++r) c[threadIdx.x * 4 + r] = of_c[r];
+  }
+};
+
+// The registers that N matrices of 8 rows of 8 elements, one after the other in x, give: r [lane][N].
+template <int N, bool transposed> struct Ldmatrix {
+  static constexpr int kThreads = 32;
+  const uint16_t* x;
+  uint32_t* r;
+  __device__ void operator()() const {
+    SHARED(uint4, tile, [32][3]);  // a row of 16 bytes, and 32 to spread the banks
+    const int lane = static_cast<int>(threadIdx.x);
+    if (lane < 8 * N) ptx::store16(&tile[lane][0], ptx::load16(x + lane * 8));
+    __syncwarp();
+    uint32_t of_lane[N];
+    if constexpr (transposed)
+      ptx::ldmatrix_trans<N>(of_lane, &tile[lane % (8 * N)][0]);
+    else
+      ptx::ldmatrix<N>(of_lane, &tile[lane % (8 * N)][0]);
+    for (int i = 0; i < N; ++i) r[lane * N + i] = of_lane[i];
+  }
+};
+
+// y = x in tiles of 64 times N bytes, reversed within each tile, and zero beyond the `bytes` of x. Three tiles in flight.
+template <int N> struct Pipeline {
+  static constexpr int kThreads = 64, kStages = 3;
+  const char* x;
+  char* y;
+  int bytes, tiles;
+
+  __device__ void begin(char* stage, int tile) const {
+    const int at = (tile * kThreads + static_cast<int>(threadIdx.x)) * N, left = bytes - at;
+    if (tile < tiles) ptx::cp_async<N>(stage + threadIdx.x * N, left > 0 ? x + at : x, left < 0 ? 0 : left < N ? left : N);
+    ptx::cp_async_commit();
+  }
+  __device__ void operator()() const {
+    SHARED(uint4, stages, [kStages][kThreads]);
+    for (int tile = 0; tile < kStages - 1; ++tile) begin(reinterpret_cast<char*>(stages[tile]), tile);
+    for (int tile = 0; tile < tiles; ++tile) {
+      ptx::cp_async_wait<kStages - 2>();
+      __syncthreads();  // every thread's part is there, and the stage filled next has been read
+      begin(reinterpret_cast<char*>(stages[(tile + kStages - 1) % kStages]), tile + kStages - 1);
+      const char* stage = reinterpret_cast<const char*>(stages[tile % kStages]);
+      for (int i = 0; i < N; ++i) y[(tile * kThreads + threadIdx.x) * N + i] = stage[(kThreads - 1 - threadIdx.x) * N + i];
+    }
+  }
+};
+
+// y[i] = x[31 - i], 16 bytes each, copied in one uncommitted group.
+struct WaitAll {
+  static constexpr int kThreads = 32;
+  const uint4* x;
+  uint4* y;
+  __device__ void operator()() const {
+    SHARED(uint4, tile, [32]);
+    ptx::cp_async<16>(&tile[threadIdx.x], x + threadIdx.x);
+    ptx::cp_async_wait_all();
+    __syncwarp();
+    ptx::store16_once(y + threadIdx.x, ptx::load16(&tile[31 - threadIdx.x]));
+  }
+};
+
+struct Wide {
+  static constexpr int kThreads = 32;
+  const uint4* x;
+  uint4* y;
+  __device__ void operator()() const { ptx::store16(y + threadIdx.x, ptx::load16_once(x + threadIdx.x)); }
+};
+
+struct Rounding {
+  static constexpr int kThreads = 256;
+  const float* x;
+  uint32_t *tf32, *packed;
+  __device__ void operator()() const {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    tf32[i] = ptx::to_tf32(x[i]);
+    packed[i] = ptx::pack_bf16(x[i], -x[i]);
+  }
+};
+
+// out [kWords][64 threads]
+struct Words {
+  static constexpr int kThreads = 64, kWords = 19;
+  const int* x;
+  int* out;
+  __device__ void operator()() const {
+    const unsigned t = threadIdx.x;
+    const int v = __ldg(x + t);
+    int word = 0;
+    const auto put = [&](auto value) { out[word++ * kThreads + t] = static_cast<int>(value); };
+    put(__ballot_sync(~0u, v > 0));
+    put(__any_sync(~0u, v == x[3]));
+    put(__all_sync(~0u, v != x[3]));
+    put(__match_any_sync(~0u, v & 3));
+    put(__shfl_sync(~0u, v, static_cast<int>(t) + 5));
+    put(__shfl_up_sync(~0u, v, 3, 16));
+    put(__shfl_down_sync(~0u, v, 9));
+    put(__shfl_xor_sync(~0u, v, 6));
+    put(__reduce_add_sync(~0u, v));
+    put(__reduce_min_sync(~0u, v));
+    put(__reduce_max_sync(~0u, v));
+    put(__reduce_min_sync(~0u, static_cast<unsigned>(v)));
+    put(__reduce_and_sync(~0u, static_cast<unsigned>(v)));
+    put(__reduce_or_sync(~0u, static_cast<unsigned>(v)));
+    put(__reduce_xor_sync(~0u, static_cast<unsigned>(v)));
+    put(__syncthreads_count(v > 0));
+    put(__syncthreads_or(v == x[3]));
+    put(__syncthreads_and(v != x[3]));
+    const unsigned thirds = 0x49249249u;  // lanes 0, 3, 6, ...; the others are a group of their own
+    put(__reduce_add_sync(t % 32 % 3 == 0 ? thirds : ~thirds, v));
+  }
+};
+
+// 128 threads a block, in several blocks, on cells that begin as 0 (and least as a large number).
+struct Atomics {
+  static constexpr int kThreads = 128;
+  int *sum, *most, *least, *first, *winners, *exchanged;
+  float* f32;
+  double* f64;
+  unsigned long long* u64;
+  __device__ void operator()() const {
+    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    atomicAdd(sum, i);
+    atomicMax(most, i * 37 % 1000);
+    atomicMin(least, -i);
+    if (atomicCAS(first, 0, i + 1) == 0) atomicAdd(winners, 1);
+    atomicExch(exchanged, 7);
+    atomicAdd(f32, 0.5f);
+    atomicAdd(f64, 0.25);
+    atomicAdd(u64, 1ull << 32 | 1);
+  }
+};
+
+}  // namespace ricci::ptx_kernels
