@@ -18,7 +18,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "cuda/parallel.h"
-#include "models/optim/adamw.h"
+#include "models/optim/optimizer.h"
 #include "models/optim/schedule.h"
 #include "models/training.h"
 
@@ -82,7 +82,7 @@ struct Trained {
 // The loop: batch, tape, loss, backward, clip, step, log, evaluate.
 Trained run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
   const TrainConfig& config = run.config();
-  AdamW optimizer(model.parameters(), {config.beta1, config.beta2, config.eps, config.weight_decay});
+  Optimizer optimizer(model.parameters(), optimizer_config(config));
   const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
   MetricsFile metrics(run.file("metrics.jsonl"));
   const Interrupt interrupt;

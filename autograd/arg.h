@@ -12,11 +12,20 @@ struct CallSite {
   int line = 0;
 };
 
+// What a parameter is to the formula that reads it.
+enum class Role : uint8_t {
+  matrix,  // of a linear map, or any other weights that multiply the input
+  bias,    // is added
+  gain,    // multiplies element by element: the weight of a norm
+  table,   // rows are picked: embeddings
+};
+
 // A tensor that training changes. `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
 struct Parameter {
-  Tensor value;
-  mutable Tensor grad;  // what backward has added up since it was last cleared; empty: nothing reached it
-  std::string path;
+  Tensor value{};
+  mutable Tensor grad{};  // what backward has added up since it was last cleared; empty: nothing reached it
+  std::string path{};
+  Role role = Role::matrix;
 };
 
 struct Arg : Tensor {

@@ -8,9 +8,10 @@ namespace ricci {
 
 // y = x W^T + bias, weight stored (out, in). An empty bias is none.
 struct Linear {
-  Parameter weight, bias;
+  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
-  Linear(int64_t in, int64_t out, bool with_bias) : weight{Tensor({out, in}), {}, {}} {
+  Linear(int64_t in, int64_t out, bool with_bias) {
+    weight.value = Tensor({out, in});
     if (with_bias) bias.value = Tensor({out});
   }
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
@@ -18,9 +19,10 @@ struct Linear {
 };
 
 struct LayerNorm {
-  Parameter weight, bias;
+  Parameter weight{.role = Role::gain}, bias{.role = Role::bias};
   LayerNorm() = default;
-  LayerNorm(int64_t d, bool with_bias) : weight{Tensor({d}), {}, {}} {
+  LayerNorm(int64_t d, bool with_bias) {
+    weight.value = Tensor({d});
     if (with_bias) bias.value = Tensor({d});
   }
   Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
@@ -31,9 +33,9 @@ struct LayerNorm {
 
 // A table of rows: token embeddings (v, d), learned positions (ctx, d).
 struct Table {
-  Parameter weight;
+  Parameter weight{.role = Role::table};
   Table() = default;
-  Table(int64_t rows, int64_t d) : weight{Tensor({rows, d}), {}, {}} {}
+  Table(int64_t rows, int64_t d) { weight.value = Tensor({rows, d}); }
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 

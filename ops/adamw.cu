@@ -1,6 +1,7 @@
 // AdamW, fused over all tensors: 28 bytes of memory traffic per f32 parameter, which is what it costs.
 //   x = x (1 - lr decay);  m = m + (1 - beta1)(g - m);  v = beta2 v + (1 - beta2) g g;  x = x - lr' m / (sqrt(v) / c + eps)
 //   lr' = lr / (1 - beta1^step),   c = sqrt(1 - beta2^step),   g = gradient_scale grad
+// Adam: x does not shrink, and g = gradient_scale grad + decay x
 #include "ops/adamw.h"
 
 #include <cmath>
@@ -20,7 +21,8 @@ template <class T> struct Item {
   A *master, *m, *v;  // master is null: the value is updated itself
   const T* grad;
   int64_t n;
-  A keep;  // 1 - lr decay
+  A keep;  // 1 - lr decay, 1 for Adam
+  A l2;    // decay for Adam, else 0
 };
 
 template <class A> struct Factors {
@@ -33,11 +35,12 @@ template <class T> struct Update {
   Factors<A> f;
 
   template <bool kMaster> HD void element(int64_t i) const {
-    const A g = A(t.grad[i]) * f.gradient_scale;
+    const A before = kMaster ? t.master[i] : A(t.value[i]);
+    const A g = A(t.grad[i]) * f.gradient_scale + t.l2 * before;
     const A m = t.m[i] + f.one_minus_beta1 * (g - t.m[i]);
     const A v = t.v[i] * f.beta2 + f.one_minus_beta2 * g * g;
     const A denominator = math::sqrt(v) / f.correction2 + f.eps;
-    const A x = (kMaster ? t.master[i] : A(t.value[i])) * t.keep + f.minus_step_size * m / denominator;
+    const A x = before * t.keep + f.minus_step_size * m / denominator;
     t.m[i] = m;
     t.v[i] = v;
     if (kMaster) t.master[i] = x;
@@ -85,35 +88,15 @@ template <class T> void update_all(Device device, const std::vector<Item<T>>& it
   }
 }
 
-HOST void check_like(size_t place, const char* what, const Tensor& t, const Tensor& value, Dtype dtype) {
-  if (t && t.shape() == value.shape() && t.dtype() == dtype && t.device() == value.device()) return;
-  if (!t) fail("adamw: {} of tensor {} is empty", {what, place});
-  fail("adamw: {} of tensor {} is {} {} on {}, expected {} {} on {}",
-       {what, place, name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(value.shape()),
-        name_of(value.device())});
-}
-
-HOST void check_tensor(const std::vector<AdamWTensor>& tensors, size_t place) {
-  const AdamWTensor& t = tensors[place];
-  const Dtype state = t.value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
-  if (t.value.device() != tensors[0].value.device())
-    fail("adamw: tensor {} is on {}, tensor 0 on {}", {place, name_of(t.value.device()), name_of(tensors[0].value.device())});
-  check_like(place, "grad", t.grad, t.value, t.value.dtype());
-  check_like(place, "m", t.m, t.value, state);
-  check_like(place, "v", t.v, t.value, state);
-  if (!t.master) return;
-  if (t.value.dtype() != Dtype::bf16) fail("adamw: tensor {} is {}, which has no master weights", {place, name_of(t.value.dtype())});
-  check_like(place, "master", t.master, t.value, Dtype::f32);
-}
-
 // The tensors of element type T, updated.
-template <class T> void update_dtype(const std::vector<AdamWTensor>& tensors, const AdamWStep& s) {
+template <class T> void update_dtype(const std::vector<OptimizerTensor>& tensors, const AdamWStep& s) {
   using A = Accumulator<T>;
   std::vector<Item<T>> items;
-  for (const AdamWTensor& t : tensors) {
+  for (const OptimizerTensor& t : tensors) {
+    const double keep = s.decoupled ? 1 - s.learning_rate * t.weight_decay : 1, l2 = s.decoupled ? 0 : t.weight_decay;
     if (!t.grad || t.value.dtype() != dtype_of<T>) continue;
     items.push_back({t.value.data<T>(), t.master ? t.master.data<A>() : nullptr, t.m.data<A>(), t.v.data<A>(), t.grad.data<T>(),
-                     t.value.size(), static_cast<A>(1 - s.learning_rate * t.weight_decay)});
+                     t.value.size(), static_cast<A>(keep), static_cast<A>(l2)});
   }
   if (items.empty()) return;
   const double step = static_cast<double>(s.step), correction1 = 1 - std::pow(s.beta1, step), correction2 = 1 - std::pow(s.beta2, step);
@@ -126,15 +109,13 @@ template <class T> void update_dtype(const std::vector<AdamWTensor>& tensors, co
 
 using namespace adamw_kernels;
 
-HOST void adamw_update(const std::vector<AdamWTensor>& tensors, const AdamWStep& step, const char* file, int line) {
+HOST void adamw_update(const std::vector<OptimizerTensor>& tensors, const AdamWStep& step, const char* file, int line) {
   if (step.step < 1) fail("adamw: steps count from 1, got {}", {step.step});
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].grad) check_tensor(tensors, i);
+  check_tensors("adamw", tensors, {.m = true, .v = true});
   update_dtype<float>(tensors, step);
   update_dtype<double>(tensors, step);
   update_dtype<bf16>(tensors, step);
-  for (const AdamWTensor& t : tensors)
-    if (t.grad) t.value.written(file, line);
+  mark_written(tensors, file, line);
 }
 
 CUDA_KERNEL(Kernel<float>);

@@ -33,6 +33,8 @@ void check_optimizer(const TrainConfig& c) {
   below_1("beta1", c.beta1);
   below_1("beta2", c.beta2);
   more_than_0("eps", c.eps);
+  below_1("momentum", c.momentum);
+  if (c.nesterov && c.optimizer == "sgd" && c.momentum == 0) fail("nesterov: needs a momentum above 0");
   not_negative("weight_decay", c.weight_decay);
   not_negative("clip", c.clip);
 }
@@ -71,6 +73,11 @@ void check(const TrainConfig& config) {
   at_least("log_every", config.log_every, 1);
   at_least("sample.tokens", config.sample.tokens, 0);
   check(config.sample.sampling);
+}
+
+OptimizerConfig optimizer_config(const TrainConfig& c) {
+  return {.kind = parse_optimizer(c.optimizer), .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps, .momentum = c.momentum,
+          .nesterov = c.nesterov, .weight_decay = c.weight_decay, .decay_tables = c.decay_embeddings};
 }
 
 void resolve(TrainConfig& config) {

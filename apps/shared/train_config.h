@@ -8,6 +8,7 @@
 
 #include "apps/shared/sampling.h"
 #include "models/config.h"
+#include "models/optim/optimizer.h"
 
 namespace ricci::apps {
 
@@ -34,10 +35,14 @@ struct TrainConfig {
   double min_lr = 1e-4;
   int64_t warmup = 100;
   std::string schedule = "cosine";
+  std::string optimizer = "adamw";
   double beta1 = 0.9;
   double beta2 = 0.99;
   double eps = 1e-8;
+  double momentum = 0.9;
+  bool nesterov = false;
   double weight_decay = 0.1;
+  bool decay_embeddings = true;
   double clip = 1;
 
   uint64_t seed = 1337;
@@ -75,10 +80,15 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("warmup", c.warmup, "steps of linear growth up to lr");
   field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr",
         {"cosine", "linear", "constant"});
-  field("beta1", c.beta1, "AdamW: decay of the mean gradient");
-  field("beta2", c.beta2, "AdamW: decay of the mean squared gradient");
-  field("eps", c.eps, "AdamW: added to the root of the mean squared gradient");
-  field("weight_decay", c.weight_decay, "AdamW: of matrices and tables");
+  field("optimizer", c.optimizer, "adamw decays weights apart from the gradient, adam and sgd as a part of it",
+        {"adamw", "adam", "sgd"});
+  field("beta1", c.beta1, "adamw, adam: decay of the mean gradient");
+  field("beta2", c.beta2, "adamw, adam: decay of the mean squared gradient");
+  field("eps", c.eps, "adamw, adam: added to the root of the mean squared gradient");
+  field("momentum", c.momentum, "sgd: decay of the sum of gradients; 0: none");
+  field("nesterov", c.nesterov, "sgd: Nesterov's momentum");
+  field("weight_decay", c.weight_decay, "of matrices and embeddings; biases and the gains of norms never decay");
+  field("decay_embeddings", c.decay_embeddings, "the tables of tokens and positions decay too");
   field("clip", c.clip, "largest norm of the gradient; 0: any");
   field("seed", c.seed, "of weights, batches and dropout");
   field("device", c.device, "where tensors live", {"cpu", "cuda", "cuda_emulated"});
@@ -89,6 +99,9 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("log_every", c.log_every, "steps between records of metrics");
   field("sample", c.sample, "");
 }
+
+// The optimizer that the config describes.
+OptimizerConfig optimizer_config(const TrainConfig& config);
 
 // Hooks of load_config (apps/shared/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }

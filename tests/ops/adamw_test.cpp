@@ -12,13 +12,13 @@ struct Scalar {
   double x, m = 0, v = 0;
 };
 
-// As in the paper, with alpha = learning rate and lambda = learning rate * weight decay.
+// As in the paper, with alpha = learning rate and lambda = learning rate * weight decay; or Adam, decay in the gradient.
 void paper(Scalar& s, double gradient, const AdamWStep& o, double weight_decay) {
-  const double t = static_cast<double>(o.step), g = gradient * o.gradient_scale;
+  const double t = static_cast<double>(o.step), g = gradient * o.gradient_scale + (o.decoupled ? 0 : weight_decay * s.x);
   s.m = o.beta1 * s.m + (1 - o.beta1) * g;
   s.v = o.beta2 * s.v + (1 - o.beta2) * g * g;
   const double m_hat = s.m / (1 - std::pow(o.beta1, t)), v_hat = s.v / (1 - std::pow(o.beta2, t));
-  s.x = s.x - o.learning_rate * m_hat / (std::sqrt(v_hat) + o.eps) - o.learning_rate * weight_decay * s.x;
+  s.x = s.x - o.learning_rate * m_hat / (std::sqrt(v_hat) + o.eps) - (o.decoupled ? o.learning_rate * weight_decay * s.x : 0);
 }
 
 // PyTorch's sequence of operations (torch.optim.AdamW, one tensor), each rounded to T.
@@ -32,21 +32,21 @@ template <class T> void torch(T& x, T& m, T& v, T g, const AdamWStep& o, double 
   x += static_cast<T>(-step_size) * m / denominator;
 }
 
-AdamWTensor drawn_state(const Shape& shape, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
+OptimizerTensor drawn_state(const Shape& shape, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
   const Dtype state = dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
   return {drawn(shape, dtype, device, stream), {}, zeros(shape, state, device), zeros(shape, state, device), {}, weight_decay};
 }
 
 }  // namespace
 
-TEST_CASE("adamw: steps are the paper's, for every dtype, with decay and clipping") {
+TEST_CASE("adamw and adam: steps are the paper's, for every dtype, with decay and clipping") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
-    for (int64_t n : {1, 5, 4096, 4097}) {
-      AdamWTensor t = drawn_state({n}, dtype, device, 1, 0.1);
+    for (const auto& [n, decoupled] : {std::pair{1, true}, {5, false}, {4096, false}, {4097, true}}) {
+      OptimizerTensor t = drawn_state({n}, dtype, device, 1, 0.1);
       if (dtype == Dtype::bf16) t.master = convert(t.value, Dtype::f32);
       std::vector<Scalar> expected;
       for (double x : values_of(t.value)) expected.push_back({x});
-      AdamWStep step{.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .gradient_scale = 0.5};
+      AdamWStep step{.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .gradient_scale = 0.5, .decoupled = decoupled};
       for (step.step = 1; step.step <= 5; ++step.step) {
         t.grad = drawn({n}, dtype, device, 10 + static_cast<uint64_t>(step.step));
         const Values gradient = values_of(t.grad);
@@ -65,7 +65,7 @@ TEST_CASE("adamw: steps are the paper's, for every dtype, with decay and clippin
 }
 
 TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
-  AdamWTensor t = drawn_state({100}, Dtype::f32, Device::cuda_emulated, 2, 0.01);
+  OptimizerTensor t = drawn_state({100}, Dtype::f32, Device::cuda_emulated, 2, 0.01);
   Tensor x = to(t.value, Device::cpu), m = to(t.m, Device::cpu), v = to(t.v, Device::cpu);
   AdamWStep step{.learning_rate = 3e-4};
   for (step.step = 1; step.step <= 3; ++step.step) {
@@ -85,7 +85,7 @@ TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
 
 TEST_CASE("adamw: a bf16 value without master weights is rounded at every step") {
   on_every_device([](Device device) {
-    AdamWTensor t = drawn_state({77}, Dtype::bf16, device, 3, 0);
+    OptimizerTensor t = drawn_state({77}, Dtype::bf16, device, 3, 0);
     const Values before = values_of(t.value);
     t.grad = drawn({77}, Dtype::bf16, device, 4);
     const Values gradient = values_of(t.grad);
@@ -103,7 +103,7 @@ TEST_CASE("adamw: a bf16 value without master weights is rounded at every step")
 
 TEST_CASE("adamw: many tensors of different sizes and dtypes in one call are as many calls") {
   on_every_device([](Device device) {
-    std::vector<AdamWTensor> together, apart;
+    std::vector<OptimizerTensor> together, apart;
     for (uint64_t k = 0; k < 130; ++k) {
       const int64_t n = k == 7 ? 0 : k == 60 ? 9001 : static_cast<int64_t>(k % 13 + 1);
       const Dtype dtype = k % 5 == 4 ? Dtype::bf16 : k % 7 == 6 ? Dtype::f64 : Dtype::f32;
@@ -114,7 +114,7 @@ TEST_CASE("adamw: many tensors of different sizes and dtypes in one call are as 
     }
     const AdamWStep step{.learning_rate = 0.5};  // large enough for bf16 values to change
     adamw_update(together, step);
-    for (const AdamWTensor& t : apart) adamw_update({t}, step);
+    for (const OptimizerTensor& t : apart) adamw_update({t}, step);
     for (size_t k = 0; k < together.size(); ++k) {
       CHECK(same_bits(together[k].value, apart[k].value));
       CHECK(same_bits(together[k].m, apart[k].m));
@@ -130,7 +130,7 @@ TEST_CASE("adamw: the same bits for any number of threads") {
   std::vector<Tensor> values;
   for (int threads : {1, 3}) {
     set_thread_count(threads);
-    AdamWTensor t = drawn_state({100003}, Dtype::f32, Device::cpu, 5, 0.1);
+    OptimizerTensor t = drawn_state({100003}, Dtype::f32, Device::cpu, 5, 0.1);
     t.grad = drawn({100003}, Dtype::f32, Device::cpu, 6);
     adamw_update({t}, {.step = 3});
     values.push_back(t.value);
@@ -150,10 +150,10 @@ TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
 }
 
 TEST_CASE("adamw: messages") {
-  AdamWTensor t = drawn_state({3}, Dtype::f32, Device::cpu, 9, 0);
+  OptimizerTensor t = drawn_state({3}, Dtype::f32, Device::cpu, 9, 0);
   t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
   CHECK(message_of([&] { adamw_update({t}, {.step = 0}); }) == "adamw: steps count from 1, got 0");
-  AdamWTensor other = t;
+  OptimizerTensor other = t;
   other.grad = drawn({4}, Dtype::f32, Device::cpu, 10);
   CHECK(message_of([&] { adamw_update({t, other}, {}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
   other = t;

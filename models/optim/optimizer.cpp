@@ -1,0 +1,81 @@
+#include "models/optim/optimizer.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+#include "ops/adamw.h"
+#include "ops/gradient_norm.h"
+#include "ops/sgd.h"
+
+namespace ricci {
+namespace {
+
+using Kind = OptimizerConfig::Kind;
+
+bool decays(const Parameter& p, const OptimizerConfig& config) {
+  return p.role == Role::matrix || (p.role == Role::table && config.decay_tables);
+}
+
+OptimizerTensor first_state(const Parameter& p, const OptimizerConfig& config) {
+  const Tensor& value = p.value;
+  const bool adam = config.kind != Kind::sgd;
+  const auto moment = [&] { return zeros(value.shape(), value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, value.device()); };
+  OptimizerTensor t{.value = value, .grad = {}, .m = {}, .v = {}, .master = {}};
+  if (adam || config.momentum != 0) t.m = moment();
+  if (adam) t.v = moment();
+  if (value.dtype() == Dtype::bf16) t.master = convert(value, Dtype::f32);
+  if (decays(p, config)) t.weight_decay = config.weight_decay;
+  return t;
+}
+
+}  // namespace
+
+Kind parse_optimizer(const std::string& name) {
+  if (name == "adamw") return Kind::adamw;
+  if (name == "adam") return Kind::adam;
+  if (name == "sgd") return Kind::sgd;
+  fail("optimizer: expected adamw, adam or sgd, got '{}'", {name});
+}
+
+Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config) : parameters_(std::move(parameters)), config_(config) {
+  if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
+  for (const Parameter* p : parameters_) tensors_.push_back(first_state(*p, config));
+}
+
+double Optimizer::gradient_norm() const {
+  std::vector<Tensor> gradients;
+  for (const Parameter* p : parameters_) gradients.push_back(p->grad);
+  return ricci::gradient_norm(gradients);
+}
+
+void Optimizer::step(double learning_rate, double gradient_scale) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    tensors_[i].grad = parameters_[i]->grad.detached();
+    parameters_[i]->grad = {};
+  }
+  ++steps_;
+  if (config_.kind == Kind::sgd)
+    sgd_update(tensors_, {learning_rate, config_.momentum, config_.nesterov, gradient_scale});
+  else
+    adamw_update(tensors_, {learning_rate, config_.beta1, config_.beta2, config_.eps, steps_, gradient_scale, config_.kind == Kind::adamw});
+  for (OptimizerTensor& t : tensors_) t.grad = {};
+}
+
+void Optimizer::set_steps(int64_t steps) {
+  if (steps < 0) fail("optimizer: {} steps, expected 0 or more", {steps});
+  steps_ = steps;
+}
+
+void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)>& f) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const std::string& path = parameters_[i]->path;
+    if (path.empty()) fail("optimizer: parameter {} of shape {} has no path", {i, show(parameters_[i]->value.shape())});
+    OptimizerTensor& t = tensors_[i];
+    if (t.m) f(path + (config_.kind == Kind::sgd ? ".momentum" : ".m"), t.m);
+    if (t.v) f(path + ".v", t.v);
+    if (t.master) f(path + ".master", t.master);
+  }
+}
+
+}  // namespace ricci

@@ -1,0 +1,63 @@
+// The optimizers, as one value over the parameters of a model.
+//   Optimizer optimizer(model.parameters(), config);
+//   optimizer.step(lr);                  reads and clears every Parameter::grad
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/arg.h"
+#include "ops/optimizer_tensor.h"
+
+namespace ricci {
+
+// Which parameters weight decay acts on follows from their role: matrices, and tables if decay_tables says so. Biases and
+// the gains of norms never decay.
+struct OptimizerConfig {
+  enum class Kind : uint8_t {
+    adamw,  // Loshchilov and Hutter 2019: weight decay apart from the gradient
+    adam,   // Kingma and Ba 2015: weight decay as a part of the gradient, which PyTorch's Adam means by it
+    sgd,    // with momentum, as PyTorch's SGD without dampening
+  } kind = Kind::adamw;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // adamw, adam
+  double momentum = 0;                            // sgd
+  bool nesterov = false;                          // sgd
+  double weight_decay = 0.01;
+  bool decay_tables = true;  // embeddings of tokens and positions; with a tied head this is the output map too
+};
+
+// adamw, adam or sgd. Error: another name.
+OptimizerConfig::Kind parse_optimizer(const std::string& name);
+
+class Optimizer {
+ public:
+  // The parameters must outlive the optimizer. Moments start at zero; beside bf16 values the optimizer holds f32 master
+  // weights, which start as the values are now. Errors: nesterov without momentum.
+  Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
+
+  // The Euclidean norm of all gradients together.
+  double gradient_norm() const;
+
+  // One update with every gradient multiplied by gradient_scale; then the gradients are cleared. Parameters that no
+  // gradient reached stay as they are.
+  void step(double learning_rate, double gradient_scale = 1);
+
+  // Steps taken since the state was zero; the bias correction of Adam depends on it.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps);  // for a state that was loaded; error: a negative number
+
+  // f(name, tensor) for every tensor of the state, in the order of the parameters: the path of the parameter with
+  // .m and .v (adamw, adam), .momentum (sgd with momentum), .master (bf16 values), as in blocks.0.fc.weight.m. Elements may
+  // be overwritten, or the tensor replaced by another of the same shape, dtype and device.
+  // Error: a parameter without a path (Model::place gives them).
+  void each_state(const std::function<void(const std::string& name, Tensor& tensor)>& f);
+
+ private:
+  std::vector<Parameter*> parameters_;
+  OptimizerConfig config_;
+  std::vector<OptimizerTensor> tensors_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace ricci

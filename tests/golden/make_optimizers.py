@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Writes optimizer_cases/NAME.safetensors from torch.optim: what the optimizers must do to three parameters in f64.
+
+Each file holds p0..p2 (the values at the start), g0..g2 (K steps of gradients, step first) and x0..x2 (the values after
+each step). p0 decays, p1 and p2 do not. The settings are the metadata.
+
+    python3 tests/golden/make_optimizers.py        # needs torch and safetensors
+"""
+import pathlib
+
+import torch
+from safetensors.torch import save_file
+
+STEPS = 12
+SHAPES = [(3, 4), (4,), (2,)]
+CASES = {
+    "adamw": (torch.optim.AdamW, dict(lr=0.02, betas=(0.9, 0.95), eps=1e-6), 0.1),
+    "adam": (torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.99), eps=1e-8), 0.3),
+    "sgd": (torch.optim.SGD, dict(lr=0.05), 0.2),
+    "sgd_momentum": (torch.optim.SGD, dict(lr=0.05, momentum=0.9), 0.2),
+    "sgd_nesterov": (torch.optim.SGD, dict(lr=0.05, momentum=0.8, nesterov=True), 0.2),
+}
+
+
+def settings(options, weight_decay):
+    flat = {k: v for k, v in options.items() if k != "betas"}
+    if "betas" in options:
+        flat["beta1"], flat["beta2"] = options["betas"]
+    flat["weight_decay"] = weight_decay
+    return {k: repr(v) for k, v in flat.items()}
+
+
+def run(make, options, weight_decay):
+    generator = torch.Generator().manual_seed(3)
+    draw = lambda shape: torch.randn(shape, generator=generator, dtype=torch.float64)
+    parameters = [torch.nn.Parameter(draw(s)) for s in SHAPES]
+    tensors = {f"p{i}": p.detach().clone() for i, p in enumerate(parameters)}
+    gradients = [draw((STEPS, *s)) for s in SHAPES]
+    groups = [{"params": parameters[:1], "weight_decay": weight_decay}, {"params": parameters[1:], "weight_decay": 0.0}]
+    optimizer = make(groups, **options)
+    values = [[] for _ in SHAPES]
+    for step in range(STEPS):
+        for p, g in zip(parameters, gradients):
+            p.grad = g[step].clone()
+        optimizer.step()
+        for p, history in zip(parameters, values):
+            history.append(p.detach().clone())
+    for i in range(len(SHAPES)):
+        tensors[f"g{i}"] = gradients[i]
+        tensors[f"x{i}"] = torch.stack(values[i])
+    return tensors
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(__file__).parent / "optimizer_cases"
+    folder.mkdir(exist_ok=True)
+    for name, (make, options, weight_decay) in CASES.items():
+        save_file(run(make, options, weight_decay), folder / f"{name}.safetensors", settings(options, weight_decay))
+        print(folder / name, torch.__version__)
