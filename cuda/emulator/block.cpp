@@ -1,6 +1,9 @@
 #include "cuda/emulator/block.h"
 
 #include <bit>
+#include <utility>
+
+#include "core/error.h"
 
 #if RICCI_TSAN
 #define NEVER_RETURNS_TO_CALLER __attribute__((no_sanitize_thread))
@@ -37,11 +40,10 @@ void Block::end_launch() {
 
 bool Block::run(uint3 index, uint64_t seed) {
   blockIdx = index;
-  random_ = (seed + 1) * 0x9e3779b97f4a7c15u | 1;
   try {
-    start();
+    start(seed);
     schedule();
-    if (!error) finish();
+    if (!error) finish(seed);
   } catch (...) {
     error = std::current_exception();
   }
@@ -49,7 +51,8 @@ bool Block::run(uint3 index, uint64_t seed) {
   return !error;
 }
 
-void Block::start() {
+void Block::start(uint64_t seed) {
+  random_ = (seed + 1) * 0x9e3779b97f4a7c15u | 1;
   for (unsigned w = 0; w < n_warps_; ++w) {
     const unsigned lanes = n_threads_ - w * kLanes;
     warps_[w].live = warps_[w].ready = lanes >= kLanes ? ~0u : (1u << lanes) - 1;
@@ -107,9 +110,42 @@ void Block::unwind() {
   unwinding_ = false;
 }
 
-void Block::finish() {
-  const std::string damage = shared_.damage();
-  if (!damage.empty()) fail(damage);
+void Block::finish(uint64_t seed) {
+  const SharedMemory::Damage damage = shared_.damage();
+  if (!damage.variable) return;
+  const std::string who = find_writer(damage, seed);
+  throw ricci::Error(ricci::format_message("{}{}: {} of {} bytes was written out of bounds, at byte {}{}",
+                                           {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.at, launched_at()}));
+}
+
+// ---- who wrote what it must not: found by doing it again. Data that the first run changed may lead the second elsewhere.
+
+// Runs the block again and looks at the byte of shared memory whenever a thread stops.
+std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed) {
+  start(seed);
+  watch(shared_.repaired(damage));
+  try {
+    schedule();
+  } catch (const ricci::Error&) {  // the first run found a mistake already
+  }
+  unwind();
+  error = nullptr;
+  return stop_watching();
+}
+
+void Block::watch(const unsigned char* byte) {
+  watched_ = byte, watched_value_ = *byte;
+}
+
+std::string Block::stop_watching() {
+  watched_ = nullptr;
+  return std::exchange(writer_, {});
+}
+
+void Block::look_at_watched_byte() {
+  if (!watched_ || *watched_ == watched_value_) return;
+  writer_ = running_thread();
+  watched_ = nullptr;
 }
 
 // ---- threads as fibers
@@ -147,6 +183,7 @@ void Block::resume(Warp& warp, unsigned lane) {
 
 // The running thread has to wait: on with another lane of its warp if one can run, else with the scheduler.
 void Block::yield() {
+  if (watched_) look_at_watched_byte();
   Fiber& from = *thread().fiber;
   if (warp_->ready) {
     enter(*warp_, pick(*warp_));
@@ -177,6 +214,7 @@ bool Block::run_thread() {
   try {
     body_(kernel_);
     Quiet quiet;
+    if (watched_) look_at_watched_byte();
     thread_returned();
   } catch (const Abandon&) {
   } catch (...) {

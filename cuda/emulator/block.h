@@ -63,6 +63,11 @@ class Block {
   void end_launch();
   std::exception_ptr error;
 
+  // Between the two, the first thread to change that byte is found: its name, or empty.
+  void watch(const unsigned char* byte);
+  std::string stop_watching();
+  bool found_writer() const { return !writer_.empty(); }
+
   // Called by the running CUDA thread.
   int barrier(bool predicate, Loc at);
   void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
@@ -91,12 +96,14 @@ class Block {
   unsigned pick(const Warp& warp);
   uint64_t next_random();
 
-  void start();
+  void start(uint64_t seed);
   void schedule();
   bool run_ready_warps();
   bool wake_pollers();
   void unwind();
-  void finish();
+  void finish(uint64_t seed);
+  std::string find_writer(const SharedMemory::Damage& damage, uint64_t seed);
+  void look_at_watched_byte();
 
   void release_barrier();
   bool try_complete(Warp& warp, unsigned lane);
@@ -132,6 +139,9 @@ class Block {
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns: what is not polling
   uint64_t random_ = 1;
+  const unsigned char* watched_ = nullptr;
+  unsigned char watched_value_ = 0;
+  std::string writer_;
   unsigned turn_ = 0;  // which of its fibers each thread uses
   SharedMemory shared_;
   char start_tag_ = 0, end_tag_ = 0;
@@ -143,9 +153,16 @@ extern constinit thread_local Block* current_block;
 
 std::string describe(Loc at);
 
-// Checks the red zones of device memory; on damage throws, naming the launch. While a launch runs, kernels may touch it.
+// While a launch runs, kernels may touch device memory.
 void show_device_memory();
 void hide_device_memory();
-void check_device_memory(const Launch& launch);
+
+// A write past the end of an allocation of so many bytes; `at` is null when there was none.
+struct DeviceDamage {
+  unsigned char* at = nullptr;
+  ptrdiff_t offset = 0;
+  size_t bytes = 0;
+};
+DeviceDamage repair_device_memory();  // what the red zones show, one allocation at a time
 
 }  // namespace emu

@@ -91,7 +91,7 @@ void run_blocks(Block& block, Work& work) {
     const uint64_t b = work.order[i];
     const uint3 index{static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y),
                       static_cast<unsigned>(b / grid.x / grid.y)};
-    if (!block.run(index, options().seed ^ b << 20)) work.failed = true;
+    if (!block.run(index, options().seed ^ b << 20) || block.found_writer()) work.failed = true;
   }
   block.end_launch();
 }
@@ -107,6 +107,28 @@ void run_on_workers(Work& work, size_t workers) {
   std::vector<std::jthread> threads;  // joined at the end
   for (size_t i = 1; i < workers; ++i) threads.emplace_back([&work, &block = kept_block(i)] { run_blocks(block, work); });
   run_blocks(kept_block(0), work);
+}
+
+// Runs all blocks once more to see who writes that byte. Empty: nobody, this time.
+std::string find_writer(const Work& first, const unsigned char* byte) {
+  Block& block = kept_block(0);
+  Work again{first.launch, first.body, first.kernel, first.order};
+  block.watch(byte);
+  show_device_memory();
+  run_blocks(block, again);
+  hide_device_memory();
+  block.error = nullptr;
+  return block.stop_watching();
+}
+
+void check_device_memory(const Work& work) {
+  const DeviceDamage damage = repair_device_memory();
+  if (!damage.at) return;
+  const std::string who = find_writer(work, damage.at);
+  while (repair_device_memory().at) {
+  }
+  ricci::fail("{}: {}device memory was written out of bounds, at byte {} of an allocation of {} bytes (launched at {})",
+              {work.launch.name, who.empty() ? who : who + ": ", damage.offset, damage.bytes, describe(work.launch.loc)});
 }
 
 }  // namespace
@@ -131,7 +153,7 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   hide_device_memory();
   for (size_t i = 0; work.failed && i < workers; ++i)
     if (kept_block(i).error) std::rethrow_exception(std::exchange(kept_block(i).error, nullptr));
-  check_device_memory(launch);
+  check_device_memory(work);
 }
 
 }  // namespace emu

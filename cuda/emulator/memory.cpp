@@ -1,5 +1,4 @@
-// Device memory of the emulator: ordinary memory, filled with 0xff, between two red zones.
-#include <array>
+// Device memory of the emulator: ordinary memory, filled with 0xff (NaN), between two red zones.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -7,12 +6,12 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/red_zone.h"
 
 namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
-constexpr unsigned char kRed = 0xa5;
 
 struct Allocation {
   unsigned char* data;
@@ -70,28 +69,23 @@ Heap& heap() {
 
 const unsigned char* red_zone() {
   static const auto zone = [] {
-    std::array<unsigned char, kRedZone> filled;
-    filled.fill(kRed);
+    static unsigned char filled[kRedZone];
+    fill_red_zone(filled, kRedZone);
     return filled;
   }();
-  return zone.data();
+  return zone;
 }
 
-// Whether a red zone was written, and where, relative to the allocation.
-bool find_damage(const Allocation& allocation, ptrdiff_t& at) {
-  for (const unsigned char* zone : {allocation.front(), allocation.back()}) {
-    if (std::memcmp(zone, red_zone(), kRedZone) == 0) continue;
-    size_t i = 0;
-    while (zone[i] == kRed) ++i;
-    at = zone + i - allocation.data;
-    return true;
-  }
-  return false;
+// The first byte that was written of the red zones; null: none.
+unsigned char* find_damage(const Allocation& allocation) {
+  for (unsigned char* zone : {allocation.front(), allocation.back()})
+    if (std::memcmp(zone, red_zone(), kRedZone) != 0) return zone + find_written(zone, kRedZone);
+  return nullptr;
 }
 
 void fill_red_zones(const Allocation& allocation) {
-  std::memset(allocation.front(), kRed, kRedZone);
-  std::memset(allocation.back(), kRed, kRedZone);
+  fill_red_zone(allocation.front(), kRedZone);
+  fill_red_zone(allocation.back(), kRedZone);
 }
 
 }  // namespace
@@ -159,16 +153,15 @@ void hide_device_memory() {
   for (const auto& [data, allocation] : heap().allocations) hide(data, allocation.bytes);
 }
 
-void check_device_memory(const Launch& launch) {
-  if (RICCI_ASAN) return;  // it has seen any such write itself
+DeviceDamage repair_device_memory() {
+  if (RICCI_ASAN) return {};  // it has seen any such write itself
   const std::lock_guard lock(heap().mutex);
-  ptrdiff_t at = 0;
   for (const auto& [data, allocation] : heap().allocations)
-    if (find_damage(allocation, at)) {
+    if (unsigned char* at = find_damage(allocation)) {
       fill_red_zones(allocation);
-      ricci::fail("{}: device memory was written out of bounds, at byte {} of an allocation of {} bytes (launched at {})",
-                  {launch.name, static_cast<int64_t>(at), allocation.bytes, describe(launch.loc)});
+      return {at, at - data, allocation.bytes};
     }
+  return {};
 }
 
 }  // namespace emu

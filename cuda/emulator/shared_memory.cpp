@@ -6,12 +6,12 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/red_zone.h"
 
 namespace emu {
 namespace {
 
 constexpr size_t kRedZone = 128, kAlign = 128, kBaseAlign = 1024, kMaxVariables = 256;
-constexpr unsigned char kRed = 0xa5;
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -52,7 +52,7 @@ void SharedMemory::open(unsigned char* at, size_t bytes) {
 #if RICCI_ASAN
   __asan_unpoison_memory_region(at, bytes);
 #else
-  std::memset(at + bytes, kRed, kRedZone);
+  fill_red_zone(at + bytes, kRedZone);
 #endif
   std::memset(at, 0xff, bytes);
 }
@@ -76,12 +76,18 @@ bool SharedMemory::contains(const void* p, size_t bytes) const {
   return false;
 }
 
-std::string SharedMemory::damage() const {
+SharedMemory::Damage SharedMemory::damage() const {
   if (RICCI_ASAN) return {};
-  for (const Variable& v : variables_)
-    for (size_t i = v.bytes; i < v.bytes + kRedZone; ++i)
-      if (v.at[i] != kRed) return ricci::format_message("{} of {} bytes was written out of bounds, at byte {}", {v.name, v.bytes, i});
+  for (const Variable& v : variables_) {
+    const size_t written = find_written(v.at + v.bytes, kRedZone);
+    if (written < kRedZone) return {v.name, v.bytes, v.bytes + written, static_cast<size_t>(v.at - memory_) + v.bytes + written};
+  }
   return {};
+}
+
+const unsigned char* SharedMemory::repaired(const Damage& damage) {
+  memory_[damage.offset] = red(damage.at - damage.bytes);
+  return memory_ + damage.offset;
 }
 
 void* dynamic_shared_memory() { return current_block->shared().dynamic(); }

@@ -2,7 +2,6 @@
 // is filled with 0xff (NaN) before each block; behind each object lies a red zone.
 #pragma once
 #include <cstddef>
-#include <string>
 #include <vector>
 
 namespace emu {
@@ -22,8 +21,14 @@ class SharedMemory {
   bool contains(const void* p, size_t bytes) const;  // wholly, in one variable
   // The variable of that key, made on first use. Null: it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
-  // What is wrong with the red zones; empty: nothing. With AddressSanitizer they are its affair.
-  std::string damage() const;
+  // The first write into a red zone: byte `at` of a variable; that name is null when there was none. With
+  // AddressSanitizer the red zones are its affair.
+  struct Damage {
+    const char* variable = nullptr;
+    size_t bytes = 0, at = 0, offset = 0;  // offset: from the beginning of all shared memory
+  };
+  Damage damage() const;
+  const unsigned char* repaired(const Damage& damage);  // that byte, as before it was written
 
  private:
   struct Variable {

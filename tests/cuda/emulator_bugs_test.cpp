@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/bf16.h"
 #include "tests/cuda/emulator_fixture.h"
 #include "tests/cuda/planted_bugs.h"
 
@@ -119,13 +120,29 @@ TEST_CASE("shared memory that was never written is NaN, in every block") {
 #ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted_overrun.cpp
 TEST_CASE("writes past the end") {
   check_contains(launch_error({1, 64}, planted::StaticSharedOverrun{64}),
-                 {"kernel: block 0: tile of 256 bytes was written out of bounds, at byte 256"});
+                 {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});
   check_contains(launch_error({1, 64, 252}, planted::DynamicSharedOverrun{70}),
-                 {"kernel: block 0: dynamic shared memory of 252 bytes was written out of bounds, at byte 280"});
+                 {"kernel: thread 3 of block 0: dynamic shared memory of 252 bytes was written out of bounds, at byte 280"});
   const DeviceArray<float> x(63), y(1);
   check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), 63}),
+                 {"kernel: thread 3 of block 1: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
+  check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), -1}, 3),
+                 {"kernel: thread 3 of block 1: ", "at byte -4 of an allocation of 252 bytes"});
+  const auto runs = DeviceArray<int>::zeros(1);
+  check_contains(launch_error({1, 64}, planted::DeviceOverrunOnce{x.data(), runs.data()}),
                  {"kernel: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
-  check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), -1}), {"at byte -4 of an allocation of 252 bytes"});
+}
+
+template <class T> void check_read_past_the_end() {
+  const auto x = DeviceArray<T>(std::vector<T>(3, T(1))), y = DeviceArray<T>(3);
+  launch({1, 1}, planted::ReadPastTheEnd<T>{x.data(), y.data(), 3});
+  for (T value : y.host()) CHECK(std::isnan(static_cast<double>(value)));
+}
+
+TEST_CASE("reads past the end are NaN, in every type") {
+  check_read_past_the_end<float>();
+  check_read_past_the_end<double>();
+  check_read_past_the_end<ricci::bf16>();
 }
 #endif
 

@@ -1,6 +1,7 @@
 // Whole kernels on the emulator: atomics, fences, shared memory, flags, in every order; OS threads; device memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -98,7 +99,64 @@ struct Flag {
   }
 };
 
+// When each thread comes, before a barrier and after it: position [2][blocks * threads].
+struct Arrivals {
+  int *count, *position;
+  __device__ void operator()() const {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    position[i] = atomicAdd(&count[0], 1);
+    __syncthreads();
+    position[n + i] = atomicAdd(&count[1], 1);
+  }
+};
+
+std::vector<int> arrivals(Order order, uint64_t seed) {
+  WithOptions options;
+  options->order = order, options->seed = seed;
+  const auto count = DeviceArray<int>::zeros(2);
+  const DeviceArray<int> position(size_t{2} * 7 * 96);
+  launch({7, 96}, Arrivals{count.data(), position.data()});
+  return position.host();
+}
+
 }  // namespace
+
+TEST_CASE("the orders of blocks, warps and lanes") {
+  const int n = 7 * 96;
+  const std::vector<int> forward = arrivals(Order::forward, 1), reverse = arrivals(Order::reverse, 1), random = arrivals(Order::random, 1);
+  for (int i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    CHECK(forward[at] == i);
+    CHECK(reverse[at] == n - 1 - i);
+    // After the barrier the warp of the last thread to arrive comes first, and in it that thread.
+    CHECK(forward[n + at] / 96 == i / 96);
+    CHECK(forward[n + at] % 96 == (i % 96 < 64 ? i % 96 + 32 : i % 96 == 95 ? 0 : i % 96 - 63));
+    CHECK(reverse[n + at] == forward[2 * n - 1 - at]);
+  }
+  CHECK(random == arrivals(Order::random, 1));
+  CHECK(random != arrivals(Order::random, 2));
+  for (int half : {0, n}) {
+    std::vector<int> sorted(random.begin() + half, random.begin() + half + n);
+    CHECK(sorted != std::vector<int>(forward.begin() + half, forward.begin() + half + n));
+    CHECK(sorted != std::vector<int>(reverse.begin() + half, reverse.begin() + half + n));
+    std::sort(sorted.begin(), sorted.end());
+    for (int i = 0; i < n; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
+  }
+  // Lanes within a warp, warps within a block, blocks: each in no order.
+  const auto first_of = [&](int first, int stride, int count) {
+    std::vector<int> positions;
+    for (int i = 0; i < count; ++i) positions.push_back(random[static_cast<size_t>(first + i * stride)]);
+    return positions;
+  };
+  for (const std::vector<int>& positions : {first_of(0, 1, 32), first_of(0, 96, 7)}) {
+    CHECK(!std::is_sorted(positions.begin(), positions.end()));
+    CHECK(!std::is_sorted(positions.rbegin(), positions.rend()));
+  }
+  std::vector<bool> first_warp(3);
+  for (int block = 0; block < 7; ++block)
+    first_warp[static_cast<size_t>(std::min_element(random.begin() + block * 96, random.begin() + block * 96 + 96) - random.begin()) % 96 / 32] = true;
+  CHECK(std::count(first_warp.begin(), first_warp.end(), true) > 1);
+}
 
 TEST_CASE("kernels give the same in every order, with one worker or several") {
   WithOptions options;

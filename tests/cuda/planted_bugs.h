@@ -157,6 +157,27 @@ struct DeviceOverrun {
   }
 };
 
+// Does so in the first run alone.
+struct DeviceOverrunOnce {
+  float* x;
+  int* runs;
+  __device__ void operator()() const {
+    if (threadIdx.x == 0 && atomicAdd(runs, 1) == 0) x[63] = 5;
+  }
+};
+
+template <class T> struct ReadPastTheEnd {
+  const T* x;
+  T* y;
+  int n;
+  __device__ void operator()() const {
+    SHARED(T, tile, [3]);
+    for (int i = 0; i < 3; ++i) tile[i] = T(0);
+    const T* p = tile;
+    y[0] = x[n], y[1] = x[-1], y[2] = p[n];
+  }
+};
+
 struct TooMuchStaticShared {
   __device__ void operator()() const {
     SHARED(double, huge, [8192]);
