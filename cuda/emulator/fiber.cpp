@@ -14,7 +14,9 @@
 #endif
 
 #ifndef RICCI_EMULATOR_UCONTEXT
-// Saves the registers that a function must preserve on the old stack and restores them from the new one.
+// Saves the registers that a function must preserve on the old stack and restores them from the new one, where
+// `first_frame` puts what a fiber begins with: zeros, and the function to begin with where the switch returns to.
+#ifdef __x86_64__
 asm(R"(
   .text
   .globl ricci_emulator_switch
@@ -37,6 +39,50 @@ ricci_emulator_switch:
   ret
   .size ricci_emulator_switch, .-ricci_emulator_switch
 )");
+constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it a null return address, which also aligns the stack as a call does
+#else
+asm(R"(
+  .text
+  .globl ricci_emulator_switch
+  .type ricci_emulator_switch, %function
+ricci_emulator_switch:
+  sub sp, sp, #160
+  stp x19, x20, [sp]
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x9, sp
+  str x9, [x0]
+  mov sp, x1
+  ldp x19, x20, [sp]
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #160
+  ret
+  .size ricci_emulator_switch, .-ricci_emulator_switch
+)");
+constexpr size_t kSavedWords = 20, kReturnWord = 11;
+#endif
+
+static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
+  void** top = reinterpret_cast<void**>(end_of_stack & ~uintptr_t{15}) - kSavedWords;
+  for (size_t i = 0; i < kSavedWords; ++i) top[i] = nullptr;
+  top[kReturnWord] = reinterpret_cast<void*>(entry);
+  return top;
+}
 #endif
 
 namespace emu {
@@ -65,12 +111,7 @@ void Fiber::prepare(const Stack& new_stack, void (*entry)()) {
   context_.uc_link = nullptr;
   makecontext(&context_, entry, 0);
 #else
-  const uintptr_t end = reinterpret_cast<uintptr_t>(stack.bottom + stack.bytes - stack.offset);
-  void** top = reinterpret_cast<void**>(end & ~uintptr_t{15});
-  *--top = nullptr;  // where entry would return to: ends backtraces, and aligns the stack as a call does
-  *--top = reinterpret_cast<void*>(entry);
-  for (int saved = 0; saved < 6; ++saved) *--top = nullptr;
-  stack_pointer_ = top;
+  stack_pointer_ = first_frame(reinterpret_cast<uintptr_t>(stack.bottom + stack.bytes - stack.offset), entry);
 #endif
 }
 
