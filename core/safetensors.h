@@ -32,6 +32,10 @@ class SafetensorsFile {
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
 
+  // Whether the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
+  // damaged.
+  void verify() const;
+
  private:
   friend class SafetensorsHeader;
   struct Entry {
@@ -53,5 +57,10 @@ class SafetensorsFile {
 // Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
 void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const Metadata& metadata = {});
+
+// The same with a checksum over the whole file, its header included, in the metadata: any damaged byte is noticed by
+// SafetensorsFile::verify.
+void save_checked_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                              const Metadata& metadata = {});
 
 }  // namespace ricci

@@ -1,8 +1,12 @@
-// Writing: header and data go out as they come, so that memory does not grow with the file.
+// Writing: header and data go out as they come, so that memory does not grow with the file. And the checksum, which ties
+// writing and reading together.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/safetensors.h"
 
@@ -64,19 +68,69 @@ std::string header_of(const std::string& path, const std::vector<const NamedTens
   }
 }
 
-}  // namespace
+// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed
+constexpr std::string_view kBeforeDigits = "\"checksum\":\"", kNoDigits = "0000000000000000";
 
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+std::string_view bytes_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())}; }
+
+// Where the digits start in the header, or npos. A quotation mark inside a name or text would have a backslash before it.
+size_t find_digits(std::string_view header) {
+  const size_t found = header.find(kBeforeDigits);
+  const size_t digits = found + kBeforeDigits.size();
+  return found == header.npos || digits + kNoDigits.size() > header.size() ? header.npos : digits;
+}
+
+uint64_t hash_of_header(const std::string& header) {
+  const uint64_t length = header.size();
+  return xxh64(header, xxh64({reinterpret_cast<const char*>(&length), sizeof length}));
+}
+
+std::string digits_of(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+void store_checksum(std::string& header, const std::vector<const NamedTensor*>& order) {
+  uint64_t hash = hash_of_header(header);
+  for (const NamedTensor* named : order) hash = xxh64(bytes_of(named->second), hash);
+  header.replace(find_digits(header), kNoDigits.size(), digits_of(hash));
+}
+
+void save(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata, bool checked) {
   check_tensors(path, tensors);
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  const std::string header = header_of(path, order, metadata);
+  std::string header = header_of(path, order, metadata);
+  if (checked) store_checksum(header, order);
   const uint64_t length = header.size();
   write_file_atomically(path, [&](FileWriter& file) {
     file.write({reinterpret_cast<const char*>(&length), sizeof length});
     file.write(header);
-    for (const NamedTensor* named : order)
-      file.write({static_cast<const char*>(named->second.raw()), static_cast<size_t>(named->second.bytes())});
+    for (const NamedTensor* named : order) file.write(bytes_of(named->second));
   });
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  save(path, tensors, metadata, false);
+}
+
+void save_checked_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  Metadata with_checksum = metadata;
+  with_checksum["checksum"] = kNoDigits;
+  save(path, tensors, with_checksum, true);
+}
+
+void SafetensorsFile::verify() const {
+  const std::string_view bytes = file_.bytes();
+  std::string header(bytes.substr(8, static_cast<size_t>(data_start_) - 8));
+  const size_t at = find_digits(header);
+  if (at == header.npos) fail("{}: it has no checksum", {path()});
+  const std::string digits = header.substr(at, kNoDigits.size());
+  header.replace(at, kNoDigits.size(), kNoDigits);
+  uint64_t hash = hash_of_header(header);
+  for (const std::string& name : names_) {
+    const Entry& e = entries_.at(name);
+    hash = xxh64(bytes.substr(static_cast<size_t>(data_start_ + e.begin), static_cast<size_t>(e.end - e.begin)), hash);
+  }
+  if (digits_of(hash) != digits) fail("{}: damaged: its bytes do not match its checksum", {path()});
 }
 
 }  // namespace ricci
