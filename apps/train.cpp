@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "apps/shared/batch_tensors.h"
 #include "apps/shared/cli.h"
 #include "apps/shared/corpus.h"
 #include "apps/shared/evaluation.h"
@@ -13,42 +12,17 @@
 #include "apps/shared/progress.h"
 #include "apps/shared/run_folder.h"
 #include "apps/shared/sampling.h"
-#include "autograd/random.h"
-#include "autograd/tape.h"
+#include "apps/shared/train_step.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "cuda/device.h"
 #include "cuda/parallel.h"
 #include "models/optim/optimizer.h"
-#include "models/optim/schedule.h"
-#include "models/training.h"
 
 using namespace ricci;
 using namespace ricci::apps;
 
 namespace {
-
-// One step: the mean loss of a batch and, in every Parameter::grad, its gradient.
-double forward_backward(const Model& model, const Batch& batch, Device device) {
-  const auto [ids_bc, targets_bc] = tensors_of(batch, device);
-  const Training training;
-  Tape tape;
-  const Tensor loss = model.loss(ids_bc, targets_bc);
-  const double nats = item(loss);
-  if (std::isfinite(nats)) tape.backward(loss);
-  return nats;
-}
-
-// The op that made the first NaN or infinity, by running the batch again with every result looked at.
-[[noreturn]] void explain_nonfinite(const Model& model, const Batch& batch, Device device, int64_t step, double loss) {
-  const auto [ids_bc, targets_bc] = tensors_of(batch, device);
-  try {
-    Tape tape({.find_nonfinite = true});
-    tape.backward(model.loss(ids_bc, targets_bc));
-  } catch (const Error& error) {
-    fail("step {}: the loss is {}: {}", {step, loss, error.what()});
-  }
-  fail("step {}: the loss or its gradient is not finite: {}", {step, loss});
-}
 
 void write_sample(const RunFolder& run, const Model& model, Device device) {
   const SampleConfig& sample = run.config().sample;
@@ -83,22 +57,23 @@ struct Trained {
 Trained run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
   const TrainConfig& config = run.config();
   Optimizer optimizer(model.parameters(), optimizer_config(config));
-  const Schedule schedule{parse_schedule(config.schedule), config.lr, config.min_lr, config.warmup, config.steps};
+  const Schedule schedule = schedule_of(config);
+  const TrainStep train_step(model, device, config.seed);
   MetricsFile metrics(run.file("metrics.jsonl"));
   const Interrupt interrupt;
   Trained trained;
   int64_t& done = trained.steps;
   while (done < config.steps && !interrupt.requested()) {
     const double started = seconds_now();
-    const Batch batch = crops.at(done);
-    const double loss = forward_backward(model, batch, device);
+    const std::vector<Batch> parts = batches_of_step(crops, config, done);
+    const double loss = train_step.forward_backward(parts, done);
     const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
-    if (!std::isfinite(norm)) explain_nonfinite(model, batch, device, done, loss);
+    if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, done, loss);
     const double lr = schedule.at(done);
     optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
     trained.seconds += seconds_now() - started;
 
-    const int64_t tokens = ++done * config.batch * batch.context;
+    const int64_t tokens = ++done * config.accumulation * config.batch * parts[0].context;
     const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
     progress.update(done, tokens, format_message("loss {:.3f}", {loss}));
     if (!evaluates && done % config.log_every != 0) continue;
@@ -119,13 +94,12 @@ int train(TrainConfig config) {
   const Corpus corpus = open_corpus(config);
   config.model.vocab = corpus.tokenizer->vocab_size();
   const int64_t context = config.context.value_or(config.model.ctx);
-  const RandomCrops crops(corpus.train, config.batch, context, config.seed);
+  const RandomCrops crops(corpus.train, cut_of(config).sequences, context, config.seed);
   const Windows validation(corpus.validation, config.batch, context, context);
 
   Model model(config.model);
   model.init(config.seed);
   model.place(Dtype::f32, device);
-  set_random_state({config.seed, 0});
 
   const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
   Progress progress({.steps = config.steps});

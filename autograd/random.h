@@ -1,5 +1,5 @@
 // Where recorded ops take their random numbers from: Philox{seed, stream}, a new stream for every op that draws. The state
-// is a pair of numbers, so that recomputation can go back to it and draw the same again.
+// is a few numbers, so that recomputation can go back to it and draw the same again.
 #pragma once
 #include <cstdint>
 
@@ -8,6 +8,9 @@ namespace ricci {
 struct RandomState {
   uint64_t seed = 0;
   uint64_t next_stream = 0;
+  // Tensors are part number `part` of larger ones that were cut along their outermost index into parts of equal shape: random
+  // numbers are those of their elements' places in the whole. A batch and its micro-batches get the same dropout.
+  uint64_t part = 0;
   bool operator==(const RandomState&) const = default;
 };
 

@@ -14,6 +14,7 @@ namespace dropout_kernels {
 
 struct Mask {
   Philox random;
+  uint64_t first;  // the word of element 0
   uint32_t least;  // a word below it drops its element
   double scale;
 };
@@ -28,10 +29,11 @@ template <class T> struct ApplyFour {
   const Four<T>* x;
   Four<T>* y;
   Philox random;
+  uint64_t first_block;
   uint32_t least;
   A scale;
   HD void operator()(int64_t i) const {
-    const Philox::Block words = random.block(static_cast<uint64_t>(i));
+    const Philox::Block words = random.block(first_block + static_cast<uint64_t>(i));
     Four<T> four = x[i];
     for (int k = 0; k < 4; ++k) four.v[k] = T(A(four.v[k]) * (words.v[k] >= least ? scale : A(0)));
     y[i] = four;
@@ -45,11 +47,12 @@ template <class T> struct ApplyOne {
   T* y;
   int64_t first;
   Philox random;
+  uint64_t first_word;
   uint32_t least;
   A scale;
   HD void operator()(int64_t j) const {
     const int64_t i = first + j;
-    y[i] = T(A(x[i]) * (random.bits(static_cast<uint64_t>(i)) >= least ? scale : A(0)));
+    y[i] = T(A(x[i]) * (random.bits(first_word + static_cast<uint64_t>(i)) >= least ? scale : A(0)));
   }
 };
 
@@ -59,13 +62,13 @@ HOST Tensor apply(const char* name, const Tensor& x, const Mask& mask) {
     using A = Accumulator<T>;
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const bool aligned = reinterpret_cast<uintptr_t>(from) % alignof(Four<T>) == 0;
+    const bool aligned = reinterpret_cast<uintptr_t>(from) % alignof(Four<T>) == 0 && mask.first % 4 == 0;
     const int64_t n = x.size(), fours = aligned ? n / 4 : 0;
     for_each_element(name, x.device(), fours,
                      ApplyFour<T>{reinterpret_cast<const Four<T>*>(from), reinterpret_cast<Four<T>*>(to), mask.random,
-                                  mask.least, A(mask.scale)});
+                                  mask.first / 4, mask.least, A(mask.scale)});
     for_each_element(name, x.device(), n - fours * 4,
-                     ApplyOne<T>{from, to, fours * 4, mask.random, mask.least, A(mask.scale)});
+                     ApplyOne<T>{from, to, fours * 4, mask.random, mask.first, mask.least, A(mask.scale)});
   });
   return y;
 }
@@ -76,7 +79,8 @@ using namespace dropout_kernels;
 
 HOST Tensor dropout(const Arg& x, double p) {
   if (!(p >= 0 && p < 1)) fail("dropout: the probability must be in [0, 1), got {}", {p});
-  const Mask mask{{random_state().seed, take_stream()}, static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
+  const RandomState state = random_state();
+  const Mask mask{{state.seed, take_stream()}, state.part * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
   return record("dropout", {x}, apply("dropout", x, mask), keep(mask), [](const Tensor& dy, const Mask& mask) -> Grads {
     return {apply("dropout'", dy, mask)};
   });

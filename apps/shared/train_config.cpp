@@ -30,6 +30,7 @@ void check_optimizer(const TrainConfig& c) {
   not_negative("min_lr", c.min_lr);
   if (c.schedule != "constant" && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
   at_least("warmup", c.warmup, 0);
+  if (!(c.decay_fraction >= 0 && c.decay_fraction <= 1)) fail("decay_fraction: {}, expected 0 to 1", {c.decay_fraction});
   below_1("beta1", c.beta1);
   below_1("beta2", c.beta2);
   more_than_0("eps", c.eps);
@@ -46,6 +47,7 @@ void check_data(const TrainConfig& c) {
   if (!(c.train_fraction > 0 && c.train_fraction < 1))
     fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
   at_least("batch", c.batch, 1);
+  at_least("accumulation", c.accumulation, 1);
   if (!c.context) return;
   at_least("context", *c.context, 1);
   if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
@@ -78,6 +80,10 @@ void check(const TrainConfig& config) {
 OptimizerConfig optimizer_config(const TrainConfig& c) {
   return {.kind = parse_optimizer(c.optimizer), .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps, .momentum = c.momentum,
           .nesterov = c.nesterov, .weight_decay = c.weight_decay, .decay_tables = c.decay_embeddings};
+}
+
+Schedule schedule_of(const TrainConfig& c) {
+  return {parse_schedule(c.schedule), c.lr, c.min_lr, c.warmup, c.steps, c.decay_fraction};
 }
 
 void resolve(TrainConfig& config) {

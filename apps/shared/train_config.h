@@ -9,6 +9,7 @@
 #include "apps/shared/sampling.h"
 #include "models/config.h"
 #include "models/optim/optimizer.h"
+#include "models/optim/schedule.h"
 
 namespace ricci::apps {
 
@@ -29,12 +30,15 @@ struct TrainConfig {
   std::string tokenizer = "char";
 
   int64_t batch = 12;
+  int64_t accumulation = 1;
+  bool batch_invariant = false;
   std::optional<int64_t> context;
   int64_t steps = 2000;
   double lr = 1e-3;
   double min_lr = 1e-4;
   int64_t warmup = 100;
   std::string schedule = "cosine";
+  double decay_fraction = 0.2;
   std::string optimizer = "adamw";
   double beta1 = 0.9;
   double beta2 = 0.99;
@@ -72,14 +76,17 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("validation", c.validation, "files or folders; [] for the end of data");
   field("train_fraction", c.train_fraction, "part of data that trains when validation is not given");
   field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte", {"char", "byte"});
-  field("batch", c.batch, "sequences per step");
+  field("batch", c.batch, "sequences that are computed together");
+  field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
+  field("batch_invariant", c.batch_invariant, "the same bits however a step is cut into batches: one sequence at a time");
   field("context", c.context, "tokens per sequence; null: model.ctx");
   field("steps", c.steps, "optimizer steps");
   field("lr", c.lr, "highest learning rate");
   field("min_lr", c.min_lr, "learning rate where the schedule ends");
   field("warmup", c.warmup, "steps of linear growth up to lr");
-  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr",
-        {"cosine", "linear", "constant"});
+  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only",
+        {"cosine", "linear", "constant", "inverse_sqrt", "wsd"});
+  field("decay_fraction", c.decay_fraction, "wsd: part of all steps in which the learning rate falls");
   field("optimizer", c.optimizer, "adamw decays weights apart from the gradient, adam and sgd as a part of it",
         {"adamw", "adam", "sgd"});
   field("beta1", c.beta1, "adamw, adam: decay of the mean gradient");
@@ -100,8 +107,9 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("sample", c.sample, "");
 }
 
-// The optimizer that the config describes.
+// The optimizer and the learning rate that the config describes.
 OptimizerConfig optimizer_config(const TrainConfig& config);
+Schedule schedule_of(const TrainConfig& config);
 
 // Hooks of load_config (apps/shared/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }

@@ -27,9 +27,10 @@ HOST Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOp
   return {dims['b'], dims['c'], options.heads, width, {window, options.causal ? 1 : kFar}, 1 / __builtin_sqrt(static_cast<double>(width))};
 }
 
-HOST WeightDropout draw_dropout(double p) {
+HOST WeightDropout draw_dropout(double p, int64_t heads) {
   if (p == 0) return {};
-  return {Philox{random_state().seed, take_stream()}, static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p)};
+  const RandomState state = random_state();
+  return {Philox{state.seed, take_stream()}, static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(state.part) * heads};
 }
 
 HOST Dtype sums_dtype(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
@@ -55,7 +56,7 @@ using namespace attention_kernels;
 
 HOST Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options) {
   Problem problem = problem_of("attention", qkv_bcx, options);
-  problem.dropout = draw_dropout(options.dropout);
+  problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
   const Outputs out = forward(problem, qkv_bcx);
   return record("attention", {qkv_bcx}, out.y_bcd, keep(qkv_bcx, out.y_bcd, out.lse_bnc, problem),
                 [](const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse, const Problem& kept) -> Grads {

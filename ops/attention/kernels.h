@@ -12,7 +12,7 @@ struct Outputs {
 };
 
 Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOptions& options);  // checks both
-WeightDropout draw_dropout(double p);                                                        // takes one random stream when p is not 0
+WeightDropout draw_dropout(double p, int64_t heads);                                         // of all batches; takes one random stream when p is not 0
 Outputs forward(const Problem& problem, const Tensor& qkv);
 Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Outputs& out);  // dqkv
 

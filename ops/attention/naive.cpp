@@ -84,7 +84,7 @@ Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options) {
                  problem.width,
                  options.window,
                  options.causal,
-                 attention_kernels::draw_dropout(options.dropout)};
+                 attention_kernels::draw_dropout(options.dropout, problem.batches * problem.heads)};
   const Tensor qkv = as_f64_on_cpu(qkv_bcx), p_bntc({of.b, of.heads, of.c, of.c}, Dtype::f64);
   const Tensor y = zeros({of.b, of.c, of.d()}, Dtype::f64, Device::cpu);
   each_query(of, [&](int64_t i, int64_t n, int64_t t, int64_t row) {

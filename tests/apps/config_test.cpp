@@ -182,6 +182,11 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("lr: 0\n") == "lr: 0, expected more than 0");
   CHECK(complaint("lr: 1e-5\n") == "min_lr: 0.0001 exceeds lr = 1e-05");
   CHECK(complaint("beta2: 1\n") == "beta2: 1, expected 0 or more and less than 1");
+  CHECK(complaint("momentum: 1\n") == "momentum: 1, expected 0 or more and less than 1");
+  CHECK(complaint("optimizer: sgd\nmomentum: 0\nnesterov: true\n") == "nesterov: needs a momentum above 0");
+  CHECK(complaint("optimizer: lion\n") == "run.yaml:1: optimizer: expected one of adamw, adam, sgd, got 'lion'");
+  CHECK(complaint("decay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
+  CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
@@ -192,7 +197,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
-  CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, got 'step'");
+  CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
   CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
 }
 
