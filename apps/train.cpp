@@ -100,6 +100,7 @@ int train(TrainConfig config) {
   Model model(config.model);
   model.init(config.seed);
   model.place(Dtype::f32, device);
+  model.recompute_blocks(config.recompute == "blocks");
 
   const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
   Progress progress({.steps = config.steps});

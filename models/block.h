@@ -3,6 +3,9 @@
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
 // The stream travels as x and a branch not yet added, so that every sum is fused with the norm that reads it.
 #pragma once
+#include <vector>
+
+#include "autograd/checkpoint.h"
 #include "models/config.h"
 #include "models/layers.h"
 #include "models/training.h"
@@ -49,6 +52,20 @@ template <class Mixer> struct Block {
     const Tensor y = ln1(x, drop(mix(x), dropout))[1];
     const Tensor hidden = drop(activate(activation, fc(y)), dropout);
     return {ln2(y, drop(fc_out(hidden), dropout))[1], {}};
+  }
+
+  // The same bits, but the tape keeps only the stream in front of the block and backward computes the block again. The block
+  // must live until then.
+  Stream recomputed(const Stream& s) const {
+    const auto run = [this, training = Training::active()](const std::vector<Tensor>& in) {
+      const Training mode(training);
+      const Stream y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()});
+      return std::array{y.x, y.branch};
+    };
+    const std::vector<Arg> inputs = s.branch ? std::vector<Arg>{s.x, s.branch} : std::vector<Arg>{s.x};
+    if (!pre_norm) return {checkpoint([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
+    const auto [x, branch] = checkpoint(run, inputs);
+    return {x, branch};
   }
 
   template <class V> void visit(V&& v) { v("ln1", ln1), v("ln2", ln2), v("mixer", mixer), v("fc", fc), v("fc_out", fc_out); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/arithmetic.h"
 #include "cuda/device.h"
@@ -42,7 +43,8 @@ Tensor Decoder::close(const Stream& s) const {
 Tensor Decoder::hidden(const Arg& ids_bc) const {
   check_length(ids_bc.shape()[1]);
   Stream s{drop(embed(ids_bc, 0), config.dropout), {}};
-  for (const auto& block : blocks) s = block(s);
+  const bool again = recompute && Tape::recording();
+  for (const auto& block : blocks) s = again ? block.recomputed(s) : block(s);
   return close(s);
 }
 

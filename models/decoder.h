@@ -15,6 +15,7 @@ struct Decoder {
   std::vector<Block<SelfAttention>> blocks;
   LayerNorm ln_f;        // pre-norm only
   Linear head;           // weight is empty when tied to tok
+  bool recompute = false;  // every block's activations in the backward, instead of keeping them
 
   explicit Decoder(const ModelConfig& config);
 

@@ -26,6 +26,7 @@ template <class Family> class ModelOf final : public AnyModel {
   void each_parameter(const std::function<void(const std::string&, Parameter&)>& f) override { ricci::each_parameter(family_, "", f); }
   void init(uint64_t seed) override { family_.init(seed); }
   void place(Dtype dtype, Device device) override { family_.place(dtype, device); }
+  void recompute_blocks(bool on) override { family_.recompute = on; }
 
  private:
   Family family_;

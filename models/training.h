@@ -7,7 +7,7 @@ namespace ricci {
 
 class Training {
  public:
-  Training() : outer_(active()) { active() = true; }
+  explicit Training(bool on = true) : outer_(active()) { active() = on; }
   ~Training() { active() = outer_; }
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;

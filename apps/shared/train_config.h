@@ -32,6 +32,7 @@ struct TrainConfig {
   int64_t batch = 12;
   int64_t accumulation = 1;
   bool batch_invariant = false;
+  std::string recompute = "none";
   std::optional<int64_t> context;
   int64_t steps = 2000;
   double lr = 1e-3;
@@ -78,6 +79,8 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte", {"char", "byte"});
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
+  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time",
+        {"none", "blocks"});
   field("batch_invariant", c.batch_invariant, "the same bits however a step is cut into batches: one sequence at a time");
   field("context", c.context, "tokens per sequence; null: model.ctx");
   field("steps", c.steps, "optimizer steps");

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "models/optim/optimizer.h"
+#include "models/training.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -149,6 +150,46 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
       }
     }
   });
+}
+
+TEST_CASE("train step: recomputed blocks change no bit, dropout included, and keep less") {
+  on_every_device([](Device device) {
+    for (const char* preset : {"gpt", "msa"}) {
+      std::vector<Tensor> gradients;
+      double loss = 0;
+      for (bool recompute : {false, true}) {
+        Model model(small(0.3, preset));
+        model.init(3);
+        model.place(Dtype::f32, device);
+        model.recompute_blocks(recompute);
+        const double got = TrainStep(model, device, 8).forward_backward(parts_of(whole_batch(), 3), 4);
+        if (!recompute) loss = got;
+        CHECK(got == loss);
+        size_t i = 0;
+        model.each_parameter([&](const std::string& path, Parameter& p) {
+          CAPTURE(path);
+          if (!recompute) return gradients.push_back(p.grad);
+          CHECK(same_bits(p.grad, gradients[i++]));
+        });
+      }
+    }
+  });
+}
+
+TEST_CASE("train step: the tape keeps less with recomputed blocks") {
+  for (const char* preset : {"gpt", "msa"}) {
+    Model model(small(0.3, preset));
+    model.init(3);
+    model.place(Dtype::f32, Device::cpu);
+    const auto kept = [&](bool recompute) {
+      model.recompute_blocks(recompute);
+      const Training training;
+      const Tape tape;
+      const Tensor y = model.logits(ids_of(whole_batch().ids_bc, {6, kContext}, Device::cpu));
+      return tape.kept_bytes();
+    };
+    CHECK(kept(true) < kept(false) / 3);
+  }
 }
 
 TEST_CASE("train step: the op that made the first NaN is named") {
