@@ -1,0 +1,143 @@
+// What recompute and batch_invariant cost, for the run file and overrides of ricci-train:
+//   ricci-bench-step run.yaml batch=32
+// Time and memory: whole optimizer steps in turn, the median of --rounds and the peak of tensor memory. Then ten steps from
+// the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "apps/shared/cli.h"
+#include "apps/shared/config.h"
+#include "apps/shared/corpus.h"
+#include "apps/shared/train_step.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/memory.h"
+#include "cuda/device.h"
+#include "cuda/parallel.h"
+#include "models/optim/optimizer.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+// A run as ricci-train has it, without its files.
+struct Run {
+  TrainConfig config;
+  Device device;
+  Model model;
+  TrainStep train_step;
+  RandomCrops crops;
+  Optimizer optimizer;
+  int64_t done = 0;
+
+  Run(const TrainConfig& c, const Corpus& corpus)
+      : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), train_step(model, device, c.seed),
+        crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed), optimizer(model.parameters(), optimizer_config(c)) {}
+
+  static Model prepared(const TrainConfig& c, Device device) {
+    Model model(c.model);
+    model.init(c.seed);
+    model.place(Dtype::f32, device);
+    model.recompute_blocks(c.recompute == "blocks");
+    return model;
+  }
+  double step() {
+    const double loss = train_step.forward_backward(batches_of_step(crops, config, done), done);
+    const double norm = optimizer.gradient_norm();
+    optimizer.step(schedule_of(config).at(done++), config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+    return loss;
+  }
+  // Of the bytes of all weights.
+  uint64_t hash() {
+    std::string all;
+    model.each_parameter([&](const std::string&, Parameter& p) {
+      const Tensor t = to(p.value, Device::cpu);
+      all.append(static_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes()));
+    });
+    return hash_bytes(all);
+  }
+};
+
+struct Variant {
+  const char* name;
+  TrainConfig config;
+  std::vector<double> milliseconds = {};
+  int64_t peak = 0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// One after the other, so that the memory of one is not counted for another; two steps to warm up.
+void measure(Variant& v, const Corpus& corpus) {
+  Run run(v.config, corpus);
+  run.step(), run.step();
+  reset_peak(run.device);
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run.step();
+    v.milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  v.peak = memory_use(run.device).peak;
+}
+
+void compare_costs(const TrainConfig& config, const Corpus& corpus, int rounds) {
+  std::vector<Variant> variants = {{"plain", config}, {"recompute: blocks", config}, {"batch_invariant", config}};
+  variants[1].config.recompute = "blocks", variants[2].config.batch_invariant = true;
+  for (int round = 0; round < rounds; ++round)
+    for (Variant& v : variants) measure(v, corpus);
+  const double plain = median(variants[0].milliseconds);
+  std::printf("%-20s %12s %8s %12s %8s\n", "", "ms per step", "ratio", "peak MB", "ratio");
+  for (const Variant& v : variants) {
+    const double ms = median(v.milliseconds), peak = static_cast<double>(v.peak);
+    std::printf("%-20s %12.1f %8.2f %12.1f %8.2f\n", v.name, ms, ms / plain, peak / 1e6, peak / static_cast<double>(variants[0].peak));
+  }
+}
+
+void compare_cuts(TrainConfig config, const Corpus& corpus) {
+  const int64_t sequences = config.batch * config.accumulation;
+  std::printf("\n%-20s %10s %20s %22s %14s\n", "ten steps", "cut", "hash of the weights", "last loss", "difference");
+  for (bool invariant : {false, true}) {
+    double first = 0;
+    for (int64_t parts : {1, 2, 8}) {
+      if (sequences % parts) continue;
+      config.accumulation = parts, config.batch = sequences / parts, config.batch_invariant = invariant;
+      Run run(config, corpus);
+      double loss = 0;
+      for (int i = 0; i < 10; ++i) loss = run.step();
+      if (parts == 1) first = loss;
+      const std::string cut = std::to_string(parts) + "x" + std::to_string(config.batch);
+      std::printf("%-20s %10s     %016llx %22.16f %14.1e\n", invariant ? "batch_invariant" : "plain", cut.c_str(),
+                  static_cast<unsigned long long>(run.hash()), loss, std::abs(loss / first - 1));
+    }
+  }
+}
+
+int bench(TrainConfig config, int rounds) {
+  if (config.threads) set_thread_count(static_cast<int>(config.threads));
+  const Corpus corpus = open_corpus(config);
+  config.model.vocab = corpus.tokenizer->vocab_size();
+  compare_costs(config, corpus, rounds);
+  compare_cuts(config, corpus);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RunOptions options;
+  int rounds = 3;
+  return run_app(argc, argv, {"ricci-bench-step", "Time and memory of a training step with recompute and batch_invariant."},
+                 [&](CLI::App& app) {
+                   add_run_options<TrainConfig>(app, options);
+                   app.add_option("--rounds", rounds, "of five steps per variant");
+                 },
+                 [&] { return bench(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
+}
