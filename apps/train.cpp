@@ -1,5 +1,6 @@
-// ricci-train: trains a language model from a run file and a text.
+// ricci-train: trains a language model from a run file and a text, or goes on with a run.
 //   ricci-train run.yaml model.layers=6 lr=3e-4
+//   ricci-train runs/NAME
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +12,7 @@
 #include "apps/shared/metrics.h"
 #include "apps/shared/progress.h"
 #include "apps/shared/run_folder.h"
-#include "apps/shared/sampling.h"
+#include "apps/shared/run_report.h"
 #include "apps/shared/train_step.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -24,94 +25,78 @@ using namespace ricci::apps;
 
 namespace {
 
-void write_sample(const RunFolder& run, const Model& model, Device device) {
-  const SampleConfig& sample = run.config().sample;
-  if (sample.tokens == 0) return;
-  std::string text = sample.prompt;
-  generate(model, run.tokenizer()->encode(sample.prompt), sample.tokens, sample.sampling, device, [&](int64_t token) {
-    text += run.tokenizer()->decode({&token, 1});
-    return true;
-  });
-  std::printf("\n%s\n\n", text.c_str());
-}
-
-std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model) {
-  return format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads",
-                        {run.path(), with_commas(model.parameter_count()), with_commas(corpus.train.size()), with_commas(corpus.validation.size()),
-                         corpus.tokenizer->vocab_size(), run.config().device, thread_count()});
-}
-
-std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
-  return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
-                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
-}
+bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-struct Trained {
-  int64_t steps = 0;
-  double seconds = 0;  // evaluations left out
-};
-
-// The loop: batch, tape, loss, backward, clip, step, log, evaluate.
-Trained run_steps(const RunFolder& run, Model& model, const RandomCrops& crops, const Windows& validation, Device device, Progress& progress) {
+// The loop: batch, tape, loss, backward, clip, step, log, evaluate, save. Returns its seconds, evaluations and saving left out.
+double run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
+                 Device device) {
   const TrainConfig& config = run.config();
-  Optimizer optimizer(model.parameters(), optimizer_config(config));
   const Schedule schedule = schedule_of(config);
   const TrainStep train_step(model, device, config.seed);
   MetricsFile metrics(run.file("metrics.jsonl"));
+  Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;
-  Trained trained;
-  int64_t& done = trained.steps;
-  while (done < config.steps && !interrupt.requested()) {
+  const int64_t first = state.step, step_tokens = config.accumulation * config.batch * *config.context;
+  int64_t saved = first;
+  double seconds = 0;
+  while (state.step < config.steps && !interrupt.requested()) {
     const double started = seconds_now();
-    const std::vector<Batch> parts = batches_of_step(crops, config, done);
-    const double loss = train_step.forward_backward(parts, done);
+    const std::vector<Batch> parts = batches_of_step(crops, config, state.step);
+    const double loss = train_step.forward_backward(parts, state.step);
     const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
-    if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, done, loss);
-    const double lr = schedule.at(done);
+    if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, state.step, loss);
+    const double lr = schedule.at(state.step);
     optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
-    trained.seconds += seconds_now() - started;
+    seconds += seconds_now() - started;
 
-    const int64_t tokens = ++done * config.accumulation * config.batch * parts[0].context;
-    const bool last = done == config.steps, evaluates = last || (config.eval_every > 0 && done % config.eval_every == 0);
-    progress.update(done, tokens, format_message("loss {:.3f}", {loss}));
-    if (!evaluates && done % config.log_every != 0) continue;
-    Metrics record{done, tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
+    const int64_t done = ++state.step;
+    const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
+    bool saves = last || is_due(done, config.checkpoint_every);
+    progress.update(done, (done - first) * step_tokens, format_message("loss {:.3f}", {loss}));
+    Metrics record{done, done * step_tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
     if (evaluates) {
       const Evaluation result = evaluate(model, validation, device, last ? 0 : config.eval_batches);
       record.val_loss = result.nats_per_token;
+      saves |= state.improves(result.nats_per_token);
       progress.line(evaluation_line(done, loss, result));
     }
-    metrics.append(record);
+    if (evaluates || is_due(done, config.log_every)) metrics.append(record);
+    if (saves) run.save(model, optimizer, state), saved = done;
   }
-  return trained;
+  if (saved < state.step) run.save(model, optimizer, state);
+  return seconds;
 }
 
-int train(TrainConfig config) {
+int train(const RunRequest& request) {
+  TrainConfig config = request.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Device device = parse_device(config.device.c_str());
-  const Corpus corpus = open_corpus(config);
+  RunFolder run = RunFolder::to_train(request);
+  if (run.finished()) {
+    std::printf("%s: finished after %lld steps already; a larger steps=... goes on\n", run.path().c_str(), static_cast<long long>(config.steps));
+    return 0;
+  }
+  const Corpus corpus = open_corpus(config, run.tokenizer());
   config.model.vocab = corpus.tokenizer->vocab_size();
-  const int64_t context = config.context.value_or(config.model.ctx);
-  const RandomCrops crops(corpus.train, cut_of(config).sequences, context, config.seed);
-  const Windows validation(corpus.validation, config.batch, context, context);
+  const RandomCrops crops(corpus.train, cut_of(config).sequences, *config.context, config.seed);
+  const Windows validation(corpus.validation, config.batch, *config.context, *config.context);
 
   Model model(config.model);
   model.init(config.seed);
   model.place(Dtype::f32, device);
   model.recompute_blocks(config.recompute == "blocks");
+  Optimizer optimizer(model.parameters(), optimizer_config(config));
+  TrainState state = run.resume(model, optimizer, corpus.train.size());
 
-  const RunFolder run = RunFolder::create(config, *corpus.tokenizer);
-  Progress progress({.steps = config.steps});
-  progress.line(opening_line(run, corpus, model));
-  const Trained trained = run_steps(run, model, crops, validation, device, progress);
-  progress.erase();
-  run.save_model(model, trained.steps);
-  const bool finished = trained.steps == config.steps;
-  std::printf("%s after %lld steps, %.1f s of training: %s\n", finished ? "saved" : "interrupted, saved", static_cast<long long>(trained.steps),
-              trained.seconds, run.file("model.safetensors").c_str());
-  if (finished) write_sample(run, model, device);
+  run.begin(config, *corpus.tokenizer, state.step);
+  std::puts(opening_line(run, corpus, model, state).c_str());
+  std::fflush(stdout);
+  const double seconds = run_steps(run, model, optimizer, state, crops, validation, device);
+  run.save_model(model, state.step);
+  std::puts(closing_line(run, state, seconds).c_str());
+  if (state.step == config.steps) write_sample(run, model, device);
   return 0;
 }
 
@@ -121,5 +106,5 @@ int main(int argc, char** argv) {
   RunOptions options;
   return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text."},
                  [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
-                 [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+                 [&] { return train(request_run(options.file(), options.overrides())); });
 }

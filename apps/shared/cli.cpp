@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -33,6 +34,7 @@ int run(const AppText& text, const std::function<int()>& main) {
 
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);
   app.set_version_flag("--version", std::string(text.name) + " " + kVersion, "Print the version and exit");
   app.get_formatter()->column_width(36);

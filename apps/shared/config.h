@@ -53,6 +53,9 @@ std::string to_yaml(const std::vector<Field>& fields);
 // The same with the description of each key as a comment: what --help-config prints, and a run file to start from.
 std::string describe(const std::vector<Field>& fields);
 
+// The value of a field as to_yaml writes it.
+std::string value_text(const Field& field);
+
 template <class Config> std::string to_yaml(Config config) { return to_yaml(fields_of(config)); }
 template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
 

@@ -47,6 +47,14 @@ std::string comment_of(const Field& field) {
   return text;
 }
 
+}  // namespace
+
+std::string value_text(const Field& field) {
+  return std::visit([](const auto* member) { return text_of(*member); }, field.value);
+}
+
+namespace {
+
 std::string lines(const std::vector<Field>& fields, bool with_comments) {
   constexpr size_t kCommentColumn = 34;
   std::string all, section;
@@ -56,7 +64,7 @@ std::string lines(const std::vector<Field>& fields, bool with_comments) {
       if (!section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
     }
     std::string line = (section.empty() ? "" : "  ") + field.key.substr(section.size()) + ": ";
-    line += std::visit([](const auto* member) { return text_of(*member); }, field.value);
+    line += value_text(field);
     if (with_comments) line = fmt::format("{:<{}} # {}", line, kCommentColumn, comment_of(field));
     all += line + "\n";
   }

@@ -27,9 +27,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
 
 }  // namespace
 
-Corpus open_corpus(const TrainConfig& config) {
+Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const Split split = open_split(config);
-  auto tokenizer = make_tokenizer(config);
+  if (!tokenizer) tokenizer = make_tokenizer(config);
   const std::string cache = default_cache_folder();
   return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
 }

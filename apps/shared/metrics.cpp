@@ -7,9 +7,12 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/file.h"
 
 namespace ricci::apps {
 namespace {
@@ -37,6 +40,17 @@ std::string to_json(const Metrics& m) {
                      number(m.train_loss), number(m.val_loss)) +
          fmt::format(R"("lr":{},"grad_norm":{},"tokens_per_s":{},"peak_bytes":{}}})", number(m.lr),
                      number(m.grad_norm), number(m.tokens_per_s), number(m.peak_bytes));
+}
+
+void drop_records_after(const std::string& path, int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  const std::string text = read_text(path);
+  size_t kept = 0;
+  for (size_t end; (end = text.find('\n', kept)) != text.npos; kept = end + 1) {
+    const auto record = nlohmann::json::parse(text.begin() + static_cast<ptrdiff_t>(kept), text.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() || record["step"].get<int64_t>() > step) break;
+  }
+  if (kept < text.size()) write_file_atomically(path, std::string_view(text).substr(0, kept));
 }
 
 MetricsFile::MetricsFile(const std::string& path)

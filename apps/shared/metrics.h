@@ -19,6 +19,10 @@ struct Metrics {
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys, in the order above. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
 
+// Removes the records of steps beyond `step`, and what follows a line that is no record, from metrics.jsonl, as a whole or
+// not at all. Errors: those of reading and writing; none where there is no file.
+void drop_records_after(const std::string& path, int64_t step);
+
 class MetricsFile {
  public:
   // Opens to append, makes the file if there is none. A last line that a crash cut off is removed.

@@ -2,6 +2,7 @@
 #include "apps/shared/train_config.h"
 
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
 
@@ -73,6 +74,8 @@ void check(const TrainConfig& config) {
   at_least("eval_every", config.eval_every, 0);
   at_least("eval_batches", config.eval_batches, 0);
   at_least("log_every", config.log_every, 1);
+  at_least("checkpoint_every", config.checkpoint_every, 0);
+  at_least("keep_checkpoints", config.keep_checkpoints, 1);
   at_least("sample.tokens", config.sample.tokens, 0);
   check(config.sample.sampling);
 }
@@ -84,6 +87,12 @@ OptimizerConfig optimizer_config(const TrainConfig& c) {
 
 Schedule schedule_of(const TrainConfig& c) {
   return {parse_schedule(c.schedule), c.lr, c.min_lr, c.warmup, c.steps, c.decay_fraction};
+}
+
+bool may_change(const std::string& key) {
+  static const std::set<std::string> free = {"name",         "model.preset", "recompute", "steps",            "threads",
+                                             "eval_every",   "eval_batches", "log_every", "checkpoint_every", "keep_checkpoints"};
+  return free.count(key) || key.starts_with("sample.");
 }
 
 void resolve(TrainConfig& config) {

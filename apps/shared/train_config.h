@@ -58,6 +58,8 @@ struct TrainConfig {
   int64_t eval_every = 250;
   int64_t eval_batches = 0;
   int64_t log_every = 10;
+  int64_t checkpoint_every = 250;
+  int64_t keep_checkpoints = 2;
   SampleConfig sample;
 };
 
@@ -107,12 +109,18 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step");
   field("eval_batches", c.eval_batches, "batches per evaluation; 0: the whole validation text");
   field("log_every", c.log_every, "steps between records of metrics");
+  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only");
+  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best");
   field("sample", c.sample, "");
 }
 
 // The optimizer and the learning rate that the config describes.
 OptimizerConfig optimizer_config(const TrainConfig& config);
 Schedule schedule_of(const TrainConfig& config);
+
+// Whether a run that goes on may have another value of this key than it had before, because what is trained does not
+// depend on it.
+bool may_change(const std::string& key);
 
 // Hooks of load_config (apps/shared/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }

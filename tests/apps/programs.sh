@@ -1,0 +1,66 @@
+# For scripts that test the programs: a scratch folder to work in, a small run file, and what is expected of a call.
+#   . programs.sh build-folder
+set -u
+export LC_ALL=C
+build=$(cd "${1:?build folder}" && pwd) || exit 1
+folder=$(mktemp -d) || exit 1
+background=
+trap '[ -z "$background" ] || kill -KILL "$background"; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+export XDG_CACHE_HOME=$folder/cache RICCI_DATA=$folder/data
+failures=0
+
+# verdict NAME FAULT: an empty fault is none.
+verdict() {
+  if [ -z "$2" ]; then echo "ok      $1" && return; fi
+  echo "FAILED  $1: $2"
+  sed 's/^/          /' out err
+  failures=$((failures + 1))
+}
+
+# run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; the exit code is that of ricci-PROGRAM.
+run() { timeout 60 "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+
+leftovers() { find . -name '*.tmp-*' -o -path './runs/bad/model.safetensors' -o -name 'probe.safetensors'; }
+
+# refuse NAME CODE PATTERN PROGRAM ARGUMENT ...: the exit code, and the extended regular expression of the line.
+refuse() {
+  local name=$1 code=$2 pattern=$3 program=$4 got fault=
+  shift 3
+  rm -rf runs/bad
+  run "$@"
+  got=$?
+  if [ "$got" != "$code" ]; then
+    fault="exit code $got, expected $code"
+  elif [ "$(grep -c '' err)" != 1 ]; then
+    fault='expected one line on stderr'
+  elif [ "$(wc -c <err)" -gt 250 ]; then
+    fault='the line on stderr has more than 250 bytes'
+  elif ! grep -qE "^ricci-$program: .*($pattern)" err; then
+    fault="stderr does not match $pattern"
+  elif [ -n "$(leftovers)" ]; then
+    fault="left behind: $(leftovers)"
+  fi
+  verdict "$name" "$fault"
+}
+
+# accept NAME PROGRAM ARGUMENT ...: exit code 0 and nothing on stderr.
+accept() {
+  local fault=
+  run "${@:2}" || fault="exit code $?"
+  [ ! -s err ] || fault+=' expected nothing on stderr'
+  verdict "$1" "$fault"
+}
+
+for number in {1..60}; do echo "the quick brown fox jumps over the lazy dog $number"; done >text.txt
+cat >tiny.yaml <<'END'
+name: bad
+model: {d: 16, layers: 1, heads: 2, ctx: 16}
+data: text.txt
+steps: 2
+batch: 2
+threads: 1
+eval_every: 0
+log_every: 1
+sample: {tokens: 0}
+END

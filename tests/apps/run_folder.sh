@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# What can go wrong with a run folder: one clear line each, and what was there stays as it was.
+#   run_folder.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+states=runs/tiny/checkpoints
+newest=$states/step-00000008.safetensors
+
+# unchanged NAME: runs/tiny is, byte for byte, what it was.
+keep() { rm -rf kept && cp -r runs/tiny kept; }
+unchanged() { verdict "$1: nothing is lost" "$(diff -r kept runs/tiny 2>&1)"; }
+
+# refuse_tiny NAME PATTERN ARGUMENT ...: training in runs/tiny is refused and changes nothing.
+refuse_tiny() {
+  refuse "$1" 1 "$2" train tiny.yaml name=tiny steps=8 checkpoint_every=4 "${@:3}"
+  unchanged "$1"
+}
+
+accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
+verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu, threads 1, seed 1337$')"
+keep
+
+# ---- Another config
+other='runs/tiny: holds a run with'
+refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
+refuse_tiny 'another width' "$other model\.d: 16, not 32; " model.d=32
+refuse_tiny 'another text' "$other data: text\.txt, not other\.txt; " data=other.txt
+refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
+cp text.txt other.txt
+echo 'one line more' >>text.txt
+refuse_tiny 'a text that grew' 'runs/tiny: the training text has [0-9]+ tokens, but it had [0-9]+ when' steps=12
+cp other.txt text.txt
+refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cache
+
+# ---- Keys that may change
+accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
+verdict 'the config follows' "$(grep -qx 'steps: 12' runs/tiny/config.yaml && grep -qx 'log_every: 2' runs/tiny/config.yaml || echo no)"
+accept 'the same in one piece' train tiny.yaml name=straight steps=12
+verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu, threads 2, seed 1337$')"
+rm -rf runs/tiny && cp -r kept runs/tiny
+
+# ---- Damage
+# damage FILE BYTE: changes one byte.
+damage() { printf '\125' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+size=$(stat -c %s $newest)
+for place in 3 20 400 $((size / 2)) $((size - 1)); do
+  rm -rf runs/damaged && cp -r kept runs/damaged
+  damage runs/damaged/checkpoints/step-00000008.safetensors "$place"
+  run train tiny.yaml name=damaged steps=12 checkpoint_every=4
+  code=$?
+  warning="^warning: runs/damaged/checkpoints/step-00000008\.safetensors: .*; the checkpoint of step 4 is used$"
+  verdict "byte $place of the newest checkpoint damaged" "$([ $code = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$warning" err || echo "exit code $code")"
+  verdict "byte $place: the same model in the end" "$(cmp runs/{straight,damaged}/model.safetensors 2>&1)"
+done
+rm -rf runs/damaged && cp -r kept runs/damaged
+truncate -s 1000 runs/damaged/checkpoints/step-00000004.safetensors
+: >runs/damaged/checkpoints/step-00000008.safetensors
+refuse 'no sound checkpoint' 1 'step-00000008\.safetensors: .*; no sound checkpoint is left among 2' train tiny.yaml name=damaged steps=12
+refuse 'the best of damaged ones' 1 'no sound checkpoint is left among 2' eval runs/damaged --checkpoint best
+rm -rf runs/damaged && cp -r kept runs/damaged
+damage runs/damaged/model.safetensors 5000
+refuse 'damaged model' 1 'runs/damaged/model\.safetensors: damaged: its bytes do not match' eval runs/damaged
+rm runs/damaged/model.safetensors
+accept 'without the model the newest checkpoint is read' eval runs/damaged
+accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
+verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
+refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and those of steps 4, 8" eval runs/damaged --checkpoint 5
+rm -rf runs/damaged/checkpoints
+refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
+
+# ---- A checkpoint of another shape
+accept 'a wider run' train tiny.yaml name=wide model.d=32
+rm $states/*
+cp runs/wide/checkpoints/*2.safetensors $newest
+rm runs/tiny/model.safetensors
+keep
+refuse_tiny 'a checkpoint of another shape' "$newest: tensor [a-z0-9_.]+ is \[[0-9 ]+\], expected \[[0-9 ]+\]"
+accept 'a run of another optimizer' train tiny.yaml name=sgd optimizer=sgd
+cp runs/sgd/checkpoints/*2.safetensors $newest
+keep
+refuse_tiny 'a checkpoint of another optimizer' "$newest: tensor optimizer\.[a-z0-9_.]+\.m \[[0-9 ]+\] is missing"
+rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
+keep
+
+# ---- Two at once
+"$build/ricci-train" tiny.yaml name=busy steps=1000000 >/dev/null 2>&1 </dev/null &
+background=$!
+for _ in {1..500}; do [ -s runs/busy/metrics.jsonl ] || sleep 0.02; done
+refuse 'a run that is being trained, by name' 1 'runs/busy: another ricci-train' train tiny.yaml name=busy steps=1000000
+kill -KILL $background
+wait $background 2>/dev/null
+background=
+
+# ---- No room: a limit on the size of files, and a full disk where this user may make one
+limit=$((size / 1024 - 4))
+limited() { (ulimit -f $limit && exec timeout 60 "$build/ricci-train" "$@") >out 2>err </dev/null; }
+limited tiny.yaml name=tiny steps=12
+verdict 'a limit on files' "$([ $? = 1 ] && grep -qx "ricci-train: cannot write $states/step-00000012.safetensors: File too large (after [0-9]* bytes)" err || echo no)"
+verdict 'a limit on files: no checkpoint is lost' "$(diff -r kept/checkpoints $states 2>&1; cmp kept/model.safetensors runs/tiny/model.safetensors 2>&1)"
+accept 'without the limit it goes on' train tiny.yaml name=tiny steps=12
+verdict 'without the limit: the same end' "$(cmp runs/{straight,tiny}/model.safetensors 2>&1)"
+keep
+mkdir -p full
+if mount -t tmpfs -o size=$((size * 3 / 1024))k none full 2>/dev/null; then
+  trap 'umount "$folder/full"; rm -rf "$folder"' EXIT
+  mkdir runs_beside && mv runs/* runs_beside && rmdir runs && ln -s full runs
+  refuse 'full disk' 1 'cannot write runs/crowded/[^ ]*: No space left on device' train tiny.yaml name=crowded steps=12 checkpoint_every=2 keep_checkpoints=9
+  verdict 'what was saved before is sound' "$(ls runs/crowded/checkpoints | grep -q . || echo nothing)"
+  rm -f runs/crowded/checkpoints/step-00000002.safetensors
+  rm runs && mkdir runs && mv runs_beside/* full/* runs
+  accept 'with room it goes on' train tiny.yaml name=crowded steps=12 checkpoint_every=2
+  verdict 'to the same end' "$(cmp runs/{straight,crowded}/model.safetensors 2>&1)"
+else
+  echo 'skipped full disk: this user may not mount one'
+fi
+
+# ---- A folder that cannot be written; root may write everywhere, so it becomes somebody else
+as_user=()
+if [ "$(id -u)" = 0 ]; then
+  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod 755 "$folder"
+  chown -R 65534:65534 cache
+fi
+run() { timeout 60 "${as_user[@]}" "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+if ! "${as_user[@]}" test -x "$build/ricci-train"; then
+  echo 'skipped read-only folders: the build folder is closed to other users'
+else
+  chmod -R a-w runs
+  refuse_tiny 'a run folder that is read-only' "cannot write runs/tiny/[^ ]*: .*Permission denied" steps=16
+  refuse 'no room for a new folder' 1 'runs/new: cannot be made: Permission denied' train tiny.yaml name=new
+  accept 'it can be read' eval runs/tiny
+  chmod -R u+w runs
+fi
+
+echo "$failures failed"
+exit $((failures > 0))
