@@ -1,11 +1,13 @@
 // What recompute and batch_invariant cost, for the run file and overrides of ricci-train:
 //   ricci-bench-step run.yaml batch=32
-// Time and memory: whole optimizer steps in turn, the median of --rounds and the peak of tensor memory. Then ten steps from
+// Time and memory: whole optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory.
+// Processor time is that of all threads together, and hardly changes when other programs keep the machine busy. Then ten steps from
 // the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -37,7 +39,8 @@ struct Run {
 
   Run(const TrainConfig& c, const Corpus& corpus)
       : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), train_step(model, device, c.seed),
-        crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed), optimizer(model.parameters(), optimizer_config(c)) {}
+        crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed),
+        optimizer(model.parameters(), optimizer_config(c)) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
@@ -66,7 +69,7 @@ struct Run {
 struct Variant {
   const char* name;
   TrainConfig config;
-  std::vector<double> milliseconds = {};
+  std::vector<double> milliseconds = {}, processor = {};
   int64_t peak = 0;
 };
 
@@ -82,8 +85,10 @@ void measure(Variant& v, const Corpus& corpus) {
   reset_peak(run.device);
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
+    const std::clock_t busy = std::clock();
     run.step();
     v.milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    v.processor.push_back(1e3 * static_cast<double>(std::clock() - busy) / CLOCKS_PER_SEC);
   }
   v.peak = memory_use(run.device).peak;
 }
@@ -93,12 +98,14 @@ void compare_costs(const TrainConfig& config, const Corpus& corpus, int rounds) 
   variants[1].config.recompute = "blocks", variants[2].config.batch_invariant = true;
   for (int round = 0; round < rounds; ++round)
     for (Variant& v : variants) measure(v, corpus);
-  const double plain = median(variants[0].milliseconds);
-  std::printf("%-20s %12s %8s %12s %8s\n", "", "ms per step", "ratio", "peak MB", "ratio");
+  const double plain_ms = median(variants[0].milliseconds), plain_busy = median(variants[0].processor);
+  const auto plain_peak = static_cast<double>(variants[0].peak);
+  std::printf("%-20s %12s %8s %12s %8s %12s %8s\n", "", "ms per step", "ratio", "processor ms", "ratio", "peak MB", "ratio");
   for (const Variant& v : variants) {
-    const double ms = median(v.milliseconds), peak = static_cast<double>(v.peak);
-    std::printf("%-20s %12.1f %8.2f %12.1f %8.2f\n", v.name, ms, ms / plain, peak / 1e6, peak / static_cast<double>(variants[0].peak));
+    const double ms = median(v.milliseconds), busy = median(v.processor), peak = static_cast<double>(v.peak);
+    std::printf("%-20s %12.1f %8.2f %12.1f %8.2f %12.1f %8.2f\n", v.name, ms, ms / plain_ms, busy, busy / plain_busy, peak / 1e6, peak / plain_peak);
   }
+  std::fflush(stdout);  // the rest takes minutes for large models
 }
 
 void compare_cuts(TrainConfig config, const Corpus& corpus) {
