@@ -88,7 +88,7 @@ int train(const RunRequest& request) {
   model.place(Dtype::f32, device);
   model.recompute_blocks(config.recompute == "blocks");
   Optimizer optimizer(model.parameters(), optimizer_config(config));
-  TrainState state = run.resume(model, optimizer, corpus.train.size());
+  TrainState state = run.resume(model, optimizer, corpus.train.hash());
 
   run.begin(config, *corpus.tokenizer, state.step);
   std::puts(opening_line(run, corpus, model, state).c_str());
@@ -104,7 +104,7 @@ int train(const RunRequest& request) {
 
 int main(int argc, char** argv) {
   RunOptions options;
-  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text."},
+  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text, or goes on with the run of a folder."},
                  [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
                  [&] { return train(request_run(options.file(), options.overrides())); });
 }

@@ -157,6 +157,7 @@ TokenFile TokenFile::of_ids(std::span<const int64_t> ids, int64_t vocab_size) {
 int64_t TokenFile::size() const { return contents_->trailer.tokens; }
 int64_t TokenFile::vocab_size() const { return contents_->trailer.vocab_size; }
 int64_t TokenFile::text_bytes() const { return contents_->trailer.text_bytes; }
+uint64_t TokenFile::hash() const { return contents_->trailer.tokens_hash; }
 const std::string& TokenFile::name() const { return contents_->name; }
 const std::string& TokenFile::origin() const { return contents_->origin; }
 

@@ -31,6 +31,7 @@ class TokenFile {
   int64_t size() const;  // tokens
   int64_t vocab_size() const;
   int64_t text_bytes() const;         // size of the text in bytes, for bits per byte; 0 for of_ids
+  uint64_t hash() const;              // of the ids in their order, whatever file or folder the text came from
   const std::string& name() const;    // of the text, for messages
   const std::string& origin() const;  // one line for the log: where the tokens came from, and why
 

@@ -68,6 +68,7 @@ std::string check_token_file(const OpenFile& file, TokenTrailer& trailer) {
 
 TokenWriter::TokenWriter(FileWriter& file, int64_t vocab_size) : file_(file) {
   trailer_.vocab_size = vocab_size;
+  trailer_.tokens_hash = hash_bytes("");
   trailer_.bytes_per_token = vocab_size <= 65536 ? 2 : 4;
 }
 
@@ -82,6 +83,7 @@ void TokenWriter::append(std::span<const int64_t> ids) {
     std::memcpy(packed_.data() + i * width, &id, width);
   }
   file_.write(packed_);
+  trailer_.tokens_hash = hash_bytes(packed_, trailer_.tokens_hash);
   trailer_.tokens += static_cast<int64_t>(ids.size());
 }
 

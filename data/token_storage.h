@@ -1,4 +1,4 @@
-// The bytes of a token file: ids as little-endian u16 or u32, then 64 bytes that describe them. The description comes
+// The bytes of a token file: ids as little-endian u16 or u32, then 72 bytes that describe them. The description comes
 // last because it holds the number of tokens, which a stream tells only at its end. Used by token_file.cpp alone.
 #pragma once
 #include <cstdint>
@@ -12,20 +12,21 @@
 namespace ricci {
 
 struct TokenTrailer {
-  uint32_t version = 1;
+  uint32_t version = 2;
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   int64_t tokens = 0;
   int64_t text_bytes = 0;
   uint64_t tokenizer_hash = 0;
   uint64_t text_hash = 0;
+  uint64_t tokens_hash = 0;  // hash_bytes of the packed ids
   uint64_t own_hash = 0;  // of everything above
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'T', 'O', 'K'};
 
   uint64_t hash() const;
   int64_t file_bytes() const { return tokens * bytes_per_token + static_cast<int64_t>(sizeof *this); }
 };
-static_assert(sizeof(TokenTrailer) == 64);
+static_assert(sizeof(TokenTrailer) == 72);
 
 // A file open for reading; its descriptor is closed at the end.
 class OpenFile {

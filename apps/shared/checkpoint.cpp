@@ -58,7 +58,7 @@ void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer
                             {"step", std::to_string(state.step)},
                             {"best_step", std::to_string(state.best_step)},
                             {"best_loss", fmt::format("{}", state.best_loss)},
-                            {"train_tokens", std::to_string(state.train_tokens)},
+                            {"text_hash", std::to_string(state.text_hash)},
                             {"optimizer_steps", std::to_string(optimizer.steps())},
                             {"random_seed", std::to_string(random.seed)},
                             {"random_stream", std::to_string(random.next_stream)},
@@ -67,7 +67,7 @@ void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer
 
 TrainState read_train_state(const SafetensorsFile& file) {
   return {number_of<int64_t>(file, "step"), number_of<int64_t>(file, "best_step"), number_of<double>(file, "best_loss"),
-          number_of<int64_t>(file, "train_tokens")};
+          number_of<uint64_t>(file, "text_hash")};
 }
 
 TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& optimizer) {

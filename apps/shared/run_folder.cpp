@@ -122,12 +122,12 @@ void RunFolder::lock() {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) fail("{}: another ricci-train is at work in it", {path_});
 }
 
-TrainState RunFolder::resume(Model& model, Optimizer& optimizer, int64_t train_tokens) const {
+TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const std::string newest = checkpoints().newest_sound(warn);
-  if (newest.empty()) return {.train_tokens = train_tokens};
+  if (newest.empty()) return {.text_hash = text_hash};
   const TrainState state = load_checkpoint(newest, model, optimizer);
-  if (state.train_tokens != train_tokens)
-    fail("{}: the training text has {} tokens, but it had {} when this run was saved", {path_, train_tokens, state.train_tokens});
+  if (state.text_hash != text_hash)
+    fail("{}: the training text changed since step {}; give a run on the new text another name with name=...", {path_, state.step});
   return state;
 }
 

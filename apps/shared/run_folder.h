@@ -45,9 +45,9 @@ class RunFolder {
   bool finished() const;  // all steps are done and the model is saved
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
-  // it stands; in a new run only notes the tokens of the training text. A damaged checkpoint is passed over with a warning
-  // on stderr. Errors: all are damaged; one of another shape; a training text of another length than before.
-  TrainState resume(Model& model, Optimizer& optimizer, int64_t train_tokens) const;
+  // it stands; in a new run only notes the hash of the training tokens. A damaged checkpoint is passed over with a warning
+  // on stderr. Errors: all are damaged; one of another shape; training tokens other than before.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
   // left, and later records of metrics. Error: names the path and the reason.

@@ -79,7 +79,7 @@ TEST_CASE("token file: the ids of the text, read anywhere") {
   CHECK(tokens.vocab_size() == tokenizer.vocab_size());
   CHECK(tokens.text_bytes() == static_cast<int64_t>(text.size()));
   CHECK(read_all(tokens) == expected);
-  CHECK(std::filesystem::file_size(only_file(folder / "cache")) == 64 + 2 * expected.size());
+  CHECK(std::filesystem::file_size(only_file(folder / "cache")) == 72 + 2 * expected.size());
   std::vector<int64_t> some(7);
   for (const int64_t first : {0, 1, 131'071, 300'000}) {
     tokens.read(first, some);
@@ -100,6 +100,19 @@ TEST_CASE("token file: ids of a program, two or four bytes wide") {
   CHECK(error_of([&] { TokenFile::of_ids(wrong, 5); }) == "token file: id 5 at index 1 is outside the vocabulary of 5");
   CHECK(error_of([&] { TokenFile::of_ids(wrong, 6); }) ==
         "token file: id -1 at index 2 is outside the vocabulary of 6");
+}
+
+TEST_CASE("token file: the hash is that of the ids alone") {
+  const auto hash_of = [](const std::vector<int64_t>& ids, int64_t vocab) { return TokenFile::of_ids(ids, vocab).hash(); };
+  const std::vector<int64_t> ids = {3, 1, 4, 1, 5};
+  CHECK(hash_of(ids, 10) == hash_of(ids, 20));
+  CHECK(hash_of(ids, 10) != hash_of({3, 1, 1, 4, 5}, 10));
+  CHECK(hash_of(ids, 10) != hash_of({3, 1, 4, 1}, 10));
+  const ScratchFolder folder;
+  const TextSource text(folder.write("a.txt", "\3\1\4\1\5"));
+  CHECK(TokenFile::open(text, ByteTokenizer(), folder / "cache").hash() == hash_of(ids, 256));  // written
+  CHECK(TokenFile::open(text, ByteTokenizer(), folder / "cache").hash() == hash_of(ids, 256));  // read again
+  CHECK(TokenFile::open(text, ByteTokenizer(), "").hash() == hash_of(ids, 256));
 }
 
 TEST_CASE("token file: a second run reads the first one's file, parts have their own") {
@@ -156,14 +169,14 @@ TEST_CASE("token file: a damaged file is noticed and made again") {
     CHECK(read_all(tokens) == tokenizer.encode(text));
     CHECK(read_file(only_file(folder / "cache")) == good);
   };
-  const size_t size = good.size(), trailer = size - 64;
+  const size_t size = good.size(), trailer = size - 72;
   damage(good.substr(0, size - 1), "it was cut or continued, or is not a token file");
   damage(good.substr(0, size / 2), "it was cut or continued, or is not a token file");
   damage(good + "x", "it was cut or continued, or is not a token file");
   damage(good.substr(0, 63), "it has only 63 bytes");
   damage("", "it has only 0 bytes");
   damage(good.substr(2), format_message("it has {} bytes instead of {}", {size - 2, size}));
-  damage(good.substr(0, trailer) + "\x02" + good.substr(trailer + 1), "it has version 2, not 1");
+  damage(good.substr(0, trailer) + "\x01" + good.substr(trailer + 1), "it has version 1, not 2");
   damage(good.substr(0, trailer + 24) + "\x01" + good.substr(trailer + 25), "its description is damaged");
 }
 
