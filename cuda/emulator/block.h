@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -152,10 +153,13 @@ class Block {
 extern constinit thread_local Block* current_block;
 
 std::string describe(Loc at);
+std::string position(uint3 index, dim3 size);  // "7", or "(7, 0, 1)" in more than one dimension
 
 // While a launch runs, kernels may touch device memory.
 void show_device_memory();
 void hide_device_memory();
+
+void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
 // A write past the end of an allocation of so many bytes; `at` is null when there was none.
 struct DeviceDamage {

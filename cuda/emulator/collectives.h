@@ -22,6 +22,9 @@ unsigned lane();
 int barrier(bool predicate, Loc at);  // returns how many threads of the block passed true
 void poll();                          // lets all other threads of the block run first
 void fence();
+inline constinit thread_local bool isolated = false;  // blocks do not see each other: see isolation.h
+void note_atomic(const void* p, size_t bytes);
+void show_writes_to_all_blocks();
 
 enum class Shuffle : uint8_t { index, up, down, exclusive_or };
 uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at);
@@ -50,7 +53,10 @@ inline int __syncthreads_count(int p, Loc at = {__builtin_FILE(), __builtin_LINE
 inline int __syncthreads_or(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p != 0, at) != 0; }
 inline int __syncthreads_and(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p == 0, at) == 0; }
 void __syncwarp(unsigned mask = ~0u, Loc at = {__builtin_FILE(), __builtin_LINE()});
-inline void __threadfence() { fence(); }
+inline void __threadfence() {
+  fence();
+  if (isolated) show_writes_to_all_blocks();
+}
 inline void __threadfence_block() { fence(); }
 inline void __nanosleep(unsigned) { poll(); }
 [[noreturn]] inline void __trap(Loc at = {__builtin_FILE(), __builtin_LINE()}) { fail_thread("__trap", at); }
@@ -120,6 +126,7 @@ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc at = {__bui
 
 template <class T, class Next> T atomic_update(T* p, Next next) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  if (isolated) note_atomic(p, sizeof(T));
   T old, wanted;
   __atomic_load(p, &old, __ATOMIC_RELAXED);
   do wanted = next(old);
@@ -127,10 +134,12 @@ template <class T, class Next> T atomic_update(T* p, Next next) {
   return old;
 }
 template <class T> T atomicAdd(T* p, std::type_identity_t<T> value) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_integral_v<T>) {
+    if (isolated) note_atomic(p, sizeof(T));
     return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
-  else
+  } else {
     return atomic_update(p, [=](T old) { return old + value; });
+  }
 }
 template <class T> T atomicMax(T* p, std::type_identity_t<T> value) {
   static_assert(std::is_integral_v<T>, "CUDA has no atomicMax of floating-point numbers");
@@ -141,12 +150,14 @@ template <class T> T atomicMin(T* p, std::type_identity_t<T> value) {
   return atomic_update(p, [=](T old) { return value < old ? value : old; });
 }
 template <class T> T atomicExch(T* p, std::type_identity_t<T> value) {
+  if (isolated) note_atomic(p, sizeof(T));
   T old;
   __atomic_exchange(p, &value, &old, __ATOMIC_RELAXED);
   return old;
 }
 template <class T> T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   static_assert(std::is_integral_v<T>, "CUDA has no atomicCAS of floating-point numbers");
+  if (isolated) note_atomic(p, sizeof(T));
   if (!__atomic_compare_exchange(p, &expected, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) poll();
   return expected;
 }

@@ -9,6 +9,7 @@
 //   RICCI_EMULATOR_ORDER    forward, reverse or random: the order of blocks, warps and lanes
 //   RICCI_EMULATOR_SEED     of the random order
 //   RICCI_EMULATOR_WORKERS  how many OS threads run the blocks of one launch
+//   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
 //   RICCI_EMULATOR_STRICT   0: threads that returned count as arrived, as on hardware; 1 (default): that is an error
 #pragma once
 #include <stddef.h>
@@ -91,6 +92,7 @@ struct Options {
   uint64_t seed = 1;
   int workers = 1;
   bool strict = true;
+  bool isolate = false;  // with one worker
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };
 Options& options();  // not to be changed while a launch runs

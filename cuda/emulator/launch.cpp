@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
+#include "cuda/emulator/isolation.h"
 
 namespace emu {
 namespace {
@@ -38,6 +39,7 @@ Options options_from_environment() {
   options.order = order_from_environment();
   options.seed = number("RICCI_EMULATOR_SEED", options.seed, 0, INT64_MAX);
   options.workers = static_cast<int>(number("RICCI_EMULATOR_WORKERS", 1, 1, 256));
+  options.isolate = number("RICCI_EMULATOR_ISOLATE", 0, 0, 1) != 0;
   options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
 }
@@ -81,17 +83,22 @@ struct Work {
   BlockOrder order;
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
+  std::string race = {};
+
+  void end_isolated_block(uint64_t b);
 };
+
+uint3 block_index(uint64_t b, dim3 grid) {
+  return {static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y), static_cast<unsigned>(b / grid.x / grid.y)};
+}
 
 void run_blocks(Block& block, Work& work) {
   Quiet quiet;
-  const dim3 grid = work.launch.grid;
   block.begin_launch(work.launch, work.body, work.kernel);
   for (uint64_t i; !work.failed && (i = work.next++) < work.order.blocks;) {
     const uint64_t b = work.order[i];
-    const uint3 index{static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y),
-                      static_cast<unsigned>(b / grid.x / grid.y)};
-    if (!block.run(index, options().seed ^ b << 20) || block.found_writer()) work.failed = true;
+    if (!block.run(block_index(b, work.launch.grid), options().seed ^ b << 20) || block.found_writer()) work.failed = true;
+    if (isolation && !work.failed) work.end_isolated_block(b);
   }
   block.end_launch();
 }
@@ -101,6 +108,26 @@ Block& kept_block(size_t i) {
   static thread_local std::vector<std::unique_ptr<Block>> blocks;
   while (blocks.size() <= i) blocks.push_back(std::make_unique<Block>());
   return *blocks[i];
+}
+
+void Work::end_isolated_block(uint64_t b) {
+  const Isolation::Race found = isolation->end_block(b);
+  if (!found.bytes) return;
+  const dim3 grid = launch.grid;
+  const uint64_t first = std::min(b, found.other_block), second = std::max(b, found.other_block);
+  race = ricci::format_message("{}: race between blocks {} and {}: both write byte {} of a device allocation of {} bytes (launched at {})",
+                               {launch.name, position(block_index(first, grid), grid), position(block_index(second, grid), grid), found.byte,
+                                found.bytes, describe(launch.loc)});
+  failed = true;
+}
+
+void run_isolated(Work& work) {
+  Isolation of_launch;
+  isolation = &of_launch, isolated = true;
+  run_blocks(kept_block(0), work);
+  isolation = nullptr, isolated = false;
+  of_launch.end_launch();
+  if (!work.race.empty()) throw ricci::Error(work.race);
 }
 
 void run_on_workers(Work& work, size_t workers) {
@@ -145,7 +172,7 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   Work work{launch, body, kernel, BlockOrder(blocks, options())};
   show_device_memory();
   try {
-    run_on_workers(work, workers);
+    options().isolate && blocks > 1 ? run_isolated(work) : run_on_workers(work, workers);
   } catch (...) {
     hide_device_memory();
     throw;

@@ -147,6 +147,11 @@ void show_device_memory() {
   for (const auto& [data, allocation] : heap().allocations) show(data, allocation.bytes);
 }
 
+void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f) {
+  const std::lock_guard lock(heap().mutex);
+  for (const auto& [data, allocation] : heap().allocations) f(allocation.data, allocation.bytes);
+}
+
 void hide_device_memory() {
   const std::lock_guard lock(heap().mutex);
   if (--heap().launches || !RICCI_ASAN) return;

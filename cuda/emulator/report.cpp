@@ -15,11 +15,6 @@ std::string hex(unsigned mask) {
   return text;
 }
 
-std::string position(uint3 index, dim3 size) {
-  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
-  return ricci::format_message("({}, {}, {})", {index.x, index.y, index.z});
-}
-
 // "0-31, 40, 42" of ascending numbers, at most six ranges.
 std::string ranges(const std::vector<unsigned>& numbers) {
   std::string text;
@@ -37,6 +32,11 @@ std::string ranges(const std::vector<unsigned>& numbers) {
 }  // namespace
 
 std::string describe(Loc at) { return ricci::format_message("{}:{}", {at.file, at.line}); }
+
+std::string position(uint3 index, dim3 size) {
+  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
+  return ricci::format_message("({}, {}, {})", {index.x, index.y, index.z});
+}
 
 std::string Block::prefix() const { return std::string(launch_->name) + ": "; }
 std::string Block::launched_at() const { return " (launched at " + describe(launch_->loc) + ")"; }
