@@ -31,12 +31,12 @@ const Cuda& cuda() {
 // A tensor may be the first thing a program makes on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
 
-DeviceMemory& memory_of(Device device) {
+}  // namespace
+
+DeviceMemory& device_memory(Device device) {
   require(device);
   return device == Device::cuda ? *cuda().memory : emulated_memory();
 }
-
-}  // namespace
 
 bool available(Device device) { return device != Device::cuda || cuda().memory; }
 
@@ -56,7 +56,7 @@ Device parse_device(const char* name) {
 }
 
 void synchronize(Device device) {
-  if (device != Device::cpu) memory_of(device).synchronize();
+  if (device != Device::cpu) device_memory(device).synchronize();
 }
 
 void copy(const Tensor& dst, const Tensor& src) {
@@ -68,11 +68,11 @@ void copy(const Tensor& dst, const Tensor& src) {
   if (to == Device::cpu && from == Device::cpu) {
     std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
   } else if (to == from) {
-    memory_of(to).copy_within(dst.raw(), src.raw(), bytes);
+    device_memory(to).copy_within(dst.raw(), src.raw(), bytes);
   } else if (from == Device::cpu) {
-    memory_of(to).copy_in(dst.raw(), src.raw(), bytes);
+    device_memory(to).copy_in(dst.raw(), src.raw(), bytes);
   } else if (to == Device::cpu) {
-    memory_of(from).copy_out(dst.raw(), src.raw(), bytes);
+    device_memory(from).copy_out(dst.raw(), src.raw(), bytes);
   } else {
     copy(dst, ricci::to(src, Device::cpu));
   }
@@ -93,7 +93,7 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device) {
   if (device == Device::cpu)
     std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
   else
-    memory_of(device).fill_zero(t.raw(), t.bytes());
+    device_memory(device).fill_zero(t.raw(), t.bytes());
   return t;
 }
 

@@ -1,6 +1,7 @@
 // What a device offers to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
 #pragma once
 #include "core/memory.h"
+#include "core/tensor.h"
 
 namespace ricci {
 
@@ -10,9 +11,17 @@ class DeviceMemory : public Allocator {
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
   virtual void copy_within(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  virtual void synchronize() = 0;
+  virtual void synchronize() = 0;  // waits for all streams
+
+  // Streams, as cuda/stream.h describes them; null stands for the main one.
+  virtual void* make_stream() = 0;
+  virtual void end_stream(void* stream) = 0;
+  virtual void* use_stream(void* stream) = 0;  // of the calling OS thread; returns the one before
+  virtual void wait_for(void* stream, void* other) = 0;
+  virtual void synchronize(void* stream) = 0;
 };
 
+DeviceMemory& device_memory(Device device);  // of cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
 // Built by nvcc. Null when there is no usable GPU; then `why` says so in one line.

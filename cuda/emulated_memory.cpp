@@ -1,24 +1,47 @@
 #include "cuda/device_memory.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/emulator/streams.h"
 
 namespace ricci {
 namespace {
 
+// Copies from and to the CPU wait for the current stream; everything else takes its place in it.
 class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {
     ++allocations_;
     return emu::allocate(static_cast<size_t>(bytes));
   }
-  void release(void* data, int64_t) override { emu::release(data); }
+  void release(void* data, int64_t) override { emu::release_in_order(data); }
   int64_t system_allocations() const override { return allocations_; }
-  void copy_in(void* device, const void* host, int64_t bytes) override { emu::copy_in(device, host, static_cast<size_t>(bytes)); }
-  void copy_out(void* host, const void* device, int64_t bytes) override { emu::copy_out(host, device, static_cast<size_t>(bytes)); }
-  void copy_within(void* to, const void* from, int64_t bytes) override { emu::copy_within(to, from, static_cast<size_t>(bytes)); }
-  void fill_zero(void* device, int64_t bytes) override { emu::fill_zero(device, static_cast<size_t>(bytes)); }
-  void synchronize() override {}
+  void copy_in(void* device, const void* host, int64_t bytes) override {
+    emu::synchronize(emu::current_stream());
+    emu::copy_in(device, host, static_cast<size_t>(bytes));
+  }
+  void copy_out(void* host, const void* device, int64_t bytes) override {
+    emu::synchronize(emu::current_stream());
+    emu::copy_out(host, device, static_cast<size_t>(bytes));
+  }
+  void copy_within(void* to, const void* from, int64_t bytes) override {
+    emu::queue_or_run([=] { emu::copy_within(to, from, static_cast<size_t>(bytes)); });
+  }
+  void fill_zero(void* device, int64_t bytes) override {
+    emu::queue_or_run([=] { emu::fill_zero(device, static_cast<size_t>(bytes)); });
+  }
+  void synchronize() override { emu::synchronize(); }
+
+  void* make_stream() override { return new emu::Stream; }
+  void end_stream(void* stream) override { delete static_cast<emu::Stream*>(stream); }
+  void* use_stream(void* stream) override {
+    emu::Stream& before = emu::current_stream();
+    emu::use_stream(static_cast<emu::Stream*>(stream));
+    return &before == &emu::main_stream() ? nullptr : &before;
+  }
+  void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
+  void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
 
  private:
+  static emu::Stream& stream_of(void* stream) { return stream ? *static_cast<emu::Stream*>(stream) : emu::main_stream(); }
   int64_t allocations_ = 0;
 };
 

@@ -53,7 +53,7 @@ template <class Kernel> void launch(const char* name, Device device, Grid grid, 
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
                            static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
-  emu::run(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
+  emu::launch(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
 }
 
 #define CUDA_KERNEL(...) static_assert(true)

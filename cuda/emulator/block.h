@@ -161,6 +161,16 @@ void hide_device_memory();
 
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
+// Device memory that was released but may still be in use by mistake: NaN until it is given back.
+struct Retired {
+  unsigned char *front, *data;  // front: with the red zone before
+  size_t bytes, all_bytes;
+};
+Retired retire(void* device);
+size_t give_back(const Retired& memory);  // the first byte that was written since; its size when none was
+
+void check_launch(const Launch& launch);  // sizes
+
 // A write past the end of an allocation of so many bytes; `at` is null when there was none.
 struct DeviceDamage {
   unsigned char* at = nullptr;

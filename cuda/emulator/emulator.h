@@ -10,6 +10,7 @@
 //   RICCI_EMULATOR_SEED     of the random order
 //   RICCI_EMULATOR_WORKERS  how many OS threads run the blocks of one launch
 //   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
+//   RICCI_EMULATOR_LAZY     1: launches run when somebody waits for them, see streams.h
 //   RICCI_EMULATOR_STRICT   0: threads that returned count as arrived, as on hardware; 1 (default): that is an error
 #pragma once
 #include <stddef.h>
@@ -87,11 +88,16 @@ struct Launch {
 // that waits for nothing, a write past the end of shared or device memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
+// The same with `kernel`, of so many bytes, copied: runs on the current stream, at once or when it is waited for; see
+// streams.h. What is wrong with the sizes is thrown here, everything else where it runs.
+void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
+
 struct Options {
   enum class Order : uint8_t { forward, reverse, random } order = Order::forward;
   uint64_t seed = 1;
   int workers = 1;
   bool strict = true;
+  bool lazy = false;     // the main stream too runs its work when it is waited for
   bool isolate = false;  // with one worker
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };

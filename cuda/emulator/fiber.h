@@ -1,4 +1,4 @@
-// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions, on aarch64 25; elsewhere, or
+// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions, on aarch64 26; elsewhere, or
 // with -DRICCI_EMULATOR_UCONTEXT, it goes through ucontext (about 20 times slower, the same results).
 // The sanitizers are told about every switch. To ThreadSanitizer each fiber is a thread, and a switch orders nothing:
 // only barriers and fences do, so it sees races between CUDA threads.

@@ -39,26 +39,10 @@ Options options_from_environment() {
   options.order = order_from_environment();
   options.seed = number("RICCI_EMULATOR_SEED", options.seed, 0, INT64_MAX);
   options.workers = static_cast<int>(number("RICCI_EMULATOR_WORKERS", 1, 1, 256));
+  options.lazy = number("RICCI_EMULATOR_LAZY", 0, 0, 1) != 0;
   options.isolate = number("RICCI_EMULATOR_ISOLATE", 0, 0, 1) != 0;
   options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
-}
-
-void check_launch(const Launch& l) {
-  const uint64_t threads = uint64_t{l.block.x} * l.block.y * l.block.z;
-  const auto fail = [&](const char* what, dim3 got, const char* expected) {
-    ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
-  };
-  // 1024 bounds each extent before the product can overflow.
-  if (l.block.x > kMaxThreads || l.block.y > kMaxThreads || l.block.z > 64 || threads == 0 || threads > kMaxThreads)
-    fail("block size", l.block, "1 to 1024 threads, z at most 64");
-  if (l.grid.x == 0 || l.grid.y == 0 || l.grid.z == 0 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535)
-    fail("grid size", l.grid, "1 to 2147483647 x 65535 x 65535 blocks");
-  if (l.dynamic_shared_bytes > SharedMemory::kMaxBytes)
-    ricci::fail("{}: {} bytes of dynamic shared memory, expected at most {} (launched at {})",
-                {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
-  if (current_block)
-    ricci::fail("{}: launched from inside kernel {} (launched at {})", {l.name, current_block->launch().name, describe(l.loc)});
 }
 
 // The order of the blocks: `step` has no factor in common with their number, so each comes once.
@@ -163,6 +147,23 @@ void check_device_memory(const Work& work) {
 Options& options() {
   static Options options = options_from_environment();
   return options;
+}
+
+void check_launch(const Launch& l) {
+  const uint64_t threads = uint64_t{l.block.x} * l.block.y * l.block.z;
+  const auto fail = [&](const char* what, dim3 got, const char* expected) {
+    ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
+  };
+  // 1024 bounds each extent before the product can overflow.
+  if (l.block.x > kMaxThreads || l.block.y > kMaxThreads || l.block.z > 64 || threads == 0 || threads > kMaxThreads)
+    fail("block size", l.block, "1 to 1024 threads, z at most 64");
+  if (l.grid.x == 0 || l.grid.y == 0 || l.grid.z == 0 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535)
+    fail("grid size", l.grid, "1 to 2147483647 x 65535 x 65535 blocks");
+  if (l.dynamic_shared_bytes > SharedMemory::kMaxBytes)
+    ricci::fail("{}: {} bytes of dynamic shared memory, expected at most {} (launched at {})",
+                {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
+  if (current_block)
+    ricci::fail("{}: launched from inside kernel {} (launched at {})", {l.name, current_block->launch().name, describe(l.loc)});
 }
 
 void run(const Launch& launch, void (*body)(const void*), const void* kernel) {

@@ -105,14 +105,38 @@ void* allocate(size_t bytes) {
   return allocation.data;
 }
 
-void release(void* device) {
-  if (!device) return;
+namespace {
+
+Allocation take_from_heap(void* device) {
   Heap& h = heap();
   const std::lock_guard lock(h.mutex);
   const auto found = h.allocations.find(static_cast<unsigned char*>(device));
   if (found == h.allocations.end()) ricci::fail("emulator: release of a pointer that is not a device allocation");
   const Allocation allocation = found->second;
   h.allocations.erase(found);
+  return allocation;
+}
+
+}  // namespace
+
+Retired retire(void* device) {
+  const Allocation allocation = take_from_heap(device);
+  show(allocation.data, allocation.bytes);
+  fill_red_zone(allocation.data, allocation.bytes);
+  hide(allocation.data, allocation.bytes);
+  return {allocation.front(), allocation.data, allocation.bytes, allocation.all_bytes()};
+}
+
+size_t give_back(const Retired& memory) {
+  show(memory.front, memory.all_bytes);
+  const size_t written = find_written(memory.data, memory.bytes);
+  std::free(memory.front);
+  return written;
+}
+
+void release(void* device) {
+  if (!device) return;
+  const Allocation allocation = take_from_heap(device);
   show(allocation.front(), allocation.all_bytes());
   std::free(allocation.front());
 }

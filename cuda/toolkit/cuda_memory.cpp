@@ -1,8 +1,9 @@
 // The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies, the stream, and the checks around
-// every launch. One GPU, one stream.
+// every launch. One GPU, a main stream and those of cuda/stream.h.
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 #include "cuda/device_memory.h"
@@ -15,14 +16,21 @@ void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess) fail("{}: {}", {what, cudaGetErrorString(status)});
 }
 
-cudaStream_t the_stream() {
-  static const cudaStream_t stream = [] {
-    cudaStream_t s = nullptr;
-    check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "cudaStreamCreate");
-    return s;
-  }();
+cudaStream_t new_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   return stream;
 }
+
+cudaStream_t main_stream() {
+  static const cudaStream_t stream = new_stream();
+  return stream;
+}
+
+thread_local cudaStream_t used = nullptr;  // null: the main stream
+
+cudaStream_t the_stream() { return used ? used : main_stream(); }
+cudaStream_t stream_of(void* handle) { return handle ? static_cast<cudaStream_t>(handle) : main_stream(); }
 
 class CudaMemory final : public DeviceMemory {
  public:
@@ -44,11 +52,11 @@ class CudaMemory final : public DeviceMemory {
   int64_t system_allocations() const override { return allocations_; }
   void copy_in(void* device, const void* host, int64_t bytes) override {
     check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, the_stream()), "copy to the GPU");
-    synchronize();  // the caller may free the host memory at once
+    synchronize(used);  // the caller may free the host memory at once
   }
   void copy_out(void* host, const void* device, int64_t bytes) override {
     check(cudaMemcpyAsync(host, device, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, the_stream()), "copy from the GPU");
-    synchronize();
+    synchronize(used);
   }
   void copy_within(void* to, const void* from, int64_t bytes) override {
     check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, the_stream()), "copy on the GPU");
@@ -56,7 +64,19 @@ class CudaMemory final : public DeviceMemory {
   void fill_zero(void* device, int64_t bytes) override {
     check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), the_stream()), "zeros on the GPU");
   }
-  void synchronize() override { check(cudaStreamSynchronize(the_stream()), "wait for the GPU"); }
+  void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
+
+  void* make_stream() override { return new_stream(); }
+  void end_stream(void* stream) override { cudaStreamDestroy(stream_of(stream)); }
+  void* use_stream(void* stream) override { return std::exchange(used, static_cast<cudaStream_t>(stream)); }
+  void wait_for(void* stream, void* other) override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    check(cudaEventRecord(event, stream_of(other)), "cudaEventRecord");
+    check(cudaStreamWaitEvent(stream_of(stream), event), "cudaStreamWaitEvent");
+    cudaEventDestroy(event);  // once it has happened
+  }
+  void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
 
  private:
   int64_t allocations_ = 0;

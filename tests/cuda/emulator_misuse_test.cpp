@@ -124,13 +124,13 @@ TEST_CASE("a kernel that ends before its copies have arrived") {
 }
 
 TEST_CASE("addresses that the hardware refuses, or takes for another") {
-  const auto x = DeviceArray<uint32_t>::zeros(64);
+  const auto x = DeviceArray<uint32_t>::zeros(132);
   uint32_t* p = x.data();
   check_error(error_in_kernel([=](unsigned lane) { ptx::load16(p + lane); }), "thread 1 of block 0",
               "the address is 4 bytes beyond a multiple of 16");
-  check_error(error_in_kernel([=](unsigned lane) { ptx::store16(p + 4 * (lane % 8) + (lane == 9 ? 2 : 0), uint4{}); }), "thread 9 of block 0",
+  check_error(error_in_kernel([=](unsigned lane) { ptx::store16(p + 4 * lane + (lane == 9 ? 2 : 0), uint4{}); }), "thread 9 of block 0",
               "store16 at tests/cuda/emulator_misuse_test.cpp:");
-  check_error(error_in_kernel([=](unsigned) { ptx::store16_once(p + 1, uint4{}); }), "thread 0 of block 0", "store16_once at ");
+  check_error(error_in_kernel([=](unsigned lane) { ptx::store16_once(p + 4 * lane + 1, uint4{}); }), "thread 0 of block 0", "store16_once at ");
   check_error(error_in_kernel([=](unsigned) { ptx::load16_once(p + 3); }), "thread 0 of block 0", "12 bytes beyond a multiple of 16");
   check_error(error_in_kernel([=](unsigned lane) { ptx::cp_async<4>(p + lane, p); }), "thread 0 of block 0",
               "cp_async, destination at tests/cuda/emulator_misuse_test.cpp:");

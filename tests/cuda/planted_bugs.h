@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "cuda/emulator/emulator.h"
+#include "cuda/ptx.h"
 
 namespace planted {
 
@@ -108,6 +108,18 @@ struct MissingBarrierOrder {
     last[0] = static_cast<float>(threadIdx.x);
     __syncthreads();
     y[threadIdx.x] = last[0];
+  }
+};
+
+// Each thread waits for its own copy, and reads another's.
+struct CopyWithoutBarrier {
+  const float* x;
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, tile, [64]);
+    ricci::ptx::cp_async<4>(&tile[threadIdx.x], x + threadIdx.x);
+    ricci::ptx::cp_async_wait_all();
+    y[threadIdx.x] = tile[63 - threadIdx.x];
   }
 };
 

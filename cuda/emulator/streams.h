@@ -1,0 +1,44 @@
+// Streams: work in order, and nothing said about the order between them. Work that is queued here runs when somebody waits
+// for it, and what nobody waits for does not run: whoever forgets a wait finds what was there before. Options::order says
+// what else runs by then: forward: nothing that was not waited for; reverse: all that the other streams hold, before
+// anything of this one; random: parts of it, mixed.
+// The main stream runs its work at once, unless Options::lazy says otherwise. An error in work appears where it is waited
+// for; what follows it in the queues still runs.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "cuda/emulator/emulator.h"
+
+namespace emu {
+
+struct Queue;
+
+class Stream {
+ public:
+  Stream();
+  ~Stream() = default;  // what is queued stays queued
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  Queue& queue() const { return *queue_; }
+
+ private:
+  std::shared_ptr<Queue> queue_;
+};
+
+Stream& main_stream();
+Stream& current_stream();            // of the calling OS thread: the main one, or the one of use_stream
+void use_stream(Stream* stream);     // null: the main one. To be outlived by `stream`
+void queue_or_run(std::function<void()> work);  // on the current stream
+
+// What is queued on `stream` from now on runs after what `other` holds now.
+void wait_for(Stream& stream, Stream& other);
+void synchronize(Stream& stream);
+void synchronize();  // all streams
+
+// emu::release in the order of the current stream. Until all streams are empty the memory is not used again: NaN is read
+// from it, and a write is an error.
+void release_in_order(void* device);
+
+}  // namespace emu
