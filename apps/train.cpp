@@ -35,7 +35,7 @@ double run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, Train
   const TrainConfig& config = run.config();
   const Schedule schedule = schedule_of(config);
   const TrainStep train_step(model, device, config.seed);
-  MetricsFile metrics(run.file("metrics.jsonl"));
+  MetricsFile metrics(run.path(), state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;
   const int64_t first = state.step, step_tokens = config.accumulation * config.batch * *config.context;

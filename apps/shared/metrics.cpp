@@ -1,80 +1,79 @@
 #include "apps/shared/metrics.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <vector>
 
-#include "core/error.h"
 #include "core/file.h"
 
 namespace ricci::apps {
 namespace {
 
-std::string number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null";
+constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
+
+// f(key, value) for every key, in order.
+template <class F> void each_value(const Metrics& m, const F& f) {
+  int key = 0;
+  const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
+  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.time);
 }
+
+std::string number(const std::optional<double>& value) { return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null"; }
 std::string number(const std::optional<int64_t>& value) { return value ? fmt::format("{}", *value) : "null"; }
 
-[[noreturn]] void fail_with_reason(const std::string& path) {
-  fail("cannot write {}: {}", {path, std::generic_category().message(errno)});
+double unix_time() {
+  const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// The number of bytes up to and with the last line end.
-off_t end_of_last_line(int descriptor, off_t size) {
-  char letter = 0;
-  while (size > 0 && ::pread(descriptor, &letter, 1, size - 1) == 1 && letter != '\n') --size;
-  return size;
+bool is_record_until(std::string_view line, int64_t step) {
+  const auto record = nlohmann::json::parse(line, nullptr, false);
+  const auto found = record.is_object() ? record.find("step") : record.end();
+  return record.is_object() && found != record.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+}
+
+// The path of the records, without those beyond the step.
+std::string rewind(const std::string& folder, int64_t step) {
+  const std::string path = folder + "/metrics.jsonl";
+  if (!std::filesystem::is_regular_file(path)) return path;
+  const std::string text = read_text(path);
+  std::string kept;
+  for (size_t begin = 0, end; begin < text.size(); begin = end) {
+    end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.ends_with('\n') && is_record_until(line, step)) kept += line;
+  }
+  if (kept != text) write_file_atomically(path, kept);
+  return path;
 }
 
 }  // namespace
 
-std::string to_json(const Metrics& m) {
-  return fmt::format(R"({{"step":{},"tokens":{},"train_loss":{},"val_loss":{},)", m.step, m.tokens,
-                     number(m.train_loss), number(m.val_loss)) +
-         fmt::format(R"("lr":{},"grad_norm":{},"tokens_per_s":{},"peak_bytes":{}}})", number(m.lr),
-                     number(m.grad_norm), number(m.tokens_per_s), number(m.peak_bytes));
+std::span<const char* const> metrics_keys() { return kKeys; }
+
+std::string to_json(const Metrics& metrics) {
+  std::string line;
+  each_value(metrics, [&](const char* key, const auto& value) {
+    line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, number(value));
+  });
+  return line + "}";
 }
 
-void drop_records_after(const std::string& path, int64_t step) {
-  if (!std::filesystem::exists(path)) return;
-  const std::string text = read_text(path);
-  size_t kept = 0;
-  for (size_t end; (end = text.find('\n', kept)) != text.npos; kept = end + 1) {
-    const auto record = nlohmann::json::parse(text.begin() + static_cast<ptrdiff_t>(kept), text.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer() || record["step"].get<int64_t>() > step) break;
-  }
-  if (kept < text.size()) write_file_atomically(path, std::string_view(text).substr(0, kept));
-}
+MetricsFile::MetricsFile(const std::string& folder, int64_t step) : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {}
 
-MetricsFile::MetricsFile(const std::string& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  struct stat status = {};
-  if (descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0) {
-    const off_t sound = end_of_last_line(descriptor_, status.st_size);
-    if (sound == status.st_size || ::ftruncate(descriptor_, sound) == 0) return;
-  }
-  const int error = errno;
-  if (descriptor_ >= 0) ::close(descriptor_);
-  errno = error;
-  fail_with_reason(path_);
-}
-
-MetricsFile::~MetricsFile() { ::close(descriptor_); }
-
-void MetricsFile::append(const Metrics& metrics) {
-  const std::string line = to_json(metrics) + "\n";
-  for (size_t done = 0; done < line.size();) {
-    const ssize_t step = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (step < 0 && errno != EINTR) fail_with_reason(path_);
-    if (step > 0) done += static_cast<size_t>(step);
-  }
+void MetricsFile::append(Metrics metrics) {
+  if (!metrics.time) metrics.time = unix_time();
+  lines_.append(to_json(metrics) + "\n");
+  std::vector<Scalar> scalars;
+  each_value(metrics, [&](std::string_view key, const auto& value) {
+    if (value && std::isfinite(static_cast<double>(*value)) && key != "step" && key != "time")
+      scalars.push_back({key, static_cast<float>(*value)});
+  });
+  events_.append(*metrics.time, metrics.step, scalars);
 }
 
 }  // namespace ricci::apps

@@ -1,22 +1,31 @@
-// runs/NAME/metrics.jsonl: one JSON object per line, appended and readable while the run goes on.
+// What a run measured, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
+// TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run goes on.
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+
+#include "apps/shared/append_file.h"
+#include "apps/shared/tensorboard.h"
 
 namespace ricci::apps {
 
-// What was measured at a step. A value not measured, or not finite, is null in the file.
+// What was measured at a step. A value not measured, or not finite, is null in metrics.jsonl and absent from the events.
 struct Metrics {
   int64_t step = 0;
-  int64_t tokens = 0;  // read in training, up to here
+  int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};
   std::optional<int64_t> peak_bytes = {};  // of tensors on the device
+  std::optional<double> time = {};         // seconds since 1970; MetricsFile fills it in
 };
 
-// {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys, in the order above. Numbers read back bit for bit.
+// The keys of a record, in the order of its line: step, tokens, train_loss, ...
+std::span<const char* const> metrics_keys();
+
+// {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
 
 // Removes the records of steps beyond `step`, and what follows a line that is no record, from metrics.jsonl, as a whole or
@@ -25,18 +34,18 @@ void drop_records_after(const std::string& path, int64_t step);
 
 class MetricsFile {
  public:
-  // Opens to append, makes the file if there is none. A last line that a crash cut off is removed.
-  // Error: names the path and the reason.
-  explicit MetricsFile(const std::string& path);
-  ~MetricsFile();
-  MetricsFile(const MetricsFile&) = delete;
+  // Opens the records of the run in `folder`, which must be there, to go on after `step` (0: a new run). Records of later
+  // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
+  // a line that a crash broke. A new event file is begun that tells TensorBoard to forget the later steps.
+  // Errors: name the path and the reason.
+  MetricsFile(const std::string& folder, int64_t step);
 
-  // One line, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
-  void append(const Metrics& metrics);
+  // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
+  void append(Metrics metrics);
 
  private:
-  std::string path_;
-  int descriptor_;
+  AppendFile lines_;
+  EventFile events_;
 };
 
 }  // namespace ricci::apps

@@ -13,7 +13,6 @@
 
 #include "apps/shared/build_info.h"
 #include "apps/shared/config.h"
-#include "apps/shared/metrics.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -141,11 +140,8 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer& tokenizer, int
   const bool is_new = !tokenizer_;
   if (is_new) {
     if (!checkpoints().steps().empty()) fail("{}: another ricci-train has begun this run just now", {path_});
-    fs::remove(file("metrics.jsonl"), error);  // of a run that ended before its first checkpoint
     write_file_atomically(file("tokenizer.json"), tokenizer.to_json());
     tokenizer_ = tokenizer_from_json(tokenizer.to_json());
-  } else {
-    drop_records_after(file("metrics.jsonl"), step);
   }
   const std::string old_text = is_new ? "" : read_text(file("config.yaml")), text = config_text(config, old_text, step);
   if (text != old_text) write_file_atomically(file("config.yaml"), text);

@@ -2,7 +2,7 @@
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
 //                       Its first lines, comments, tell the build, device and seed
 //   tokenizer.json      the vocabulary
-//   metrics.jsonl       one line per record
+//   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: apps/shared/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
 #pragma once
@@ -50,7 +50,7 @@ class RunFolder {
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
-  // left, and later records of metrics. Error: names the path and the reason.
+  // left. Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step);
 
   // A checkpoint of this step, and the removal of those that are not kept.

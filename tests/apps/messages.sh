@@ -121,7 +121,7 @@ accept 'one thread' train tiny.yaml name=one threads=1 "${same[@]}"
 accept 'two threads' train tiny.yaml name=two threads=2 "${same[@]}"
 verdict 'the same weights on one thread and two' "$(cmp runs/{one,two}/model.safetensors 2>&1)"
 sed -E 's/:(null|-?[0-9.e+-]+)([,}])/\2/g' runs/one/metrics.jsonl | uniq -c | tr -d ' ' >out
-keys='3{"step","tokens","train_loss","val_loss","lr","grad_norm","tokens_per_s","peak_bytes"}'
+keys='3{"step","tokens","train_loss","val_loss","lr","grad_norm","tokens_per_s","peak_bytes","time"}'
 verdict 'metrics of 3 steps' "$(diff out - <<<"$keys")"
 
 "$build/ricci-train" tiny.yaml name=stopped steps=1000000 >out 2>err </dev/null &

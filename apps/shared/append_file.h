@@ -1,0 +1,26 @@
+// A file that grows at its end while others read it: logs of a run.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ricci::apps {
+
+class AppendFile {
+ public:
+  enum class Old { keep, refuse };  // what to do with a file that is there already
+  // Opens to append, makes the file if there is none. Error: names the path and the reason.
+  explicit AppendFile(const std::string& path, Old old = Old::keep);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Handed to the system when this returns. Error: names the path and the reason, such as a full disk.
+  void append(std::string_view bytes);
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+}  // namespace ricci::apps
