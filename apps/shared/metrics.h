@@ -28,10 +28,6 @@ std::span<const char* const> metrics_keys();
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
 
-// Removes the records of steps beyond `step`, and what follows a line that is no record, from metrics.jsonl, as a whole or
-// not at all. Errors: those of reading and writing; none where there is no file.
-void drop_records_after(const std::string& path, int64_t step);
-
 class MetricsFile {
  public:
   // Opens the records of the run in `folder`, which must be there, to go on after `step` (0: a new run). Records of later

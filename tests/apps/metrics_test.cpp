@@ -89,7 +89,7 @@ TEST_CASE("metrics: lines that a crash cut off or filled with zeros are removed"
   const ScratchFolder folder;
   for (const std::string& broken :
        {std::string(R"({"step":2,"tok)"), std::string(R"({"step":2})"), std::string(20, '\0'), std::string(20, '\0') + "\n",
-        std::string("7\n"), std::string("{}\n"), std::string("{\"step\":\"2\"}\n"), std::string("\n")}) {
+        std::string("7\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"step\":\"2\"}\n"), std::string("\n")}) {
     for (const std::string& before : {std::string(), line(1), line(1) + line(2)}) {
       folder.write("metrics.jsonl", before + broken);
       MetricsFile(folder.path(), 5).append(record(6));
@@ -111,23 +111,4 @@ TEST_CASE("metrics: errors name the file and the reason") {
   std::filesystem::create_symlink("/dev/full", folder / "full/metrics.jsonl");
   MetricsFile full(folder / "full", 0);
   CHECK(error_of([&] { full.append({.step = 1}); }) == "cannot write " + folder / "full/metrics.jsonl" + ": No space left on device");
-}
-
-TEST_CASE("metrics: records of later steps are dropped, and everything from a broken line on") {
-  const ScratchFolder folder;
-  const std::string path = folder / "metrics.jsonl";
-  drop_records_after(path, 3);
-  CHECK_FALSE(std::filesystem::exists(path));
-  const auto record = [](int64_t step) { return to_json({.step = step}) + "\n"; };
-  const std::string four = record(1) + record(2) + record(5) + record(9);
-  for (const auto& [step, kept] : {std::pair<int64_t, std::string>{0, ""}, {1, record(1)}, {4, record(1) + record(2)}, {9, four}, {99, four}}) {
-    folder.write("metrics.jsonl", four);
-    drop_records_after(path, step);
-    CHECK(read_file(path) == kept);
-  }
-  for (const char* broken : {"{\"step\":2", "[1]\n", "{\"step\":\"2\"}\n", "\n", "{}\n"}) {
-    folder.write("metrics.jsonl", record(1) + broken + record(2));
-    drop_records_after(path, 3);
-    CHECK(read_file(path) == record(1));
-  }
 }
