@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cuda/emulator/block.h"
 
@@ -13,9 +14,16 @@ Isolation::Isolation() {
   for_each_allocation([&](unsigned char* data, size_t bytes) { regions_.push_back({data, bytes, {data, data + bytes}, {}, {}}); });
 }
 
-void Isolation::Region::show_to_all(size_t i) {
-  before[i] = data[i];
-  if (!after.empty()) after[i] = data[i], writer[i] = kNobody;
+// The block that runs has changed what an earlier one wrote without a fence.
+void Isolation::note_race(const Region& region, size_t i) {
+  if (!race_.bytes) race_ = {region.writer[i] - 1, i, region.bytes};
+}
+
+void Isolation::show_to_all(Region& region, size_t i) {
+  region.before[i] = region.data[i];
+  if (region.after.empty()) return;
+  if (region.writer[i] != kNobody) note_race(region, i);
+  region.after[i] = region.data[i], region.writer[i] = kNobody;
 }
 
 // Calls f(i) for each byte that is not what it was before the launch.
@@ -35,21 +43,20 @@ void Isolation::atomic(const void* p, size_t bytes) {
 }
 
 void Isolation::fence() {
-  for (Region& region : regions_) for_changed_bytes(region, [&](size_t i) { region.show_to_all(i); });
+  for (Region& region : regions_) for_changed_bytes(region, [&](size_t i) { show_to_all(region, i); });
 }
 
 Isolation::Race Isolation::end_block(uint64_t block) {
-  Race race;
   for (Region& region : regions_)
     for_changed_bytes(region, [&](size_t i) {
-      if (atomic_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4)) return region.show_to_all(i);
+      if (atomic_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4)) return show_to_all(region, i);
       if (region.after.empty()) region.after = region.before, region.writer.assign(region.bytes, kNobody);
-      if (region.writer[i] != kNobody && !race.bytes) race = {region.writer[i] - 1, i, region.bytes};
+      if (region.writer[i] != kNobody) note_race(region, i);
       region.after[i] = region.data[i];
       region.writer[i] = static_cast<uint32_t>(block + 1);
       region.data[i] = region.before[i];
     });
-  return race;
+  return std::exchange(race_, {});
 }
 
 void Isolation::end_launch() {

@@ -34,11 +34,13 @@ class Isolation {
     size_t bytes;
     std::vector<unsigned char> before, after;  // before the launch; after it, from the first write on
     std::vector<uint32_t> writer;              // of each byte: 1 + the block that wrote it
-    void show_to_all(size_t i);
   };
+  void show_to_all(Region& region, size_t i);
+  void note_race(const Region& region, size_t i);
   template <class F> static void for_changed_bytes(const Region& region, F f);
   std::vector<Region> regions_;
   std::unordered_set<uintptr_t> atomic_words_;  // addresses / 4
+  Race race_;                                   // the first of the block that runs
 };
 
 // Of the launch that this OS thread runs; null when its blocks are not isolated.

@@ -22,6 +22,20 @@ template <bool atomic> struct Count {
   }
 };
 
+// Block 0 writes the cell plainly; the others add to it by atomics, or change it before a fence.
+template <bool fence> struct HalfAtomic {
+  int* total;
+  __device__ void operator()() const {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0)
+      *total = 5;
+    else if (fence)
+      *total += 1, __threadfence();
+    else
+      atomicAdd(total, 1);
+  }
+};
+
 struct AllWriteOne {
   int* flag;
   __device__ void operator()() const { flag[2] = 1; }
@@ -105,6 +119,15 @@ TEST_CASE("blocks that read, change and write one cell") {
   CHECK(contains(launch_error({6, 32}, AllWriteOne{flag.data()}), "blocks 4 and 5: both write byte 8 of a device allocation of 20 bytes"));
   launch({1, 32}, AllWriteOne{flag.data()});
   CHECK(flag.host() == std::vector<int>{0, 0, 1, 0, 0});
+}
+
+TEST_CASE("a plain write beside atomics, or beside writes that are fenced") {
+  WithOptions options;
+  options->isolate = true;
+  const auto total = DeviceArray<int>::zeros(3);
+  const std::string race = "kernel: race between blocks 0 and 1: both write byte 4 of a device allocation of 12 bytes (launched at caller.cu:12)";
+  CHECK(launch_error({2, 32}, HalfAtomic<false>{total.data() + 1}) == race);
+  CHECK(launch_error({2, 32}, HalfAtomic<true>{total.data() + 1}) == race);
 }
 
 TEST_CASE("a block that reads what another block writes computes with what was there before") {
