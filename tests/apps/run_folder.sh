@@ -117,6 +117,16 @@ else
   echo 'skipped full disk: this user may not mount one'
 fi
 
+# ---- Time: of the processor, which other programs hardly change. The budget is 50 ms for a start and 500 ms for 20 steps.
+# within NAME MILLISECONDS ARGUMENT ...
+within() {
+  local TIMEFORMAT='%U %S' spent
+  spent=$({ time run train "${@:3}"; } 2>&1 | awk '{ printf "%d", ($1 + $2) * 1000 }')
+  verdict "$1: $spent ms" "$([ "$spent" -le "$2" ] && [ ! -s err ] || echo "budget $2 ms")"
+}
+within 'a call that finds the run finished' 50 runs/tiny
+within '20 steps on the embedded text, evaluated and saved' 500 tiny.yaml name=twenty steps=20 data=embedded
+
 # ---- A folder that cannot be written; root may write everywhere, so it becomes somebody else
 as_user=()
 if [ "$(id -u)" = 0 ]; then
