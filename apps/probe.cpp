@@ -11,6 +11,7 @@
 #include "cuda/arithmetic.h"
 #include "cuda/device.h"
 #include "models/model.h"
+#include "ops/embedding.h"
 
 using namespace ricci;
 
@@ -42,11 +43,34 @@ void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.head_bias = config.head_bias && file.contains("head.bias");
 }
 
-Tensor load_ids(const SafetensorsFile& file, const std::string& name, Device device) {
+Tensor load_integers(const SafetensorsFile& file, const std::string& name, int rank, const char* expected) {
   if (!file.contains(name)) fail("{}: tensor {} is missing", {file.path(), name});
-  if (file.shape(name).rank() != 2) fail("{}: tensor {} is {}, expected [batch position]", {file.path(), name, show(file.shape(name))});
+  if (file.shape(name).rank() != rank) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), expected});
   if (file.dtype(name) != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name, name_of(file.dtype(name))});
-  return to(file.load(name), device);
+  return file.load(name);
+}
+
+// How many positions of each sequence are no padding; empty when the file does not say.
+Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
+  if (!file.contains("lengths")) return {};
+  const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");
+  if (lengths_b.size() != ids[0]) fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
+  for (int64_t i = 0; i < lengths_b.size(); ++i)
+    if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
+      fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
+  return lengths_b;
+}
+
+struct Batch {
+  Tensor ids_bc, targets_bc, lengths_b;
+};
+Batch load_batch(const SafetensorsFile& file, Device device) {
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets_bc = load_integers(file, "targets", 2, "[batch position]");
+  for (const std::string& name : file.names())
+    if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
+  if (!(ids_bc.shape() == targets_bc.shape())) fail("{}: ids {} and targets {} differ", {file.path(), show(ids_bc.shape()), show(targets_bc.shape())});
+  const Tensor lengths_b = load_lengths(file, ids_bc.shape());
+  return {to(ids_bc, device), to(targets_bc, device), lengths_b ? to(lengths_b, device) : lengths_b};
 }
 
 // What leaves the program: on the CPU, bf16 widened to f32.
@@ -61,14 +85,11 @@ int probe(const Options& options) {
   apps::load_weights(model, options.weights);
   model.place(parse_dtype(options.dtype), device);
 
-  const Tensor ids_bc = load_ids(input, "ids", device), targets_bc = load_ids(input, "targets", device);
-  for (const std::string& name : input.names())
-    if (name != "ids" && name != "targets") fail("{}: tensor {} is not read by this family", {input.path(), name});
-  if (!(ids_bc.shape() == targets_bc.shape())) fail("{}: ids {} and targets {} differ", {input.path(), show(ids_bc.shape()), show(targets_bc.shape())});
-
-  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(ids_bc))}};
+  const auto [ids_bc, targets_bc, lengths_b] = load_batch(input, device);
+  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(ids_bc, lengths_b))}};
+  check_embedding_ids(device);
   Tape tape;
-  const Tensor loss = model.loss(ids_bc, targets_bc);
+  const Tensor loss = model.loss(ids_bc, targets_bc, lengths_b);
   outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
   tape.backward(loss);
   model.each_parameter([&](const std::string& path, Parameter& p) {
@@ -86,7 +107,7 @@ int main(int argc, char** argv) {
                        [&](CLI::App& app) {
                          app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
-                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position]")->required();
+                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position]; lengths, i64 [batch], where sequences are padded")->required();
                          app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
                          app.add_option("--dtype", options.dtype, "Of weights and activations")->check(CLI::IsMember({"f64", "f32", "bf16"}))->capture_default_str();
                          app.add_option("--device", options.device, "Where it runs")->check(CLI::IsMember({"cpu", "cuda", "cuda_emulated"}))->capture_default_str();

@@ -39,7 +39,7 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
   }
   int64_t kept_bytes() const override {
     int64_t bytes = 0;
-    each_tensor([&](size_t, const Tensor& t) { bytes += t.bytes(); });
+    each_tensor([&](size_t, const Tensor& t) { bytes += t ? t.bytes() : 0; });
     return bytes;
   }
   const Tensor* changed() const override {

@@ -27,8 +27,10 @@ struct SelfAttention {
         options{.heads = c.heads, .causal = c.causal, .window = c.window.value_or(0), .dropout = c.dropout},
         slots(options.window ? std::min(c.ctx, 2 * options.window) : c.ctx) {}
 
-  Tensor operator()(const Arg& x_bcd) const {
+  // lengths_b as in AttentionOptions.
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b = {}) const {
     AttentionOptions now = options;
+    now.lengths_b = lengths_b;
     if (!Training::active()) now.dropout = 0;
     return proj(attention(qkv(x_bcd), now));
   }

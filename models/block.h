@@ -37,11 +37,8 @@ template <class Mixer> struct Block {
         activation(c.activation == "relu" ? Activation::relu : c.activation == "gelu_tanh" ? Activation::gelu_tanh : Activation::gelu),
         pre_norm(c.norm == "pre"), dropout(c.dropout) {}
 
-  // mix(y) is the mixer's own operator() when training, and the cached one when decoding.
+  // mix(y) calls one of the mixer's operator(): on whole sequences, on those with padding, or the cached one when decoding.
   template <class Mix> Stream operator()(const Stream& s, const Mix& mix) const { return pre_norm ? pre(s, mix) : post(s.x, mix); }
-  Stream operator()(const Stream& s) const {
-    return (*this)(s, [&](const Tensor& y) { return mixer(y); });
-  }
 
   template <class Mix> Stream pre(const Stream& s, const Mix& mix) const {
     const auto [x, n1] = s.branch ? ln1(s.x, s.branch) : std::array{s.x, ln1(s.x)};
@@ -55,11 +52,11 @@ template <class Mixer> struct Block {
   }
 
   // The same bits, but the tape keeps only the stream in front of the block and backward computes the block again. The block
-  // must live until then.
-  Stream recomputed(const Stream& s) const {
-    const auto run = [this, training = Training::active()](const std::vector<Tensor>& in) {
+  // and what mix refers to must live until then.
+  template <class Mix> Stream recomputed(const Stream& s, const Mix& mix) const {
+    const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& in) {
       const Training mode(training);
-      const Stream y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()});
+      const Stream y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()}, mix);
       return std::array{y.x, y.branch};
     };
     const std::vector<Arg> inputs = s.branch ? std::vector<Arg>{s.x, s.branch} : std::vector<Arg>{s.x};

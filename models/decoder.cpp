@@ -40,18 +40,23 @@ Tensor Decoder::close(const Stream& s) const {
   return s.branch ? ln_f(s.x, s.branch)[1] : ln_f(s.x);
 }
 
-Tensor Decoder::hidden(const Arg& ids_bc) const {
+Tensor Decoder::hidden(const Arg& ids_bc, const Tensor& lengths_b) const {
   check_length(ids_bc.shape()[1]);
   Stream s{drop(embed(ids_bc, 0), config.dropout), {}};
   const bool again = recompute && Tape::recording();
-  for (const auto& block : blocks) s = again ? block.recomputed(s) : block(s);
+  for (const auto& block : blocks) {
+    const auto mix = [&block, lengths_b](const Tensor& y) { return block.mixer(y, lengths_b); };
+    s = again ? block.recomputed(s, mix) : block(s, mix);
+  }
   return close(s);
 }
 
-Tensor Decoder::logits(const Arg& ids_bc) const { return linear(hidden(ids_bc), head_weight(), head.bias); }
+Tensor Decoder::logits(const Arg& ids_bc, const Tensor& lengths_b) const {
+  return linear(hidden(ids_bc, lengths_b), head_weight(), head.bias);
+}
 
-Tensor Decoder::loss(const Arg& ids_bc, const Tensor& targets_bc) const {
-  const Tensor x_bcd = hidden(ids_bc);
+Tensor Decoder::loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b) const {
+  const Tensor x_bcd = hidden(ids_bc, lengths_b);
   const int64_t rows = x_bcd.shape()[0] * x_bcd.shape()[1];
   if (targets_bc.size() != rows) fail("model: {} targets for {} positions", {targets_bc.size(), rows});
   return classifier_loss(reshape(x_bcd, {rows, config.d}), head_weight(), head.bias, targets_bc.reshaped({rows}));

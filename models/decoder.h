@@ -19,9 +19,11 @@ struct Decoder {
 
   explicit Decoder(const ModelConfig& config);
 
-  Tensor hidden(const Arg& ids_bc) const;                               // what the head reads, [b c d]
-  Tensor logits(const Arg& ids_bc) const;                               // [b c v]
-  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const;       // mean nats over targets other than -1, f64 []
+  // With lengths_b (i64, 0 .. c each) the positions from lengths_b[b] on are padding, which no query sees.
+  Tensor hidden(const Arg& ids_bc, const Tensor& lengths_b = {}) const;  // what the head reads, [b c d]
+  Tensor logits(const Arg& ids_bc, const Tensor& lengths_b = {}) const;  // [b c v]
+  // Mean nats over targets other than -1, f64 []: the targets of padding too, unless they are -1.
+  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b = {}) const;
 
   // Keys and values of the positions read so far, per layer.
   struct State {

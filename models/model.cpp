@@ -15,8 +15,10 @@ template <class Family> class ModelOf final : public AnyModel {
 
  public:
   explicit ModelOf(const ModelConfig& config) : family_(config) {}
-  Tensor logits(const Arg& ids_bc) const override { return family_.logits(ids_bc); }
-  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const override { return family_.loss(ids_bc, targets_bc); }
+  Tensor logits(const Arg& ids_bc, const Tensor& lengths_b) const override { return family_.logits(ids_bc, lengths_b); }
+  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b) const override {
+    return family_.loss(ids_bc, targets_bc, lengths_b);
+  }
   std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
     auto state = std::make_unique<State>();
     state->value = family_.init_state(batch);

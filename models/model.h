@@ -21,8 +21,8 @@ class DecodingState {
 class AnyModel {
  public:
   virtual ~AnyModel() = default;
-  virtual Tensor logits(const Arg& ids_bc) const = 0;
-  virtual Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const = 0;
+  virtual Tensor logits(const Arg& ids_bc, const Tensor& lengths_b) const = 0;
+  virtual Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b) const = 0;
   virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
   virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
   virtual void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) = 0;
@@ -39,10 +39,13 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
 
-  // logits [b c v] for ids [b c] (i64); the plain head, every position.
-  Tensor logits(const Arg& ids_bc) const { return model_->logits(ids_bc); }
-  // Mean nats per target other than -1, an f64 scalar: the path that training takes.
-  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc) const { return model_->loss(ids_bc, targets_bc); }
+  // logits [b c v] for ids [b c] (i64); the plain head, every position. With lengths_b (i64, 0 .. c each) the positions from
+  // lengths_b[b] on are padding: no position hears from them.
+  Tensor logits(const Arg& ids_bc, const Tensor& lengths_b = {}) const { return model_->logits(ids_bc, lengths_b); }
+  // Mean nats per target other than -1, an f64 scalar: the path that training takes. Padding counts unless its targets are -1.
+  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b = {}) const {
+    return model_->loss(ids_bc, targets_bc, lengths_b);
+  }
 
   // Decoding: advance reads the next positions of every sequence, step a single one: ids_b -> logits_bv.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const { return model_->init_state(batch); }

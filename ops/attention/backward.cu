@@ -31,14 +31,14 @@ template <class T> struct BackwardInputs {
   const T *dy, *qkv;
   const A *lse, *delta;
 
-  __device__ Rows<T> q(int64_t head, int64_t t) const { return packed(head, t, 0, A(problem.scale)); }
-  __device__ Rows<T> k(int64_t head, int64_t s) const { return packed(head, s, 1, A(1)); }
-  __device__ Rows<T> v(int64_t head, int64_t s) const { return packed(head, s, 2, A(1)); }
+  __device__ Rows<T> q(int64_t head, int64_t t) const { return packed(head, t, 0, problem.context, A(problem.scale)); }
+  __device__ Rows<T> k(int64_t head, int64_t s, int64_t keys) const { return packed(head, s, 1, keys, A(1)); }
+  __device__ Rows<T> v(int64_t head, int64_t s, int64_t keys) const { return packed(head, s, 2, keys, A(1)); }
   __device__ Rows<T> dy_of(int64_t head, int64_t t) const {
     return {dy + problem.merged(head) + t * problem.d(), problem.d(), problem.context - t, A(1)};
   }
-  __device__ Rows<T> packed(int64_t head, int64_t t, int64_t block, A factor) const {
-    return {qkv + problem.packed(head) + (t * 3 + block) * problem.d(), 3 * problem.d(), problem.context - t, factor};
+  __device__ Rows<T> packed(int64_t head, int64_t t, int64_t block, int64_t end, A factor) const {
+    return {qkv + problem.packed(head) + (t * 3 + block) * problem.d(), 3 * problem.d(), end - t, factor};
   }
   __device__ static Rows<T> from(Rows<T> rows, int64_t x) { return {rows.data + x, rows.row, rows.rows, rows.factor}; }
   HD int64_t blocks_of_context() const { return (problem.context + kGpuBlock - 1) / kGpuBlock; }
@@ -60,12 +60,12 @@ template <class T, int kWidth> struct QueryGradientKernel {
     const int64_t rest = blockIdx.x / column_groups(), x0 = blockIdx.x % column_groups() * kWidth;
     const int64_t head = rest / in.blocks_of_context(), c = problem.context;
     const int64_t t0 = (in.blocks_of_context() - 1 - rest % in.blocks_of_context()) * kGpuBlock;
-    const int64_t last = t0 + kGpuBlock < c ? t0 + kGpuBlock - 1 : c - 1, end_key = problem.band.end_key(last, c);
+    const int64_t last = t0 + kGpuBlock < c ? t0 + kGpuBlock - 1 : c - 1, keys = problem.keys(head), end_key = problem.band.end_key(last, keys);
     A dq[kThreadRows][kWidth / 16] = {};
     for (int64_t s0 = problem.band.first_key(t0) / kGpuBlock * kGpuBlock; s0 < end_key; s0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];
-      scores<T>(in.q(head, t0), in.k(head, s0), problem.width, shared, p);
-      scores<T>(in.dy_of(head, t0), in.v(head, s0), problem.width, shared, ds);
+      scores<T>(in.q(head, t0), in.k(head, s0, keys), problem.width, shared, p);
+      scores<T>(in.dy_of(head, t0), in.v(head, s0, keys), problem.width, shared, ds);
       if (dropping) stage_factors(problem, head, t0, s0, kScorePitch, 1, shared.weights);
       __syncthreads();
       UNROLL(8)
@@ -76,12 +76,12 @@ template <class T, int kWidth> struct QueryGradientKernel {
         for (int j = 0; j < kThreadColumns; ++j) {
           const int64_t s = s0 + thread_column(j);
           const A factor = dropping ? shared.weight(i, j) : A(1);
-          const bool visible = t < c && s < c && problem.band.visible(t, s);
+          const bool visible = t < c && s < keys && problem.band.visible(t, s);
           ds[i][j] = visible ? math::exp(p[i][j] - lse) * (ds[i][j] * factor - delta) : A(0);
         }
       }
       store_weights(ds, shared);
-      add_weighted<kWidth, T>(in.from(in.k(head, s0), x0), problem.width - x0, shared, dq);
+      add_weighted<kWidth, T>(in.from(in.k(head, s0, keys), x0), problem.width - x0, shared, dq);
     }
     T* to = dqkv + problem.packed(head) + t0 * 3 * problem.d() + x0;
     store<kWidth>(dq, to, 3 * problem.d(), c - t0, problem.width - x0, [&](int) { return A(problem.scale); });
@@ -103,12 +103,13 @@ template <class T, int kWidth> struct KeyGradientKernel {
     const bool dropping = problem.dropout.active();
     const int64_t rest = blockIdx.x / column_groups(), x0 = blockIdx.x % column_groups() * kWidth;
     const int64_t head = rest / in.blocks_of_context(), s0 = rest % in.blocks_of_context() * kGpuBlock, c = problem.context;
-    const int64_t last = s0 + kGpuBlock < c ? s0 + kGpuBlock - 1 : c - 1, end_query = problem.band.end_query(last, c);
+    const int64_t keys = problem.keys(head), last = s0 + kGpuBlock < keys ? s0 + kGpuBlock - 1 : keys - 1;
+    const int64_t end_query = s0 < keys ? problem.band.end_query(last, c) : 0;
     A dk[kThreadRows][kWidth / 16] = {}, dv[kThreadRows][kWidth / 16] = {};
     for (int64_t t0 = problem.band.first_query(s0) / kGpuBlock * kGpuBlock; t0 < end_query; t0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];  // transposed: rows are keys, columns queries
-      scores<T>(in.k(head, s0), in.q(head, t0), problem.width, shared, p);
-      scores<T>(in.v(head, s0), in.dy_of(head, t0), problem.width, shared, ds);
+      scores<T>(in.k(head, s0, keys), in.q(head, t0), problem.width, shared, p);
+      scores<T>(in.v(head, s0, keys), in.dy_of(head, t0), problem.width, shared, ds);
       if (dropping) stage_factors(problem, head, t0, s0, 1, kScorePitch, shared.weights);
       __syncthreads();
       UNROLL(4)
@@ -118,7 +119,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
         UNROLL(8)
         for (int i = 0; i < kThreadRows; ++i) {
           const int64_t s = s0 + thread_row(i);
-          const bool visible = t < c && s < c && problem.band.visible(t, s);
+          const bool visible = t < c && s < keys && problem.band.visible(t, s);
           const A factor = dropping ? shared.weight(i, j) : A(1);
           p[i][j] = visible ? math::exp(p[i][j] - lse) : A(0);
           ds[i][j] = visible ? p[i][j] * (ds[i][j] * factor - delta) : A(0);

@@ -40,12 +40,13 @@ template <class T> class BackwardTask {
 
   // The queries t .. end_t and the keys s .. end_s of a head: all that share_ wants of them.
   void run(int64_t head, Interval queries, Interval keys) {
-    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, keys);
-    load_queries(head, seeing);
+    const int64_t all_keys = problem_.keys(head);
+    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, least(keys.end, all_keys)});
+    if (share_.want_q || seen.begin < seen.end) load_queries(head, seeing);
     for (int64_t s0 = keys.begin; s0 < keys.end; s0 += kBlock) {
       const int64_t n = least(kBlock, problem_.context - s0);
       if (share_.want_kv) clear(dk_, n), clear(dv_, n);
-      if (s0 >= seen.begin && s0 < seen.end) add_keys(head, s0, n, seeing);
+      if (s0 >= seen.begin && s0 < seen.end) add_keys(head, s0, all_keys, seeing);
       if (share_.want_kv) store(head, s0, n, 1, dk_, A(1)), store(head, s0, n, 2, dv_, A(1));
     }
     if (share_.want_q) store(head, queries.begin, queries.end - queries.begin, 0, dq_, A(problem_.scale));
@@ -74,14 +75,14 @@ template <class T> class BackwardTask {
     if (share_.want_q) clear(dq_, rows);
   }
 
-  void add_keys(int64_t head, int64_t s0, int64_t keys, Interval queries) {
-    const int64_t d = problem_.d(), width = problem_.width;
+  void add_keys(int64_t head, int64_t s0, int64_t all_keys, Interval queries) {
+    const int64_t d = problem_.d(), width = problem_.width, keys = least(kBlock, all_keys - s0);
     const T* k = of_.qkv + problem_.packed(head) + s0 * 3 * d + d;
     transpose(k, 3 * d, keys, width, k_xs_);
     transpose(k + d, 3 * d, keys, width, v_xs_);
     if (share_.want_q) pack(k, 3 * d, keys, width, A(1), k_, row_);
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
-      if (const Tile tile{problem_.band, problem_.context, t0, s0}; tile.visible()) add_block(tile, head, t0 - queries.begin);
+      if (const Tile tile{problem_.band, problem_.context, all_keys, t0, s0}; tile.visible()) add_block(tile, head, t0 - queries.begin);
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t at) {

@@ -25,13 +25,13 @@ struct Interval {
   int64_t begin, end;
 };
 
-// 64 queries from t0, 64 keys from s0. Rows and columns below are counted from there.
+// 64 queries from t0, 64 keys from s0, of `context` queries and `all_keys` keys. Rows and columns below are counted from there.
 struct Tile {
   Band band;
-  int64_t context, t0, s0;
+  int64_t context, all_keys, t0, s0;
   HD int64_t queries() const { return least(kBlock, context - t0); }
-  HD int64_t keys() const { return least(kBlock, context - s0); }
-  HD bool visible() const { return band.first_key(t0) < s0 + keys() && band.end_key(t0 + queries() - 1, context) > s0; }
+  HD int64_t keys() const { return least(kBlock, all_keys - s0); }
+  HD bool visible() const { return band.first_key(t0) < s0 + keys() && band.end_key(t0 + queries() - 1, all_keys) > s0; }
 
   HD static Interval interval(int64_t begin, int64_t end) {
     const int64_t from = most<int64_t>(begin, 0);
@@ -40,7 +40,7 @@ struct Tile {
   // The keys visible to any of the queries i .. i + n, and the queries that see any of the keys j .. j + n.
   HD Interval keys_of(int64_t i, int64_t n) const {
     const int64_t last = least(i + n, queries()) - 1;
-    return interval(band.first_key(t0 + i) - s0, least(band.end_key(t0 + last, context) - s0, keys()));
+    return interval(band.first_key(t0 + i) - s0, least(band.end_key(t0 + last, all_keys) - s0, keys()));
   }
   HD Interval queries_of(int64_t j, int64_t n) const {
     const int64_t last = least(j + n, keys()) - 1;

@@ -34,14 +34,14 @@ template <class T> class ForwardTask {
     pack(q + first * 3 * d, 3 * d, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) m_[i] = -A(__builtin_huge_val()), l_[i] = 0;
-    const int64_t end_key = problem_.band.end_key(end - 1, problem_.context);
+    const int64_t all_keys = problem_.keys(head), end_key = problem_.band.end_key(end - 1, all_keys);
     for (int64_t s0 = problem_.band.first_key(first) / kBlock * kBlock; s0 < end_key; s0 += kBlock) {
-      const int64_t keys = least(kBlock, problem_.context - s0);
+      const int64_t keys = least(kBlock, all_keys - s0);
       const T* k = q + s0 * 3 * d + d;
       transpose(k, 3 * d, keys, width, k_xs_);
       pack(k + d, 3 * d, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
-        if (const Tile tile{problem_.band, problem_.context, t0, s0}; tile.visible()) add_block(tile, head, t0 - first);
+        if (const Tile tile{problem_.band, problem_.context, all_keys, t0, s0}; tile.visible()) add_block(tile, head, t0 - first);
     }
     finish(lse + head * problem_.context + first, n);
     unpack(o_, row_, n, width, l_, A(1), y + problem_.merged(head) + first * d, d);

@@ -70,6 +70,7 @@ HOST void check_caches(const Problem& problem, const Tensor& qkv, const Tensor& 
   Dims dims;
   dims.bind(op, "k_cache_bnsk, v_cache_bnsk", {&k_cache_bnsk, &v_cache_bnsk});
   if (!options.causal) fail("{}: new positions cannot see later ones, expected causal attention", {op});
+  if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
   if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
   if (dims['b'] != problem.batches || dims['n'] != problem.heads || dims['k'] != problem.width)
     fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, problem.heads, problem.width});

@@ -41,16 +41,16 @@ template <class T, int kWidth> struct ForwardKernel {
       state.m[i] = kLowest, state.l[i] = 0;
       for (int x = 0; x < kWidth / 16; ++x) state.o[i][x] = 0;
     }
-    const int64_t end_key = problem.band.end_key(end - 1, c);
+    const int64_t keys = problem.keys(head), end_key = problem.band.end_key(end - 1, keys);
     for (int64_t s0 = problem.band.first_key(t0) / kGpuBlock * kGpuBlock; s0 < end_key; s0 += kGpuBlock) {
       A s[kThreadRows][kThreadColumns];
       const T* k = q + s0 * 3 * d + d;
-      scores<T>({q + t0 * 3 * d, 3 * d, end - t0, A(problem.scale)}, {k, 3 * d, c - s0, A(1)}, problem.width, shared, s);
+      scores<T>({q + t0 * 3 * d, 3 * d, end - t0, A(problem.scale)}, {k, 3 * d, keys - s0, A(1)}, problem.width, shared, s);
       UNROLL(8)
-      for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), s0, i, s[i], state);
+      for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), s0, keys, i, s[i], state);
       if (problem.dropout.active()) drop(head, t0, s0, shared, s);
       store_weights(s, shared);
-      add_weighted<kWidth, T>({k + d + x0, 3 * d, c - s0, A(1)}, problem.width - x0, shared, state.o);
+      add_weighted<kWidth, T>({k + d + x0, 3 * d, keys - s0, A(1)}, problem.width - x0, shared, state.o);
     }
     // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
     store<kWidth>(state.o, y + problem.merged(head) + t0 * d + x0, d, end - t0, problem.width - x0,
@@ -68,8 +68,8 @@ template <class T, int kWidth> struct ForwardKernel {
   }
 
   // Scores become p, 0 where not visible; row i of the state is brought up to date.
-  __device__ void add_row(int64_t t, int64_t s0, int i, A (&s)[kThreadColumns], State& state) const {
-    const int64_t first = problem.band.first_key(t) - s0, last = problem.band.end_key(t, problem.context) - s0;
+  __device__ void add_row(int64_t t, int64_t s0, int64_t keys, int i, A (&s)[kThreadColumns], State& state) const {
+    const int64_t first = problem.band.first_key(t) - s0, last = problem.band.end_key(t, keys) - s0;
     A largest = kLowest, sum = 0;
     for (int j = 0; j < kThreadColumns; ++j)
       if (thread_column(j) >= first && thread_column(j) < last && s[j] > largest) largest = s[j];

@@ -14,9 +14,11 @@ struct Naive {
   int64_t b, c, heads, width, window;
   bool causal;
   attention_kernels::WeightDropout dropout;
+  Tensor lengths_b;  // on the CPU
 
-  bool visible(int64_t t, int64_t s) const {
+  bool visible(int64_t i, int64_t t, int64_t s) const {
     if (causal && s > t) return false;
+    if (lengths_b && s >= lengths_b.data<int64_t>()[i]) return false;
     return window == 0 || t - s < window;
   }
   // What weight (t, s) of a head is multiplied by; `row` is where its query starts in p_bntc.
@@ -43,9 +45,9 @@ void probabilities(const Naive& of, const Tensor& qkv, int64_t i, int64_t n, int
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t s = 0; s < of.c; ++s) {
     p[s] = dot(of.at(qkv, i, t, n, 0), of.at(qkv, i, s, n, 1), of.width) / std::sqrt(static_cast<double>(of.width));
-    if (of.visible(t, s)) largest = std::max(largest, p[s]);
+    if (of.visible(i, t, s)) largest = std::max(largest, p[s]);
   }
-  for (int64_t s = 0; s < of.c; ++s) sum += p[s] = of.visible(t, s) ? std::exp(p[s] - largest) : 0;
+  for (int64_t s = 0; s < of.c; ++s) sum += p[s] = of.visible(i, t, s) ? std::exp(p[s] - largest) : 0;
   for (int64_t s = 0; s < of.c; ++s) p[s] = sum == 0 ? 0 : p[s] / sum;
 }
 
@@ -84,7 +86,8 @@ Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options) {
                  problem.width,
                  options.window,
                  options.causal,
-                 attention_kernels::draw_dropout(options.dropout, problem.batches * problem.heads)};
+                 attention_kernels::draw_dropout(options.dropout, problem.batches * problem.heads),
+                 options.lengths_b ? to(options.lengths_b, Device::cpu) : Tensor()};
   const Tensor qkv = as_f64_on_cpu(qkv_bcx), p_bntc({of.b, of.heads, of.c, of.c}, Dtype::f64);
   const Tensor y = zeros({of.b, of.c, of.d()}, Dtype::f64, Device::cpu);
   each_query(of, [&](int64_t i, int64_t n, int64_t t, int64_t row) {

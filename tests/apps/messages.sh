@@ -75,9 +75,22 @@ refuse 'corrupt tokenizer' 1 'runs/broken/tokenizer\.json: ' eval runs/broken
 # ---- ricci-probe
 # pairs HIGHEST: a safetensors file of ids and targets, i64 [1 3], with the highest id in the middle.
 pairs() {
-  local id header='"dtype":"I64","shape":[1,3],"data_offsets"'
+  local header='"dtype":"I64","shape":[1,3],"data_offsets"'
   printf '\200\0\0\0\0\0\0\0%-128s' "{\"ids\":{$header:[0,24]},\"targets\":{$header:[24,48]}}"
-  for id in 1 "$1" 2 3 4 5; do printf '%b\0\0\0\0\0\0\0' "\\x$(printf %x "$id")"; done
+  words 1 "$1" 2 3 4 5
+}
+# words NUMBER ...: i64 numbers below 256, or -1.
+words() {
+  local number
+  for number; do
+    if [ "$number" = -1 ]; then printf '\377\377\377\377\377\377\377\377'; else printf '%b\0\0\0\0\0\0\0' "\\x$(printf %x "$number")"; fi
+  done
+}
+# padded DTYPE SHAPE NUMBER ...: the same with lengths.
+padded() {
+  local header='"dtype":"I64","shape":[1,3],"data_offsets"'
+  printf '\0\1\0\0\0\0\0\0%-256s' "{\"ids\":{$header:[0,24]},\"targets\":{$header:[24,48]},\"lengths\":{\"dtype\":\"$1\",\"shape\":$2,\"data_offsets\":[48,$((48 + 8 * ($# - 2)))]}}"
+  words 1 0 2 3 4 5 "${@:3}"
 }
 vocab=$(sed -n 's/^  vocab: //p' runs/tiny/config.yaml)
 echo "model: {vocab: $vocab, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
@@ -95,6 +108,20 @@ probe fewer.yaml "$trained" in.safetensors refuse 'surplus tensor' 1 'tensor pos
 probe model.yaml turned.safetensors in.safetensors refuse 'misshapen tensor' 1 'is \[16 64\], expected \[64 16\]'
 probe model.yaml "$trained" outside.safetensors refuse 'id outside the vocabulary' 1 "id $vocab at \[0 1\] is outside"
 probe model.yaml "$trained" "$trained" refuse 'no ids' 1 'tensor ids is missing'
+padded I64 '[1]' 2 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors accept 'probe of a padded sequence'
+rm -f probe.safetensors
+outside='length -?[0-9]+ at \[0\] of lengths is outside 0 \.\. 3'
+padded I64 '[1]' 4 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors refuse 'length beyond the positions' 1 "padded\.safetensors: $outside"
+padded I64 '[1]' -1 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors refuse 'length below 0' 1 "padded\.safetensors: $outside"
+padded I64 '[2]' 2 2 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors refuse 'lengths of another batch' 1 'lengths \[2\] and ids \[1 3\] differ in their batch'
+padded I64 '[1,1]' 2 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors refuse 'misshapen lengths' 1 'tensor lengths is \[1 1\], expected \[batch\]'
+padded F64 '[1]' 0 >padded.safetensors
+probe model.yaml "$trained" padded.safetensors refuse 'lengths that are no integers' 1 'tensor lengths is f64, expected i64'
 
 # ---- Help
 # help PROGRAM WORD ...: --help mentions every word.

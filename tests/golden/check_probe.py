@@ -24,7 +24,7 @@ import tempfile
 TYPE_CODES = {"F64": "d", "F32": "f", "I64": "q"}
 GPT = {"preset": "gpt", "vocab": 13, "ctx": 24, "layers": 2}
 MSA = {"preset": "msa", "vocab": 13, "ctx": 24, "layers": 2}
-QUICK = [  # (name, config, batch, length)
+QUICK = [  # (name, config, batch, length, lengths of the sequences where they are padded)
     ("gpt d 15", {**GPT, "d": 15, "heads": 3}, 3, 7),
     ("gpt untied, no bias, window 3", {**GPT, "d": 12, "heads": 4, "ff": 17, "tie": False, "bias": False,
                                        "window": 3}, 1, 19),
@@ -32,6 +32,7 @@ QUICK = [  # (name, config, batch, length)
     ("msa d 15", {**MSA, "d": 15, "heads": 3, "ff": 22}, 3, 7),
     ("msa tied, no bias, window 1", {**MSA, "d": 12, "heads": 4, "tie": True, "bias": False, "window": 1}, 1, 19),
     ("msa one token", {**MSA, "d": 10, "heads": 1}, 1, 1),
+    ("gpt lengths 7 3 0", {**GPT, "d": 15, "heads": 3}, 3, 7, [7, 3, 0]),
 ]
 FULL = QUICK + [
     ("gpt d 16", {**GPT, "d": 16, "heads": 4}, 3, 19),
@@ -56,10 +57,12 @@ FULL = QUICK + [
     ("msa window 3", {**MSA, "d": 15, "heads": 3, "window": 3}, 3, 19),
     ("msa window beyond ctx", {**MSA, "d": 15, "heads": 3, "window": 50}, 1, 19),
     ("msa long", {**MSA, "d": 24, "heads": 2, "vocab": 97, "ctx": 140}, 2, 131),
-]
-PADDED = [
-    ("gpt lengths 7 3 0", {**GPT, "d": 15, "heads": 3}, 3, 7),
-    ("msa lengths 7 3 0", {**MSA, "d": 15, "heads": 3}, 3, 7),
+    ("msa lengths 7 3 0", {**MSA, "d": 15, "heads": 3}, 3, 7, [7, 3, 0]),
+    ("msa lengths 1 18, window 3", {**MSA, "d": 12, "heads": 4, "window": 3}, 2, 19, [1, 18]),
+    ("gpt long, lengths 130 64 65 1", {**GPT, "d": 10, "heads": 2, "ctx": 140, "layers": 1}, 4, 131,
+     [130, 64, 65, 1]),
+    ("gpt long, lengths, not causal", {**GPT, "d": 10, "heads": 2, "ctx": 140, "causal": False}, 3, 131,
+     [131, 70, 0]),
 ]
 
 
@@ -149,7 +152,7 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
     by twice their error."""
     import torch
     import reference
-    _, config, batch, length = case
+    _, config, batch, length, *_ = case
     weights, ids, targets = drawn
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
     expected = read_safetensors(folder / "expected.safetensors")
@@ -171,11 +174,10 @@ def check_generated(args, scratch):
     import torch
     import make_cases
     held = []
-    cases = (QUICK if args.quick else FULL) + (PADDED if args.lengths else [])
-    for seed, case in enumerate(cases):
-        lengths = torch.tensor([7, 3, 0]) if case in PADDED else None
+    for seed, case in enumerate(QUICK if args.quick else FULL):
+        lengths = torch.tensor(case[4]) if len(case) > 4 else None
         folder = scratch / f"case_{seed}"
-        drawn = make_cases.write_case(folder, *case[1:], 1000 + 10 * seed, lengths)
+        drawn = make_cases.write_case(folder, *case[1:4], 1000 + 10 * seed, lengths)
         limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
         if args.dtype != "f64":
             limits = reduced_limits(folder, case, args.dtype, lengths, drawn)
@@ -224,13 +226,12 @@ def parse_arguments():
     parser.add_argument("--probe", required=True, help="path of the ricci-probe binary")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "cuda_emulated"])
     parser.add_argument("--dtype", default="f64", choices=["f64", "f32", "bf16"])
-    parser.add_argument("--quick", action="store_true", help="six small cases")
-    parser.add_argument("--lengths", action="store_true", help="also cases with the optional input `lengths`")
+    parser.add_argument("--quick", action="store_true", help="seven small cases")
     parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
     parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
     args = parser.parse_args()
-    if args.stored and (args.dtype != "f64" or args.lengths):
-        parser.error("the stored cases are f64 and have no lengths")
+    if args.stored and args.dtype != "f64":
+        parser.error("the stored cases are f64")
     if not pathlib.Path(args.probe).is_file():
         parser.error(f"no such file: {args.probe}")
     return args

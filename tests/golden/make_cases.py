@@ -2,18 +2,19 @@
 """Writes the golden cases of tests/golden/probe_cases/ from reference.py, so that a machine without PyTorch can check
 ricci-probe: `check_probe.py --probe build/ricci-probe --stored`.
 
-A case is a folder: model.yaml, weights.safetensors, in.safetensors (ids and targets), expected.safetensors (logits,
-loss and grad.<parameter name>), all in float64. The same seed gives the same bytes.
+A case is a folder: model.yaml, weights.safetensors, in.safetensors (ids, targets and, with padding, lengths),
+expected.safetensors (logits, loss and grad.<parameter name>), all in float64. The same seed gives the same bytes.
 """
 import pathlib
 
 import safetensors.torch
+import torch
 
 import reference
 
 GPT = {"preset": "gpt", "vocab": 11, "ctx": 20, "layers": 1}
 MSA = {"preset": "msa", "vocab": 11, "ctx": 20, "layers": 1}
-STORED = {  # name: (config, batch, length)
+STORED = {  # name: (config, batch, length, lengths of the sequences where they are padded)
     "gpt": ({**GPT, "d": 15, "heads": 3}, 3, 7),
     "gpt_window_untied_no_bias": ({**GPT, "d": 12, "heads": 4, "ff": 17, "layers": 2, "window": 3, "tie": False,
                                    "bias": False}, 1, 19),
@@ -21,6 +22,7 @@ STORED = {  # name: (config, batch, length)
     "msa": ({**MSA, "d": 9, "heads": 3, "ff": 11, "layers": 2}, 3, 7),
     "msa_window_tied_no_bias": ({**MSA, "d": 12, "heads": 4, "window": 1, "tie": True, "bias": False}, 1, 19),
     "msa_one_token": ({**MSA, "d": 10, "heads": 2, "ff": 14, "window": 50}, 1, 1),
+    "gpt_padded": ({**GPT, "d": 12, "heads": 2, "ff": 13}, 4, 7, [7, 3, 0, 1]),
 }
 
 
@@ -49,8 +51,8 @@ def write_case(folder, config, batch, length, seed, lengths=None):
 
 def main():
     root = pathlib.Path(__file__).parent / "probe_cases"
-    for seed, (name, (config, batch, length)) in enumerate(STORED.items(), start=1):
-        write_case(root / name, config, batch, length, 100 * seed)
+    for seed, (name, (config, batch, length, *lengths)) in enumerate(STORED.items(), start=1):
+        write_case(root / name, config, batch, length, 100 * seed, torch.tensor(*lengths) if lengths else None)
         print(f"{name}: {sum(path.stat().st_size for path in (root / name).iterdir())} bytes")
 
 

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "autograd/random.h"
 #include "autograd/tape.h"
@@ -167,6 +169,74 @@ TEST_CASE("dropout acts in training alone and is the same for the same random st
   CHECK(item(model.loss(tokens, tokens)) == once);
   CHECK(item(model.loss(tokens, tokens)) != once);
   CHECK(once != plain);
+}
+
+namespace {
+
+// Mean over the targets other than -1 of log sum_v exp(z_v) - z_target.
+double mean_nats(const Tensor& logits, const Tensor& targets) {
+  const int64_t v = logits.shape()[-1];
+  double total = 0;
+  int counted = 0;
+  for (int64_t r = 0; r < targets.size(); ++r) {
+    const int64_t target = targets.data<int64_t>()[r];
+    if (target < 0) continue;
+    double sum = 0;
+    for (int64_t i = 0; i < v; ++i) sum += std::exp(item(logits, r * v + i));
+    total += std::log(sum) - item(logits, r * v + target);
+    ++counted;
+  }
+  return total / counted;
+}
+
+}  // namespace
+
+TEST_CASE("padding moves nothing before it, and a padded sequence is the short one") {
+  for (const char* preset : {"gpt", "msa"}) {
+    ModelConfig config = small(preset);
+    config.causal = false;
+    const Model model = built(config, Device::cpu);
+    const Tensor lengths({2}, Dtype::i64);
+    lengths.data<int64_t>()[0] = 9, lengths.data<int64_t>()[1] = 5;
+    const Tensor tokens = ids(2, 9, Device::cpu), padded = model.logits(tokens, lengths), full = model.logits(tokens);
+    const Tensor alone = model.logits(tokens.rows(1, 1).reshaped({9}).rows(0, 5).reshaped({1, 5}));
+    const int64_t v = 11;
+    bool moved = false;
+    for (int64_t i = 0; i < 9 * v; ++i) CHECK(item(padded, i) == item(full, i));
+    for (int64_t i = 0; i < 5 * v; ++i) {
+      CHECK(std::abs(item(padded, 9 * v + i) - item(alone, i)) < 1e-13);
+      moved |= std::abs(item(full, 9 * v + i) - item(alone, i)) > 1e-3 * std::abs(item(alone, i));
+    }
+    CHECK(moved);
+    const Tensor others = ids(2, 9, Device::cpu, 7), after = model.logits(others, lengths);
+    for (int64_t i = 0; i < 5 * v; ++i) CHECK(item(after, 9 * v + i) == item(padded, 9 * v + i));
+    // The loss follows the targets alone.
+    const Tensor targets = ids(2, 9, Device::cpu, 3);
+    CHECK(item(model.loss(tokens, targets, lengths)) == doctest::Approx(mean_nats(padded, targets)).epsilon(1e-13));
+    for (int64_t i = 14; i < 18; ++i) targets.data<int64_t>()[i] = -1;
+    CHECK(item(model.loss(tokens, targets, lengths)) == doctest::Approx(mean_nats(padded, targets)).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("recomputed blocks see the same padding") {
+  auto gradients = [](bool recompute, const Tensor& lengths) {
+    Model model = built(small("gpt"), Device::cpu);
+    model.recompute_blocks(recompute);
+    Tape tape;
+    tape.backward(model.loss(ids(2, 9, Device::cpu), ids(2, 9, Device::cpu, 3), lengths));
+    std::vector<Tensor> all;
+    for (const Parameter* p : model.parameters()) all.push_back(p->grad);
+    return all;
+  };
+  const Tensor lengths({2}, Dtype::i64);
+  lengths.data<int64_t>()[0] = 2, lengths.data<int64_t>()[1] = 5;
+  const auto kept = gradients(false, lengths), again = gradients(true, lengths), unpadded = gradients(true, {});
+  bool moved = false;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    CHECK(std::memcmp(kept[i].raw(), again[i].raw(), static_cast<size_t>(kept[i].bytes())) == 0);
+    moved |= std::memcmp(kept[i].raw(), unpadded[i].raw(), static_cast<size_t>(kept[i].bytes())) != 0;
+  }
+  CHECK(moved);
 }
 
 TEST_CASE("more positions than the context, other families") {

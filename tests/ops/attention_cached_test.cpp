@@ -90,6 +90,8 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
     return message_of([&] { attention_cached(qkv, k_cache, v_cache, past, options); });
   };
   CHECK(call(k, v, 0, {2, false}) == "attention_cached: new positions cannot see later ones, expected causal attention");
+  CHECK(call(k, v, 0, {.heads = 2, .lengths_b = ids_of({3, 3}, {2}, Device::cpu)}) ==
+        "attention_cached: the new positions are the last of their sequences, expected no lengths");
   CHECK(call(k, v, -1, {2}) == "attention_cached: past is -1, expected 0 or more");
   CHECK(call(k, narrow, 0, {2}) == "attention_cached: index k is 4 in k_cache_bnsk[2 2 8 4] but 3 in v_cache_bnsk[2 2 8 3]");
   CHECK(call(narrow, narrow, 0, {2}) == "attention_cached: k_cache_bnsk[2 2 8 3] expected [2 2 s 4]");

@@ -41,7 +41,10 @@ struct Case {
   bool causal;
   int64_t window;
   double dropout = 0;
-  AttentionOptions options() const { return {heads, causal, window, dropout}; }
+  std::vector<int64_t> lengths{};  // of the b sequences; empty: no padding
+  AttentionOptions options(Device device = Device::cpu) const {
+    return {heads, causal, window, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device)};
+  }
   Tensor qkv() const { return draw({b, c, 3 * heads * width}, 1); }
   Tensor dy() const { return draw({b, c, heads * width}, 2); }
 };

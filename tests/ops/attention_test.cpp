@@ -20,8 +20,9 @@ void check_case(const Case& of, Device device) {
   CAPTURE(of.causal);
   CAPTURE(of.window);
   CAPTURE(of.dropout);
+  CAPTURE(of.lengths.size());
   const ForwardAndBackward expected = run(naive_attention, of.qkv(), of.dy(), of.options());
-  const ForwardAndBackward got = run(attention, to(of.qkv(), device), to(of.dy(), device), of.options());
+  const ForwardAndBackward got = run(attention, to(of.qkv(), device), to(of.dy(), device), of.options(device));
   CHECK(distance(got.y, expected.y) < 1e-12);
   CHECK(distance(got.dqkv, expected.dqkv) < 1e-12);
 }
@@ -42,6 +43,9 @@ TEST_CASE("attention and its backward equal the definition on the CPU") {
     for (bool causal : {true, false}) check_case({2, 67, 1 + width % 3, width, causal, 0}, Device::cpu);
   for (int64_t c : {1, 2, 3, 7, 66, 133})
     for (int64_t window : {0, 5}) check_case({2, c, 3, 8, c % 2 == 1, window, 0.3}, Device::cpu);
+  for (int64_t c : {1, 7, 64, 65, 130, 257})
+    for (bool causal : {true, false})
+      for (int64_t window : {0, 5, 100}) check_case({5, c, 2, 9, causal, window, 0, {c, 0, 1, c / 2, c - 1}}, Device::cpu);
 }
 
 TEST_CASE("attention and its backward equal the definition on every device") {
@@ -62,7 +66,12 @@ TEST_CASE("attention and its backward equal the definition on every device") {
                                             {1, 257, 1, 16, true, 0},
                                             {1, 20, 1, 300, false, 0},
                                             {2, 67, 2, 6, true, 0, 0.3},
-                                            {1, 30, 2, 40, false, 9, 0.5}})
+                                            {1, 30, 2, 40, false, 9, 0.5},
+                                            {4, 7, 2, 5, true, 0, 0, {7, 3, 0, 1}},
+                                            {3, 130, 1, 33, true, 40, 0, {64, 129, 2}},
+                                            {2, 130, 2, 20, false, 0, 0, {65, 63}},
+                                            {2, 66, 1, 130, false, 9, 0, {66, 5}},
+                                            {2, 67, 2, 6, true, 0, 0.3, {66, 1}}})
       check_case(of, device);
   });
 }
@@ -98,6 +107,40 @@ TEST_CASE("a query that sees no key gives zero and passes no gradient") {
     for (int64_t x = 0; x < width; ++x)
       CHECK(std::abs(y[static_cast<size_t>(3 * width + x)] - given[static_cast<size_t>(2 * width + x)]) < 1e-15);
     for (double value : dqkv) CHECK(std::isfinite(value));
+  });
+}
+
+TEST_CASE("a sequence without keys gives zero, and what padding holds is not read") {
+  on_every_device([](Device device) {
+    for (Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+      CAPTURE(std::string(name_of(dtype)));
+      const Case of{3, 70, 2, 5, false, 30, 0, {0, 3, 66}};
+      const int64_t d = of.heads * of.width;
+      const Tensor dy = to(convert(of.dy(), dtype), device);
+      auto run_with = [&](double padding) {
+        const Tensor qkv = of.qkv();
+        for (int64_t b = 0; b < of.b; ++b)
+          for (int64_t s = of.lengths[static_cast<size_t>(b)]; s < of.c; ++s)
+            std::fill_n(qkv.data<double>() + (b * of.c + s) * 3 * d + d, 2 * d, padding);
+        return run(attention, to(convert(qkv, dtype), device), dy, of.options(device));
+      };
+      const ForwardAndBackward got = run_with(std::numeric_limits<double>::quiet_NaN()), other = run_with(1);
+      CHECK(same_bits(got.y, other.y));
+      CHECK(same_bits(got.dqkv, other.dqkv));
+      const Values y = values_of(got.y), dqkv = values_of(got.dqkv);
+      for (int64_t b = 0; b < of.b; ++b)
+        for (int64_t t = 0; t < of.c; ++t) {
+          const int64_t length = of.lengths[static_cast<size_t>(b)];
+          const bool blind = t - of.window + 1 >= length, unseen = t >= length;
+          for (int64_t x = 0; x < d; ++x) {
+            auto gradient = [&](int64_t block) { return dqkv[static_cast<size_t>(((b * of.c + t) * 3 + block) * d + x)]; };
+            if (blind) CHECK(y[static_cast<size_t>((b * of.c + t) * d + x)] == 0);
+            if (blind) CHECK(gradient(0) == 0);
+            CHECK((gradient(2) == 0) == unseen);
+            if (unseen) CHECK(gradient(1) == 0);
+          }
+        }
+    }
   });
 }
 
@@ -150,7 +193,7 @@ TEST_CASE("dropout of weights") {
 
 TEST_CASE("the result does not depend on the number of threads") {
   for (const Case& of :
-       std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}}) {
+       std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}, {1, 300, 1, 24, true, 0, 0, {100}}}) {
     CAPTURE(of.b);
     CAPTURE(of.c);
     CAPTURE(of.heads);
@@ -199,5 +242,13 @@ TEST_CASE("attention says what is wrong with its arguments") {
   CHECK(message_of([&] { attention(qkv, {0}); }) == "attention: heads is 0, expected at least 1");
   CHECK(message_of([&] { attention(qkv, {2, true, -1}); }) == "attention: window is -1, expected 0 (none) or more");
   CHECK(message_of([&] { attention(qkv, {2, true, 0, 1.0}); }) == "attention: dropout is 1, expected 0 or more and less than 1");
+  auto with = [&](const Tensor& lengths_b) {
+    return message_of([&] { attention(qkv, {.heads = 2, .lengths_b = lengths_b}); });
+  };
+  CHECK(with(ids_of({3, 3, 3}, {3}, Device::cpu)) == "attention: lengths_b[3] is i64 on cpu, expected i64 [2] on cpu");
+  CHECK(with(drawn({2}, Dtype::f32, Device::cpu, 1)) == "attention: lengths_b[2] is f32 on cpu, expected i64 [2] on cpu");
+  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: lengths_b[2] is i64 on cuda_emulated, expected i64 [2] on cpu");
+  CHECK(with(ids_of({0, 4}, {2}, Device::cpu)) == "attention: length 4 at [1] of lengths_b is outside 0 .. 3");
+  CHECK(with(ids_of({-1, 4}, {2}, Device::cpu)) == "attention: length -1 at [0] of lengths_b is outside 0 .. 3");
   CHECK(message_of([&] { naive_attention(qkv, {5}); }) == "naive_attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
 }
