@@ -31,11 +31,26 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
   return inputs;
 }
 
+TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
+
+// f(inputs) without a trace. To find the op that makes a NaN, f is recorded nevertheless, on a tape that nobody reads: every
+// op looks at its result then.
+template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
+  if (!options.find_nonfinite) {
+    const NoTape unrecorded;
+    return f(inputs);
+  }
+  Tape searching(options);
+  for (Tensor& input : inputs) input = searching.watch(input);
+  return f(inputs);
+}
+
 // Runs f again from `state` and returns the gradients of its inputs and an empty one for the anchor.
-template <class F> Grads replay(const F& f, RandomState state, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
+template <class F>
+Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
   const RestoreRandomState restore;
   set_random_state(state);
-  Tape tape;
+  Tape tape(options);
   std::vector<bool> watched;
   for (size_t i = 0; i < inputs.size(); ++i) {
     watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
@@ -63,32 +78,27 @@ using Two = std::function<std::array<Tensor, 2>(const std::vector<Tensor>&)>;
 Tensor checkpoint(const One& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
   const RandomState state = random_state();
-  Tensor y;
-  {
-    const NoTape unrecorded;
-    y = f(kept);
-  }
-  return record("checkpoint", anchored(inputs), y, keep(f, state, kept),
-                [](const Tensor& dy, const One& f, RandomState state, const std::vector<Tensor>& inputs) -> Grads {
-    return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, inputs, {dy});
+  const TapeOptions options = recording_options();
+  const Tensor y = call_unrecorded(f, kept, options);
+  return record("checkpoint", anchored(inputs), y, keep(f, state, options, kept),
+                [](const Tensor& dy, const One& f, RandomState state, TapeOptions options, const std::vector<Tensor>& inputs) -> Grads {
+    return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, options, inputs, {dy});
   });
 }
 
 std::array<Tensor, 2> checkpoint(const Two& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
   const RandomState state = random_state();
-  std::array<Tensor, 2> ys;
-  {
-    const NoTape unrecorded;
-    ys = f(kept);
-  }
-  return record("checkpoint", anchored(inputs), ys, keep(f, state, kept),
-                [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, const std::vector<Tensor>& inputs) -> Grads {
+  const TapeOptions options = recording_options();
+  const std::array<Tensor, 2> ys = call_unrecorded(f, kept, options);
+  return record("checkpoint", anchored(inputs), ys, keep(f, state, options, kept),
+                [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, TapeOptions options,
+                   const std::vector<Tensor>& inputs) -> Grads {
     auto run = [&](const std::vector<Tensor>& x) {
       const auto [y0, y1] = f(x);
       return std::vector<Tensor>{y0, y1};
     };
-    return replay(run, state, inputs, {dy0, dy1});
+    return replay(run, state, options, inputs, {dy0, dy1});
   });
 }
 

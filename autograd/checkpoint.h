@@ -14,6 +14,8 @@ namespace ricci {
 // that f captures counts as a constant. f is copied, and what it refers to must live until the backward.
 // The gradients have the same bits too, but for inputs that are used several times inside and outside as well: those
 // terms are added in another order.
+// On a tape that looks for NaN and infinity, those inside f are found too, in its forward and its backward; the forward keeps
+// as much as without recomputation while it runs then.
 // Errors (in backward): an input was changed, f gives results of other shapes than before.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
 

@@ -39,6 +39,7 @@ class Tape {
   Tape& operator=(const Tape&) = delete;
 
   static Tape* recording();  // the innermost tape alive on this thread, or null
+  const TapeOptions& options() const { return options_; }
 
   // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `seed` is dL/dloss, 1 for
   // a scalar. Everything kept is freed on the way. Errors: loss not on this tape or not a scalar (without seed), a second

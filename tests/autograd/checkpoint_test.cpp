@@ -178,3 +178,27 @@ TEST_CASE("a changed input is noticed, and a result of another shape") {
   count = 3;
   CHECK(message_of([&] { tape.backward(y); }) == "backward: the seed f32 [4] does not fit the loss f32 [3]");
 }
+
+TEST_CASE("NaN and infinity inside are traced to their op, forward and backward, in another checkpoint too") {
+  const Parameter p{tensor_of({1e-200}, {1}, Dtype::f64, Device::cpu), {}, "p"};
+  using Inputs = const std::vector<Tensor>&;
+  // 1e-200 1e300 1e300 is infinite; 1e-200 1e150 1e150 1e150 is not, but its derivative.
+  auto forward = [](Inputs in) { return scale(scale(scale(in[0], 1e300), 1e300), 0); };
+  auto backward = [](Inputs in) { return scale(scale(scale(in[0], 1e150), 1e150), 1e150); };
+  auto nested = [&](Inputs in) { return checkpoint(backward, {in[0]}); };
+  auto message = [&](const std::function<Tensor(Inputs)>& f, bool find) {
+    return message_of([&] {
+      Tape tape({.find_nonfinite = find});
+      tape.backward(sum(checkpoint(f, {p})));
+    });
+  };
+  auto from_here = [](const std::string& text, const char* op) { return text.find(op) != text.npos && text.find(__FILE__) != text.npos; };
+  CHECK(from_here(message(forward, true), "scale ("));
+  CHECK(message(forward, true).find("of its result") != std::string::npos);
+  CHECK(message(forward, false) == "no error");
+  for (const std::function<Tensor(Inputs)>& f : {std::function<Tensor(Inputs)>(backward), std::function<Tensor(Inputs)>(nested)}) {
+    CHECK(from_here(message(f, true), "scale ("));
+    CHECK(message(f, true).find("of a gradient it returned") != std::string::npos);
+    CHECK(message(f, false) == "no error");
+  }
+}
