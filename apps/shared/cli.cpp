@@ -10,8 +10,6 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kVersion = "0.1.0";
-
 // One line on stderr, whatever the message holds.
 int report(const AppText& text, std::string message, int exit_code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -36,7 +34,7 @@ int run_app(int argc, const char* const* argv, const AppText& text, const std::f
             const std::function<int()>& main) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);
-  app.set_version_flag("--version", std::string(text.name) + " " + kVersion, "Print the version and exit");
+  app.set_version_flag("--version", std::string(text.name) + " " + RICCI_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(36);
   try {
     setup(app);
