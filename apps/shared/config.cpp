@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <string_view>
 
+#include "apps/shared/nearest.h"
 #include "core/error.h"
 #include "core/file.h"
 
@@ -121,22 +121,6 @@ void store(const Setting& setting, const Field& field) {
 }
 
 // ---- Keys
-// The least number of letters inserted, removed or replaced that turns a into b.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
 // The known key or section nearest to a key; one in another section is as near as one wrong letter.

@@ -136,6 +136,7 @@ help train FILE KEY=VALUE --help-config
 help eval run --data --context --stride --batch --device --threads
 help generate run --prompt --tokens --temperature --top-k --top-p --seed --device --threads
 help check
+help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
 help probe --config --weights --input --output --dtype --device
 accept 'help-config' train --help-config
 mv out defaults.yaml
@@ -150,6 +151,13 @@ verdict 'the same weights on one thread and two' "$(cmp runs/{one,two}/model.saf
 sed -E 's/:(null|-?[0-9.e+-]+)([,}])/\2/g' runs/one/metrics.jsonl | uniq -c | tr -d ' ' >out
 keys='3{"step","tokens","train_loss","val_loss","lr","grad_norm","tokens_per_s","peak_bytes","time"}'
 verdict 'metrics of 3 steps' "$(diff out - <<<"$keys")"
+accept 'a drawing' plot runs/one runs/two -o plot.svg
+verdict 'the drawing is XML' "$(! command -v xmllint >/dev/null || xmllint --noout plot.svg 2>&1)"
+accept 'a page' plot runs/one --x time --log-y -o plot.html
+refuse 'drawing of no run' 1 'runs/none: no such run' plot runs/none
+refuse 'drawing of an unknown key' 1 "no run has 'train_los' among its metrics, the nearest is 'train_loss'" plot runs/one --keys train_los
+refuse 'drawing of an unknown kind' 1 'plot.png: expected a name that ends in .svg or .html' plot runs/one -o plot.png
+refuse 'smoothing of 1' 2 '--smooth: ' plot runs/one --smooth 1
 
 "$build/ricci-train" tiny.yaml name=stopped steps=1000000 >out 2>err </dev/null &
 background=$!

@@ -1,0 +1,30 @@
+// Axes: from values to a share of the length, and ticks at round numbers.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ricci::apps {
+
+struct Axis {
+  double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
+  bool log = false;
+
+  // 0 at low, 1 at high.
+  double share(double value) const;
+};
+
+// An axis that shows all values, with a little space around them on a linear one; from 0 on where they are positive and
+// reach far down. The values are finite, and above 0 for a logarithmic axis. No value or a single one gives a range too.
+Axis axis_around(std::span<const double> values, bool log, bool with_margin);
+
+struct Tick {
+  double value;
+  std::string label;  // 0.25, 1,500, 20k, 5e-4
+};
+
+// About `most` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
+// times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone.
+std::vector<Tick> ticks(const Axis& axis, int most);
+
+}  // namespace ricci::apps

@@ -1,0 +1,28 @@
+// The metrics of a run as columns of numbers.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ricci::apps {
+
+struct RunRecords {
+  std::string name;                                    // of its folder
+  std::string path;                                    // of metrics.jsonl
+  std::map<std::string, std::vector<double>> columns;  // as many values each as there are records; NaN: not measured
+  int64_t records = 0;
+  int64_t not_finite = 0;  // values NaN or infinite in the file
+};
+
+// The records of a run, given its folder or the file. A last line without its end, which a run may be writing, is left out.
+// Errors: no metrics, no record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
+RunRecords read_records(const std::string& path);
+
+// All of them; names that several runs share give way to the paths as given.
+std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths);
+
+// Error: the key is in no run; names the nearest one.
+void check_key(const std::vector<RunRecords>& runs, const std::string& key);
+
+}  // namespace ricci::apps
