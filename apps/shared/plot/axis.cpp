@@ -76,6 +76,8 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
   if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1, false};
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   double low = *least, high = *greatest;
+  // What differs by rounding alone, such as averages of a constant, is one value.
+  if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
     const double factor = low == high ? 2 : with_margin ? std::pow(high / low, 0.04) : 1;
     return {low / factor, high * factor, true};

@@ -68,6 +68,7 @@ TEST_CASE("axis: ranges hold all values, one alone or none too") {
   CHECK(around({5}).low < 5);
   CHECK(around({5}).high > 5);
   CHECK(around({5}, true).low == 2.5);
+  CHECK(around({1e-3, 1e-3 * (1 + 1e-15)}).high == doctest::Approx(1.5e-3));
   CHECK(around({1, 10}).low == 0);  // as the least is far below the greatest
   CHECK(around({8, 10}).low == doctest::Approx(7.92));
   CHECK(around({8, 10}).high == doctest::Approx(10.08));
