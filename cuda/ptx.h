@@ -1,4 +1,4 @@
-// Instructions that C++ has no word for: tensor cores, ldmatrix, asynchronous copies, 16-byte accesses. The only way to
+// Instructions that C++ has no word for: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. The only way to
 // them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), the emulator's own definition of the same otherwise
 // (cuda/emulator/ptx.h). Layouts and rules are those of the PTX ISA, "Warp-level Matrix Instructions" and "cp.async".
 // Votes, shuffles, reductions and atomics need no wrapping: CUDA's names are the emulator's (cuda/emulator/collectives.h).
@@ -31,6 +31,8 @@
 //   void cp_async_wait<n>();      until all but the last n groups of this thread have arrived; other threads' copies need a
 //                                 barrier after that
 //   void cp_async_wait_all();     committed or not
+//
+//   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, as of all that follow
 //   uint4 load16_once(const void* global);       of what nobody writes and nobody reads again: past the L1 cache

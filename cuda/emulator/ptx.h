@@ -40,6 +40,8 @@ inline uint32_t to_tf32(float x) {
 }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
+inline float exp2_approx(float x) { return x < -126 ? 0.0f : __builtin_exp2f(x); }
+
 template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   static_assert(N == 1 || N == 2 || N == 4);
   emu::ldmatrix(N == 1 ? "ldmatrix<1>" : N == 2 ? "ldmatrix<2>" : "ldmatrix<4>", N, false, r, row, at);

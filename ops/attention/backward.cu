@@ -5,6 +5,7 @@
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/rows.h"
+#include "ops/attention/flash.h"
 #include "ops/attention/gpu_block.h"
 #include "ops/attention/kernels.h"
 
@@ -148,6 +149,7 @@ template <class T, int kWidth> void launch_backward(const BackwardInputs<T>& in,
 
 HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc,
                        const Tensor& dqkv) {
+  if (flash_fits(problem, {&dy, &qkv, &y, &dqkv})) return flash_backward(problem, dy, qkv, y, lse_bnc, dqkv);
   const Tensor delta_bnc = like(lse_bnc);
   with_dtype(qkv, [&]<class T>(T) {
     using A = Accumulator<T>;

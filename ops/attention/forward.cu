@@ -5,6 +5,7 @@
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/reduce.h"
+#include "ops/attention/flash.h"
 #include "ops/attention/gpu_block.h"
 #include "ops/attention/kernels.h"
 
@@ -94,6 +95,7 @@ template <class T, int kWidth> void launch_forward(const Problem& problem, const
 }
 
 HOST void forward_gpu(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc) {
+  if (flash_fits(problem, {&qkv, &y})) return flash_forward(problem, qkv, y, lse_bnc);
   with_dtype(qkv, [&]<class T>(T) {
     if (problem.width <= 32) return launch_forward<T, 32>(problem, qkv, y, lse_bnc);
     if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more

@@ -99,6 +99,13 @@ struct Rounding {
   }
 };
 
+struct PowerOfTwo {
+  static constexpr int kThreads = 256;
+  const float* x;
+  float* y;
+  __device__ void operator()() const { y[threadIdx.x] = ptx::exp2_approx(x[threadIdx.x]); }
+};
+
 // out [kWords][64 threads]
 struct Words {
   static constexpr int kThreads = 64, kWords = 19;

@@ -2,7 +2,9 @@
 // programming guide, written out on whole matrices and warps: on the emulator in every order of threads, and on the GPU.
 #include "cuda/ptx.h"
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "tests/cuda/emulator_fixture.h"
@@ -228,6 +230,28 @@ TEST_CASE("rounding to tf32 and bf16") {
     CHECK(__builtin_bit_cast(float, rounded[4]) == 1);
     CHECK((pairs[5] & 0xffffu) == 0x3f80u);  // to even
     CHECK((pairs[6] & 0xffffu) == 0x3f82u);
+  });
+}
+
+TEST_CASE("powers of two") {
+  on_emulator_and_gpu([](Device device) {
+    std::vector<float> x(256);
+    for (size_t i = 0; i < 256; ++i) x[i] = (static_cast<float>(i) - 125) * 0.999f;
+    x[0] = -HUGE_VALF, x[1] = HUGE_VALF, x[2] = -1e30f, x[3] = -127, x[4] = -149, x[5] = 0;
+    x[6] = std::numeric_limits<float>::quiet_NaN();
+    const Buffer<float> x_device(x, device), y_device(std::vector<float>(256), device);
+    ricci::launch("power of two", device, {1, 256}, PowerOfTwo{x_device.data(), y_device.data()});
+    const std::vector<float> y = y_device.host();
+    CHECK(y[0] == 0);
+    CHECK(std::isinf(y[1]));
+    for (size_t i : {2, 3, 4}) CHECK(y[i] == 0);
+    CHECK(y[5] == 1);
+    CHECK(std::isnan(y[6]));
+    for (size_t i = 7; i < 250; ++i) {
+      CAPTURE(x[i]);
+      const double exact = std::exp2(static_cast<double>(x[i]));
+      CHECK(std::abs(y[i] - exact) <= 0x1p-21 * exact);
+    }
   });
 }
 

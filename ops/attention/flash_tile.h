@@ -1,0 +1,155 @@
+// What the flash attention kernels share: tiles of bf16 in shared memory, and the products a warp makes of them on tensor
+// cores (Dao 2023, with mma m16n8k16). A warp owns kTiles x 16 rows of the left operand and of the result; its lane with
+// g = lane / 4 and q = lane % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3) in the
+// columns 8 j + 2 q and 8 j + 2 q + 1 (cuda/ptx.h).
+#pragma once
+#include "core/tensor.h"
+#include "cuda/ptx.h"
+
+namespace ricci::attention_kernels::flash {
+
+__device__ inline int lane() { return static_cast<int>(threadIdx.x) % 32; }
+__device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
+__device__ inline int lane_row() { return lane() / 4; }         // g
+__device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
+
+// Rows of kWidth elements in chunks of 16 bytes. The chunks of a row are swapped around by the row's number, so that the
+// same chunk of 8 rows that follow each other (from a multiple of 8) lies in all 32 banks: what ldmatrix reads at once.
+template <int kWidth> struct Tile {
+  static_assert(kWidth % 32 == 0);
+  static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2;
+  bf16* data;
+  __device__ bf16* at(int row, int chunk) const {
+    const int turn = kWidth % 64 == 0 ? row % 8 : row / 2 % 4;
+    return data + row * kWidth + (chunk ^ turn) * 8;
+  }
+  __device__ Tile after(int rows) const { return {data + rows * kWidth}; }
+};
+
+// Begins to copy kRows rows, `pitch` elements apart; those from `rows` on are zeros. A power of two of lanes shares a row, so
+// that the rows of a thread lie a multiple of 8 apart and its chunks in the same column.
+template <int kRows, int kThreads, int kWidth>
+__device__ inline void begin_load(const Tile<kWidth>& to, const bf16* from, int pitch, int rows) {
+  constexpr int kLanes = kWidth == 32 ? 4 : kWidth == 64 ? 8 : 16, kStep = kThreads / kLanes;
+  static_assert(kRows % kStep == 0 && kStep % 8 == 0);
+  const int row = static_cast<int>(threadIdx.x) / kLanes, chunk = static_cast<int>(threadIdx.x) % kLanes;
+  if (chunk >= Tile<kWidth>::kChunks) return;
+  const bf16* source = from + row * pitch + chunk * 8;
+  bf16* target = to.at(row, chunk);
+  UNROLL(16)
+  for (int n = 0; n < kRows; n += kStep) {
+    ptx::cp_async<16>(target, source, n + row < rows ? 16 : 0);
+    source += kStep * pitch;
+    target += kStep * kWidth;
+  }
+}
+
+// A warp's rows of a left operand, in registers or read from the tile each time they are used: step k gives the columns
+// 16 k .. 16 k + 15.
+template <int kTiles, int kWidth> struct ReadRows {
+  Tile<kWidth> tile;
+  int row;
+  __device__ ReadRows(const Tile<kWidth>& tile_, int row_) : tile(tile_), row(row_) {}
+  __device__ void get(int k, uint32_t (&a)[kTiles][4]) const {
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i) ptx::ldmatrix(a[i], tile.at(row + 16 * i + lane() % 16, 2 * k + lane() / 16));
+  }
+};
+template <int kTiles, int kWidth> struct HeldRows {
+  uint32_t held[kWidth / 16][kTiles][4];
+  __device__ HeldRows(const Tile<kWidth>& tile, int row) {
+    UNROLL(16)
+    for (int k = 0; k < kWidth / 16; ++k) ReadRows<kTiles, kWidth>(tile, row).get(k, held[k]);
+  }
+  __device__ void get(int k, uint32_t (&a)[kTiles][4]) const {
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int r = 0; r < 4; ++r) a[i][r] = held[k][i][r];
+  }
+};
+
+template <bool held, int kTiles, int kWidth> struct Chosen { using Type = ReadRows<kTiles, kWidth>; };
+template <int kTiles, int kWidth> struct Chosen<true, kTiles, kWidth> { using Type = HeldRows<kTiles, kWidth>; };
+template <bool held, int kTiles, int kWidth> using ChosenRows = typename Chosen<held, kTiles, kWidth>::Type;
+
+// Two tiles of 8 columns next to each other: c[i][j] += a[i] b and c[i][j + 1] += a[i] b', for all i.
+template <int kTiles, int kColumnTiles>
+__device__ inline void multiply(float (&c)[kTiles][kColumnTiles][4], int j, const uint32_t (&a)[kTiles][4], const uint32_t (&b)[4]) {
+  const uint32_t left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i) {
+    ptx::mma_bf16(c[i][j], a[i], left);
+    ptx::mma_bf16(c[i][j + 1], a[i], right);
+  }
+}
+
+// c_rs += sum_x a_rx b_sx for the rows s of b from `row` on, as many as c has columns.
+template <int kTiles, int kColumnTiles, int kWidth, class Rows>
+__device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Rows& rows, const Tile<kWidth>& b, int row) {
+  UNROLL(16)
+  for (int k = 0; k < kWidth / 16; ++k) {
+    uint32_t a_k[kTiles][4];
+    rows.get(k, a_k);
+    UNROLL(16)
+    for (int j = 0; j < kColumnTiles; j += 2) {
+      uint32_t b_k[4];
+      ptx::ldmatrix(b_k, b.at(row + 8 * j + lane() / 16 * 8 + lane() % 8, 2 * k + lane() / 8 % 2));
+      multiply(c, j, a_k, b_k);
+    }
+  }
+}
+
+// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, as many as w has columns; the weights are rounded to bf16. What
+// a lane holds of a result is what it needs of a left operand.
+template <int kTiles, int kWidth, int kWeightTiles>
+__device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b,
+                                    int row) {
+  UNROLL(16)
+  for (int k = 0; k < kWeightTiles / 2; ++k) {
+    uint32_t w_k[kTiles][4];
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int r = 0; r < 4; ++r) w_k[i][r] = ptx::pack_bf16(w[i][2 * k + r / 2][r % 2 * 2], w[i][2 * k + r / 2][r % 2 * 2 + 1]);
+    UNROLL(16)
+    for (int x = 0; x < kWidth / 8; x += 2) {
+      uint32_t b_k[4];
+      ptx::ldmatrix_trans(b_k, b.at(row + 16 * k + lane() % 16, x + lane() / 16));
+      multiply(o, x, w_k, b_k);
+    }
+  }
+}
+
+// to_rx = factor(i, half) o_rx for the first `rows` of the warp's rows; `half` 1 are the rows 16 i + g + 8. On the way they
+// lie in the warp's own rows of a tile, which nobody else reads any more, so that 16 bytes are stored at once.
+template <int kTiles, int kWidth, class Factor>
+__device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* to,
+                                  int pitch, int rows) {
+  constexpr int kChunks = Tile<kWidth>::kChunks;
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const float f = factor(i, half);
+      UNROLL(16)
+      for (int x = 0; x < kChunks; ++x) {
+        bf16* const at = by.at(row + 16 * i + 8 * half + lane_row(), x) + lane_column();
+        *reinterpret_cast<uint32_t*>(at) = ptx::pack_bf16(o[i][x][2 * half] * f, o[i][x][2 * half + 1] * f);
+      }
+    }
+  __syncwarp();
+  UNROLL(4)
+  for (int n = 0; n < kTiles * 16 * kChunks / 32; ++n) {
+    const int i = n * 32 + lane(), r = i / kChunks, chunk = i % kChunks;
+    if (r < rows) ptx::store16(to + r * pitch + chunk * 8, ptx::load16(by.at(row + r, chunk)));
+  }
+}
+
+// The larger of two numbers; of a number and a NaN, the number.
+HD float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+
+// op over the four lanes that share a row of a result.
+template <class Op> __device__ inline float row_reduce(float value, Op op) {
+  value = op(value, __shfl_xor_sync(~0u, value, 1));
+  return op(value, __shfl_xor_sync(~0u, value, 2));
+}
+
+}  // namespace ricci::attention_kernels::flash
