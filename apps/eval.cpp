@@ -16,7 +16,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string run, device = "cpu", checkpoint = "last";
+  std::string run, device = "cpu", checkpoint = "last", dtype = "f32";
   std::vector<std::string> data;
   int64_t context = 0, stride = 0, batch = 32;
   int threads = 0;
@@ -26,7 +26,7 @@ int evaluate_run(const Options& options) {
   if (options.threads) set_thread_count(options.threads);
   const Device device = parse_device(options.device.c_str());
   const RunFolder run = RunFolder::open(options.run);
-  const Model model = run.load_model(device, options.checkpoint);
+  const Model model = run.load_model(device, options.checkpoint, parse_dtype(options.dtype.c_str()));
   const int64_t trained = model.config().ctx, context = options.context ? options.context : trained;
   if (context > trained) fail("context: {} is longer than the {} tokens the model was trained on", {context, trained});
   const int64_t stride = options.stride ? options.stride : context;
@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
                                   "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(at_least_one);
                    app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();
                    app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+                   app.add_option("--dtype", options.dtype, "Of weights and activations: f32, f64 or bf16")->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
                    app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
                  },

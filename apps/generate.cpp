@@ -13,7 +13,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  std::string run, prompt = "\n", device = "cpu", checkpoint = "last";
+  std::string run, prompt = "\n", device = "cpu", checkpoint = "last", dtype = "f32";
   int64_t tokens = 200;
   Sampling sampling;
   int threads = 0;
@@ -24,7 +24,7 @@ int generate_text(const Options& options) {
   check(options.sampling);
   const Device device = parse_device(options.device.c_str());
   const RunFolder run = RunFolder::open(options.run);
-  const Model model = run.load_model(device, options.checkpoint);
+  const Model model = run.load_model(device, options.checkpoint, parse_dtype(options.dtype.c_str()));
   const auto prompt = run.tokenizer()->encode(options.prompt);
   std::fputs(options.prompt.c_str(), stdout);
   generate(model, prompt, options.tokens, options.sampling, device, [&](int64_t token) {
@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
                    app.add_option("--top-p", options.sampling.top_p, "Draw from the most probable tokens that together have this probability")->capture_default_str();
                    app.add_option("--seed", options.sampling.seed, "Of the draws")->capture_default_str();
                    app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+                   app.add_option("--dtype", options.dtype, "Of weights and activations: f32, f64 or bf16")->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
                    app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
                  },

@@ -30,8 +30,6 @@ struct Options {
   std::string config, weights, input, output, dtype = "f64", device = "cpu";
 };
 
-Dtype parse_dtype(const std::string& name) { return name == "f64" ? Dtype::f64 : name == "f32" ? Dtype::f32 : Dtype::bf16; }
-
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
 // may a tied output map. There the file says which kind it is.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
@@ -83,7 +81,7 @@ int probe(const Options& options) {
   follow_weights(config, weights);
   Model model(config);
   apps::load_weights(model, options.weights);
-  model.place(parse_dtype(options.dtype), device);
+  model.place(parse_dtype(options.dtype.c_str()), device);
 
   const auto [ids_bc, targets_bc, lengths_b] = load_batch(input, device);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(ids_bc, lengths_b))}};

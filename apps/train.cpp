@@ -85,7 +85,7 @@ int train(const RunRequest& request) {
 
   Model model(config.model);
   model.init(config.seed);
-  model.place(Dtype::f32, device);
+  model.place_for_training(parse_dtype(config.precision.c_str()), device);
   model.recompute_blocks(config.recompute == "blocks");
   Optimizer optimizer(model.parameters(), optimizer_config(config));
   TrainState state = run.resume(model, optimizer, corpus.train.hash());

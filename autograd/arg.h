@@ -26,6 +26,9 @@ struct Parameter {
   mutable Tensor grad{};  // what backward has added up since it was last cleared; empty: nothing reached it
   std::string path{};
   Role role = Role::matrix;
+  Tensor master{};  // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
+
+  const Tensor& unrounded() const { return master ? master : value; }
 };
 
 struct Arg : Tensor {

@@ -1,5 +1,7 @@
 #include "core/tensor.h"
 
+#include <string_view>
+
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -14,6 +16,12 @@ const char* name_of(Dtype dtype) {
 const char* name_of(Device device) {
   constexpr const char* names[] = {"cpu", "cuda", "cuda_emulated"};
   return names[static_cast<int>(device)];
+}
+
+Dtype parse_dtype(const char* name) {
+  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
+    if (std::string_view(name) == name_of(dtype)) return dtype;
+  fail("dtype: expected f32, f64 or bf16, got '{}'", {name});
 }
 
 int64_t size_of(Dtype dtype) {

@@ -1,6 +1,7 @@
 #include "models/model.h"
 
 #include "core/error.h"
+#include "cuda/arithmetic.h"
 #include "cuda/device.h"
 #include "models/decoder.h"
 #include "models/visit.h"
@@ -44,6 +45,21 @@ std::unique_ptr<AnyModel> build(const ModelConfig& config) {
 }  // namespace
 
 Model::Model(const ModelConfig& config) : config_(config), model_(build(config)) {}
+
+void Model::place(Dtype dtype, Device device) {
+  model_->place(dtype, device);
+  each_parameter([](const std::string&, Parameter& p) { p.master = {}; });
+}
+
+void Model::place_for_training(Dtype dtype, Device device) {
+  std::vector<Tensor> masters;
+  if (dtype == Dtype::bf16)
+    each_parameter([&](const std::string&, Parameter& p) { masters.push_back(to(convert(p.unrounded(), Dtype::f32), device)); });
+  place(dtype, device);
+  auto master = masters.begin();
+  if (dtype == Dtype::bf16)
+    each_parameter([&](const std::string&, Parameter& p) { p.master = *master++; });
+}
 
 Tensor Model::step(const Tensor& ids_b, DecodingState& state) const {
   const Tensor logits_bcv = advance(ids_b.reshaped({ids_b.size(), 1}), state);

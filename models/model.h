@@ -53,7 +53,10 @@ class Model {
   Tensor step(const Tensor& ids_b, DecodingState& state) const;
 
   void init(uint64_t seed) { model_->init(seed); }  // draws the weights; before place
-  void place(Dtype dtype, Device device) { model_->place(dtype, device); }
+  // Converts and moves every parameter. For training, the f32 values as they were before rounding to bf16 stay beside
+  // them as Parameter::master.
+  void place(Dtype dtype, Device device);
+  void place_for_training(Dtype dtype, Device device);
   // From now on the tape keeps only what goes into each block, and backward computes the block again: the same bits, less
   // memory, about a third more time.
   void recompute_blocks(bool on) { model_->recompute_blocks(on); }

@@ -10,6 +10,7 @@
 #include "autograd/random.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "cuda/arithmetic.h"
 #include "cuda/device.h"
 
 namespace ricci::apps {
@@ -28,9 +29,9 @@ template <class Number> Number number_of(const SafetensorsFile& file, const char
   return value;
 }
 
-// f(name, tensor) for every tensor of a checkpoint.
+// f(name, tensor) for every tensor of a checkpoint: of bf16 values their masters, of which they are the rounding.
 void each_tensor(Model& model, Optimizer& optimizer, const std::function<void(const std::string& name, Tensor& tensor)>& f) {
-  model.each_parameter([&](const std::string& path, Parameter& p) { f(path, p.value); });
+  model.each_parameter([&](const std::string& path, Parameter& p) { f(path, p.master ? p.master : p.value); });
   optimizer.each_state([&](const std::string& name, Tensor& t) { f(kOptimizerPrefix + name, t); });
 }
 
@@ -76,6 +77,9 @@ TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& opt
   each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) {
     known.insert(name);
     load_tensor(file, name, t);
+  });
+  model.each_parameter([](const std::string&, Parameter& p) {
+    if (p.master) copy(p.value, convert(p.master, p.value.dtype()));
   });
   for (const std::string& name : file.names())
     if (!known.count(name)) fail("{}: tensor {} {} belongs to no part of this training", {path, name, show(file.shape(name))});

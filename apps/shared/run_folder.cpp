@@ -154,7 +154,7 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
 
 void RunFolder::save_model(Model& model, int64_t step) const {
   std::vector<std::pair<std::string, Tensor>> tensors;
-  model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.value, Device::cpu)); });
+  model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
   save_checked_safetensors(file("model.safetensors"), tensors, {{"format", "ricci"}, {"step", std::to_string(step)}});
 }
 
@@ -186,12 +186,12 @@ bool RunFolder::finished() const {
   return !steps.empty() && steps.back() == config_.steps && fs::exists(model) && step_of(SafetensorsFile(model)) == config_.steps;
 }
 
-Model RunFolder::load_model(Device device, const std::string& which) const {
+Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
   const std::string path = weights_file(which);
   SafetensorsFile(path).verify();
   Model model(config_.model);
   load_weights(model, path);
-  model.place(Dtype::f32, device);
+  model.place(dtype, device);
   return model;
 }
 

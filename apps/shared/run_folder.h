@@ -58,9 +58,9 @@ class RunFolder {
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
 
-  // The trained model on `device`: that of the `last` step saved, of the `best` evaluation, or of a step given by its number
+  // The trained model on `device`, with weights and activations of `dtype`: that of the `last` step saved, of the `best` evaluation, or of a step given by its number
   // and still kept. Errors: no such checkpoint; a damaged file; missing, surplus or misshapen tensors, each named.
-  Model load_model(Device device, const std::string& which = "last") const;
+  Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:
   std::string weights_file(const std::string& which) const;

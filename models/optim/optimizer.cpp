@@ -24,7 +24,7 @@ OptimizerTensor first_state(const Parameter& p, const OptimizerConfig& config) {
   OptimizerTensor t{.value = value, .grad = {}, .m = {}, .v = {}, .master = {}};
   if (adam || config.momentum != 0) t.m = moment();
   if (adam) t.v = moment();
-  if (value.dtype() == Dtype::bf16) t.master = convert(value, Dtype::f32);
+  t.master = p.master;
   if (decays(p, config)) t.weight_decay = config.weight_decay;
   return t;
 }
@@ -40,7 +40,10 @@ Kind parse_optimizer(const std::string& name) {
 
 Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config) : parameters_(std::move(parameters)), config_(config) {
   if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
-  for (const Parameter* p : parameters_) tensors_.push_back(first_state(*p, config));
+  for (Parameter* p : parameters_) {
+    if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
+    tensors_.push_back(first_state(*p, config));
+  }
 }
 
 double Optimizer::gradient_norm() const {
@@ -74,7 +77,6 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
     OptimizerTensor& t = tensors_[i];
     if (t.m) f(path + (config_.kind == Kind::sgd ? ".momentum" : ".m"), t.m);
     if (t.v) f(path + ".v", t.v);
-    if (t.master) f(path + ".master", t.master);
   }
 }
 

@@ -32,8 +32,8 @@ OptimizerConfig::Kind parse_optimizer(const std::string& name);
 
 class Optimizer {
  public:
-  // The parameters must outlive the optimizer. Moments start at zero; beside bf16 values the optimizer holds f32 master
-  // weights, which start as the values are now. Errors: nesterov without momentum.
+  // The parameters must outlive the optimizer. Moments start at zero. A bf16 value without a master gets one, which starts
+  // as the value is now; Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
   // The Euclidean norm of all gradients together.
@@ -48,8 +48,8 @@ class Optimizer {
   void set_steps(int64_t steps);  // for a state that was loaded; error: a negative number
 
   // f(name, tensor) for every tensor of the state, in the order of the parameters: the path of the parameter with
-  // .m and .v (adamw, adam), .momentum (sgd with momentum), .master (bf16 values), as in blocks.0.fc.weight.m. Elements may
-  // be overwritten, or the tensor replaced by another of the same shape, dtype and device.
+  // .m and .v (adamw, adam), .momentum (sgd with momentum), as in blocks.0.fc.weight.m. Elements may be overwritten, or the
+  // tensor replaced by another of the same shape, dtype and device. Values and masters are the parameters' own.
   // Error: a parameter without a path (Model::place gives them).
   void each_state(const std::function<void(const std::string& name, Tensor& tensor)>& f);
 

@@ -35,7 +35,7 @@ struct Trainee {
   static Model placed(uint64_t seed, Dtype dtype) {
     Model model(small_config());
     model.init(seed);
-    model.place(dtype, Device::cpu);
+    model.place_for_training(dtype, Device::cpu);
     return model;
   }
   double step() {
@@ -58,7 +58,7 @@ TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, und
   const ScratchFolder folder;
   const std::string path = folder / "a.safetensors";
   for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig{.kind = OptimizerConfig::Kind::adam}, sgd()}) {
-    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
       CAPTURE(name_of(dtype));
       set_random_state({7, 0});
       Trainee first(config, 5, dtype);

@@ -133,8 +133,8 @@ help() {
   verdict "help of $program" "$missing"
 }
 help train FILE KEY=VALUE --help-config
-help eval run --data --context --stride --batch --device --threads
-help generate run --prompt --tokens --temperature --top-k --top-p --seed --device --threads
+help eval run --data --context --stride --batch --dtype --device --threads
+help generate run --prompt --tokens --temperature --top-k --top-p --seed --dtype --device --threads
 help check
 help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
 help probe --config --weights --input --output --dtype --device
