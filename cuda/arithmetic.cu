@@ -25,8 +25,8 @@ template <class T> struct Scale {
 };
 template <class T> struct Fill {
   T* y;
-  T value;
-  HD void operator()(int64_t i) const { y[i] = value; }
+  Accumulator<T> value;
+  HD void operator()(int64_t i) const { y[i] = T(value); }  // made here: a copy of a member is not vectorised
 };
 template <class To, class From> struct Convert {
   To* y;
@@ -95,7 +95,7 @@ HOST void add_to(const Tensor& y, const Tensor& x) {
 }
 
 HOST void fill(const Tensor& y, double value) {
-  with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), T(Accumulator<T>(value))}); });
+  with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), Accumulator<T>(value)}); });
 }
 
 HOST void multiply_by(const Tensor& y, double factor) {

@@ -74,9 +74,9 @@ template <class T> struct BiasGradient {
   using Value = Accumulator<T>;
   static constexpr int kSums = 1;
   View<const T, 2> dl_rv;
-  T* dbias_v;
+  Value* dbias_v;
   HD void add(int64_t r, int64_t v, Value (&sum)[1]) const { sum[0] += Value(dl_rv(r, v)); }
-  HD void store(int64_t v, const Value (&sum)[1]) const { dbias_v[v] = T(Value(dbias_v[v]) + sum[0]); }
+  HD void store(int64_t v, const Value (&sum)[1]) const { dbias_v[v] += sum[0]; }
 };
 
 template <class T> struct ScaleBy {
@@ -105,13 +105,13 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
     for_rows("classifier_loss", device, rows, v,
              CrossEntropy<T>{{l_rv.data<T>(), {rows, v}}, p.targets_r.data<int64_t>() + first, p.counted.data<double>(),
                              p.nll_r.data<double>() + first, static_cast<bool>(p.dw_vd)});
-    if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, v, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<T>()});
+    if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, v, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
   });
   if (!p.dw_vd) return;
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
         .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
-        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0});
+        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
 }
 
 HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
@@ -142,13 +142,16 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   check_targets(targets_r, n['v']);
   const Device device = x_rd.device();
   Problem p{x_rd, w_vd, bias_v, targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
+  const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded once, at the end
+  const int64_t chunk = rows_per_chunk(n['v']);
   if (wants_gradients(x_rd, w_vd, bias_v)) {
-    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(w_vd) : zeros_like(w_vd);
-    if (bias_v) p.dbias_v = zeros_like(bias_v);
+    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(w_vd, w_vd.shape(), n['r'] > chunk ? sums : dtype) : zeros_like(w_vd);
+    if (bias_v) p.dbias_v = zeros(bias_v.shape(), sums, device);
   }
   for_rows("classifier_loss: count", device, 1, n['r'], CountTargets{targets_r.data<int64_t>(), p.counted.data<double>()});
-  const int64_t chunk = rows_per_chunk(n['v']);
   for (int64_t first = 0; first < n['r']; first += chunk) run_chunk(p, first, std::min(chunk, n['r'] - first));
+  if (p.dw_vd) p.dw_vd = convert(p.dw_vd, dtype);
+  if (p.dbias_v) p.dbias_v = convert(p.dbias_v, dtype);
   Tensor loss({}, Dtype::f64, device);
   for_rows("classifier_loss: mean", device, 1, n['r'], MeanLoss{p.nll_r.data<double>(), p.counted.data<double>(), loss.data<double>()});
   return record("classifier_loss", {x_rd, w_vd, bias_v}, loss, keep(p.dx_rd, p.dw_vd, p.dbias_v),

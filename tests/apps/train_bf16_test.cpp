@@ -1,13 +1,10 @@
 // Training in bf16: it follows training in f32, on every device, and nothing is lost by rounding the weights.
 #include <cmath>
-#include <filesystem>
 
 #include "apps/shared/checkpoint.h"
 #include "apps/shared/run_folder.h"
 #include "apps/shared/train_step.h"
-#include "data/tokenizer.h"
 #include "models/optim/optimizer.h"
-#include "models/training.h"
 #include "tests/data/files.h"
 #include "tests/ops/values.h"
 
@@ -16,7 +13,7 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr int64_t kContext = 8, kVocabulary = 11, kSteps = 40;
+constexpr int64_t kContext = 8, kVocabulary = 11, kSteps = 100;
 
 ModelConfig small(const char* preset) {
   ModelConfig c;
@@ -62,7 +59,7 @@ Trained trained(const char* preset, Dtype dtype, Device device) {
   for (int64_t step = 0; step < kSteps; ++step) {
     out.losses.push_back(train_step.forward_backward(batches_of_step(crops, config, step), step));
     CHECK(std::isfinite(optimizer.gradient_norm()));
-    optimizer.step(1e-2);
+    optimizer.step(2e-3);
   }
   Tape tape;
   const Tensor logits = model.logits(ids_of(crops.at(0, 0).ids_bc, {config.batch, kContext}, device));
@@ -75,7 +72,8 @@ Trained trained(const char* preset, Dtype dtype, Device device) {
 // Each of the n ops between ids and loss rounds its results, with relative errors of at most the unit u and independent of
 // each other: to first order the logits are wrong by sqrt(n) u of their size, and the weights, rounded once more in front of
 // each op, double the square. A loss, the difference of log sum exp and a logit, takes the error of two logits. Where the
-// bound is small against what was learned, this says that bf16 learned the same.
+// bound is small against what was learned, this says that bf16 learned the same. At five times the learning rate training
+// becomes chaotic: any difference grows.
 TEST_CASE("training in bf16: the losses are those of f32 within the rounding of weights and activations") {
   on_every_device([](Device device) {
     for (const char* preset : {"gpt", "msa"}) {
@@ -91,7 +89,6 @@ TEST_CASE("training in bf16: the losses are those of f32 within the rounding of 
       CHECK(worst <= bound);
       CHECK(worst > 0);  // bf16 it was
       CHECK(bound < (wide.losses.front() - wide.losses.back()) / 10);
-      INFO(bound, wide.losses.front(), wide.losses.back());
     }
   });
 }

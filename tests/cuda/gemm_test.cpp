@@ -207,6 +207,7 @@ TEST_CASE("the bits do not depend on the number of threads") {
       {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true},
       {1, 64, 64, 4096, Layout::columns, Layout::rows},
       {1, 16, 65, 8192, Layout::columns, Layout::columns},
+      {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
       {1, 100, 90, 3000, Layout::spaced, Layout::rows},
       {1, 1, 3000, 257, Layout::rows, Layout::columns},
       {48, 64, 32, 64, Layout::rows, Layout::rows},
