@@ -143,6 +143,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 1, 700, 300, Layout::rows, Layout::columns, Layout::rows, true, true},
       {3, 4, 300, 90, Layout::rows, Layout::rows, Layout::columns},
       {2, 300, 1, 90},
+      {2, 7, 9, 9001, Layout::rows, Layout::columns, Layout::padded_rows, true, true},
   };
   for (Case t : cases)
     for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
