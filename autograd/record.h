@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "autograd/tape.h"
+#include "cuda/trace.h"
 
 namespace ricci {
 
@@ -76,6 +77,7 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
 // Several outputs. They get their places on the tape and are returned.
 template <size_t Outputs, class Kept, class Fn>
 std::array<Tensor, Outputs> record(const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn) {
+  if (trace::enabled) trace_forward(op, inputs, ys.data(), Outputs);
   Tape* tape = Tape::recording();
   if (!tape || !tape->depends(inputs.data(), inputs.data() + inputs.size())) return ys;
   auto node = std::make_unique<RecordedOp<Outputs, Kept, Fn>>(std::move(kept));

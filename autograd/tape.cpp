@@ -21,12 +21,28 @@ std::string place(const Node& node) {
   return std::string(node.op) + " (" + node.site.file + ":" + std::to_string(node.site.line) + ")";
 }
 
+int64_t bytes_of(const std::vector<Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& t : tensors) bytes += t ? t.bytes() : 0;
+  return bytes;
+}
+
 }  // namespace
 
 Arg::Arg(const Parameter& p, const char* file, int line)
     : Tensor(innermost && p.value ? innermost->leaf(p) : p.value), site{file, line} {}
 
-Tape::Tape(TapeOptions options) : id_(next_id++), outer_(innermost), options_(options) { innermost = this; }
+void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
+  int64_t bytes = 0;
+  for (const Arg& x : inputs) bytes += x ? x.bytes() : 0;
+  for (size_t i = 0; i < outputs; ++i) bytes += ys[i].bytes();
+  trace::end(op, "", ys[0].device(), bytes);
+}
+
+Tape::Tape(TapeOptions options) : id_(next_id++), outer_(innermost), options_(options) {
+  innermost = this;
+  trace::end("before the tape");
+}
 
 Tape::~Tape() {
   if (innermost == this) innermost = outer_;
@@ -126,11 +142,15 @@ void Tape::run_backward(Node& node) {
     if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
   }
   differentiating = &node;
+  int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
   Grads gradients = node.backward(dys);
+  if (trace::enabled) bytes += bytes_of(gradients);
   if (gradients.size() != node.inputs.size())
     fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
   dys.clear();
+  const Device device = slots_[static_cast<size_t>(node.outputs[0])].device;
   for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
+  trace::end(node.op, "backward", device, bytes);
 }
 
 void Tape::backward(const Tensor& loss, const Tensor& seed) {

@@ -84,6 +84,9 @@ class Tape {
   std::vector<Slot> slots_;
 };
 
+// For RICCI_TRACE: the op that made ys has run.
+void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs);
+
 // While it lives, nothing is recorded on this thread: evaluation in the middle of training.
 class NoTape {
  public:

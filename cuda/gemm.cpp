@@ -6,6 +6,7 @@
 #include "cuda/device.h"
 #include "cuda/gemm_backends.h"
 #include "cuda/parallel.h"
+#include "cuda/trace.h"
 
 namespace ricci {
 namespace {
@@ -72,6 +73,7 @@ void gemm_on_cuda(const Gemm& g) {
 void gemm(const Gemm& asked) {
   check(asked);
   if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
+  trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k));
   Gemm g = asked;
   make_dense(g.a_at, g.m, g.k), make_dense(g.b_at, g.k, g.n), make_dense(g.c_at, g.m, g.n);
   if (g.c_at.column_stride != 1 && g.c_at.row_stride == 1 && !g.bias_n) g = transposed(g);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/rows.h"
+#include "cuda/trace.h"
 #include "ops/multi_tensor.h"
 
 namespace ricci {
@@ -97,6 +98,7 @@ HOST double gradient_norm(const std::vector<Tensor>& tensors) {
   const Tensor on_cpu = to(partial, Device::cpu);
   double sum = 0;
   for (int64_t i = 0; i < partial.size(); ++i) sum += on_cpu.data<double>()[i];
+  trace::end("gradient_norm", "", device);
   return std::sqrt(sum);
 }
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "cuda/arithmetic.h"
 #include "cuda/device.h"
+#include "cuda/trace.h"
 #include "ops/adamw.h"
 #include "ops/gradient_norm.h"
 #include "ops/sgd.h"
@@ -62,7 +63,14 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
     sgd_update(tensors_, {learning_rate, config_.momentum, config_.nesterov, gradient_scale});
   else
     adamw_update(tensors_, {learning_rate, config_.beta1, config_.beta2, config_.eps, steps_, gradient_scale, config_.kind == Kind::adamw});
-  for (OptimizerTensor& t : tensors_) t.grad = {};
+  int64_t bytes = 0;  // read and written
+  for (OptimizerTensor& t : tensors_) {
+    if (trace::enabled && t.grad)
+      for (const Tensor* part : {&t.value, &t.master, &t.m, &t.v, &t.grad})
+        if (*part) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
+    t.grad = {};
+  }
+  trace::end("optimizer", "", tensors_.empty() ? Device::cpu : tensors_[0].value.device(), bytes);
 }
 
 void Optimizer::set_steps(int64_t steps) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/seam.h"
+#include "cuda/trace.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/kernels.h"
 
@@ -52,10 +53,18 @@ HOST WeightDropout draw_dropout(double p, int64_t heads) {
 
 HOST Dtype sums_dtype(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
+// FLOPs of `products` matrix products over the pairs of a query and a key it sees.
+HOST double flops_of(const Problem& problem, int products) {
+  int64_t pairs = 0;
+  for (int64_t t = 0; t < problem.context; ++t) pairs += problem.band.end_key(t, problem.context) - problem.band.first_key(t);
+  return 2.0 * products * static_cast<double>(pairs) * static_cast<double>(problem.batches * problem.d());
+}
+
 HOST Outputs forward(const Problem& problem, const Tensor& qkv) {
   const Outputs out{like(qkv, {problem.batches, problem.context, problem.d()}),
                     like(qkv, {problem.batches, problem.heads, problem.context}, sums_dtype(qkv))};
   if (qkv.size() == 0) return out;
+  if (trace::enabled) trace::flops(flops_of(problem, 2));
   (qkv.device() == Device::cpu ? forward_cpu : forward_gpu)(problem, qkv, out.y_bcd, out.lse_bnc);
   return out;
 }
@@ -63,6 +72,7 @@ HOST Outputs forward(const Problem& problem, const Tensor& qkv) {
 HOST Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Outputs& out) {
   const Tensor dqkv = like(qkv);
   if (qkv.size() == 0) return dqkv;
+  if (trace::enabled) trace::flops(flops_of(problem, 5));
   (qkv.device() == Device::cpu ? backward_cpu : backward_gpu)(problem, dy, qkv, out.y_bcd, out.lse_bnc, dqkv);
   return dqkv;
 }

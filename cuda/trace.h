@@ -1,0 +1,31 @@
+// RICCI_TRACE=1: where the time goes. Every moment of the thread that computes is charged to the op that ends it, so that the
+// lines add up to the whole; the table is printed to stderr when the program ends:
+//   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
+// FLOPs are those of matrix products and attention; bytes are those of an op's inputs and outputs. The peaks are measured:
+// fused multiply-adds in registers, and a copy of a tensor too large for the caches.
+#pragma once
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace ricci::trace {
+
+extern const bool enabled;
+
+// The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".
+void end_of(const char* op, const char* part, Device device, int64_t bytes);
+
+// Forgets everything so far: memory that is touched for the first time costs many times what it costs later.
+void restart();
+
+// Work done since the last end_of.
+void count_flops(double flops);
+
+inline void end(const char* op, const char* part = "", Device device = Device::cpu, int64_t bytes = 0) {
+  if (enabled) end_of(op, part, device, bytes);
+}
+inline void flops(double flops) {
+  if (enabled) count_flops(flops);
+}
+
+}  // namespace ricci::trace

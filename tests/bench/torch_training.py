@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""One training step in current PyTorch, for the models and shapes of training.cpp: forward, backward, gradient norm, AdamW.
+
+    torch_training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N]
+
+gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head with
+a bias. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, and the most
+memory the process ever held.
+"""
+import argparse
+import contextlib
+import math
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+# name: preset, vocabulary, width, heads, layers, feed-forward, batch, context, biases
+CASES = {
+    "nano_12x64": ("gpt", 65, 128, 4, 4, 512, 12, 64, False),
+    "gpt2_4x64": ("gpt", 50257, 768, 12, 12, 3072, 4, 64, True),
+    "gpt2_4x256": ("gpt", 50257, 768, 12, 12, 3072, 4, 256, True),
+    "msa_20x512": ("msa", 28996, 512, 1, 6, 512, 20, 512, True),
+}
+
+
+class Block(nn.Module):
+    def __init__(self, d, heads, ff, bias):
+        super().__init__()
+        self.heads, self.approximate = heads, "tanh" if bias else "none"
+        self.ln1, self.ln2 = nn.LayerNorm(d, bias=bias), nn.LayerNorm(d, bias=bias)
+        self.qkv, self.proj = nn.Linear(d, 3 * d, bias=bias), nn.Linear(d, d, bias=bias)
+        self.fc, self.fc_out = nn.Linear(d, ff, bias=bias), nn.Linear(ff, d, bias=bias)
+
+    def forward(self, x_bcd):
+        b, c, d = x_bcd.shape
+        q, k, v = (y.view(b, c, self.heads, d // self.heads).transpose(1, 2) for y in self.qkv(self.ln1(x_bcd)).split(d, dim=2))
+        y_bnck = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x_bcd = x_bcd + self.proj(y_bnck.transpose(1, 2).reshape(b, c, d))
+        return x_bcd + self.fc_out(F.gelu(self.fc(self.ln2(x_bcd)), approximate=self.approximate))
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocab, d, heads, layers, ff, context, bias):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(vocab, d), nn.Embedding(context, d)
+        self.blocks = nn.ModuleList(Block(d, heads, ff, bias) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(d, bias=bias)
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, ids_bc, targets_bc):
+        x_bcd = self.tok(ids_bc) + self.pos.weight[: ids_bc.shape[1]]
+        for block in self.blocks:
+            x_bcd = block(x_bcd)
+        logits_bcv = F.linear(self.ln_f(x_bcd), self.tok.weight)
+        return F.cross_entropy(logits_bcv.flatten(0, 1).float(), targets_bc.flatten())
+
+
+class Msa(nn.Module):
+    def __init__(self, vocab, d, heads, layers, ff, context, bias):
+        super().__init__()
+        self.tok, self.head = nn.Embedding(vocab, d), nn.Linear(d, vocab)
+        self.blocks = nn.ModuleList(nn.TransformerEncoderLayer(d, heads, ff, dropout=0.0, activation="relu", batch_first=True) for _ in range(layers))
+        angles = torch.arange(context).unsqueeze(1) * torch.exp(torch.arange(0, d, 2) * (-math.log(10000.0) / d))
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1), persistent=False)
+        self.register_buffer("mask", torch.full((context, context), float("-inf")).triu(1), persistent=False)
+
+    def forward(self, ids_bc, targets_bc):
+        x_bcd = self.tok(ids_bc) * math.sqrt(self.positions.shape[1]) + self.positions
+        for block in self.blocks:
+            x_bcd = block(x_bcd, src_mask=self.mask, is_causal=True)
+        return F.cross_entropy(self.head(x_bcd).flatten(0, 1).float(), targets_bc.flatten())
+
+
+def measure(name, args):
+    preset, vocab, d, heads, layers, ff, batch, context, bias = CASES[name]
+    torch.manual_seed(1)
+    model = (Gpt if preset == "gpt" else Msa)(vocab, d, heads, layers, ff, context, bias)
+    loss_of = torch.compile(model) if args.compile else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
+    ids_bc, targets_bc = torch.randint(vocab, (batch, context)), torch.randint(vocab, (batch, context))
+    seconds, warm_up = [], 3
+    while len(seconds) < (args.steps + warm_up if args.steps else warm_up + 5) or (not args.steps and sum(seconds[warm_up:]) < 10 and len(seconds) < 1000):
+        started = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext():
+            loss = loss_of(ids_bc, targets_bc)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+        optimizer.step()
+        loss.item()
+        seconds.append(time.perf_counter() - started)
+    median = statistics.median(seconds[warm_up:])
+    print(f"measure {name}_median {median * 1e3:.3f} ms")
+    print(f"measure {name}_min {min(seconds[warm_up:]) * 1e3:.3f} ms")
+    print(f"measure {name}_speed {batch * context / median:.0f} tokens/s")
+    print(f"measure {name}_memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3:.1f} MB")
+    print(f"measure {name}_loss {loss.item():.6f} nats", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("--steps", type=int, default=0, help="0: about ten seconds of them")
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--threads", type=int, default=0)
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    for name in args.names:
+        measure(name, args)
+
+
+if __name__ == "__main__":
+    main()
