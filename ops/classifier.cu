@@ -18,6 +18,7 @@
 #include "cuda/gemm.h"
 #include "cuda/math.h"
 #include "cuda/rows.h"
+#include "cuda/trace.h"
 
 namespace ricci {
 namespace classifier_kernels {
@@ -91,8 +92,12 @@ struct Problem {
   Tensor dx_rd, dw_vd, dbias_v;  // empty when nobody asks for gradients
 };
 
-// Rows of logits that are held at a time: 64 MiB of f32.
-inline int64_t rows_per_chunk(int64_t vocabulary) { return std::max<int64_t>(1, (int64_t{16} << 20) / std::max<int64_t>(1, vocabulary)); }
+// Rows of logits that are held at a time, at most 128 MiB of f32: fewer rows would read and write the weights and their
+// gradient more often. All chunks are about as long.
+inline int64_t rows_per_chunk(int64_t rows, int64_t vocabulary) {
+  const int64_t most = std::max<int64_t>(1, (int64_t{32} << 20) / std::max<int64_t>(1, vocabulary)), chunks = (rows + most - 1) / most;
+  return chunks ? (rows + chunks - 1) / chunks : 1;
+}
 
 HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   const Tensor x_rd = p.x_rd.rows(first, rows), l_rv = like(p.x_rd, {rows, p.w_vd.shape()[0]});
@@ -101,17 +106,21 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   const Dtype dtype = x_rd.dtype();
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = v, .k = d, .a = x_rd.raw(), .b = p.w_vd.raw(),
         .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = l_rv.raw(), .c_at = {v, 1, 0}, .accumulate = false, .bias_n = p.bias_v.raw()});
+  trace::end("classifier_loss", "logits", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   with_dtype(l_rv, [&]<class T>(T) {
     for_rows("classifier_loss", device, rows, v,
              CrossEntropy<T>{{l_rv.data<T>(), {rows, v}}, p.targets_r.data<int64_t>() + first, p.counted.data<double>(),
                              p.nll_r.data<double>() + first, static_cast<bool>(p.dw_vd)});
     if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, v, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
   });
+  trace::end("classifier_loss", "softmax", device, 2 * l_rv.bytes());
   if (!p.dw_vd) return;
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
         .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
+  trace::end("classifier_loss", "dx", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
         .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
+  trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }
 
 HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
@@ -143,7 +152,7 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   const Device device = x_rd.device();
   Problem p{x_rd, w_vd, bias_v, targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded once, at the end
-  const int64_t chunk = rows_per_chunk(n['v']);
+  const int64_t chunk = rows_per_chunk(n['r'], n['v']);
   if (wants_gradients(x_rd, w_vd, bias_v)) {
     p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(w_vd, w_vd.shape(), n['r'] > chunk ? sums : dtype) : zeros_like(w_vd);
     if (bias_v) p.dbias_v = zeros(bias_v.shape(), sums, device);
