@@ -94,4 +94,8 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
 // would read. Only inside a backward.
 bool wants_gradient(int input);
 
+// The gradient that input i of that op has by now, for an op that would rather add to it than have its own added; empty
+// when there is none, or somebody else holds it. It is handed over: what the op returns for the input takes its place.
+Tensor take_gradient(int input);
+
 }  // namespace ricci

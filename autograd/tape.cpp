@@ -15,6 +15,7 @@ namespace {
 
 thread_local Tape* innermost = nullptr;
 thread_local const Node* differentiating = nullptr;
+thread_local Tape* walking = nullptr;  // the tape that `differentiating` is on
 std::atomic<uint32_t> next_id{1};
 
 std::string place(const Node& node) {
@@ -54,6 +55,14 @@ NoTape::NoTape() : outer_(innermost) { innermost = nullptr; }
 NoTape::~NoTape() { innermost = outer_; }
 
 bool wants_gradient(int input) { return differentiating->inputs[static_cast<size_t>(input)] >= 0; }
+
+Tensor take_gradient(int input) { return walking->take_gradient(*differentiating, input); }
+
+Tensor Tape::take_gradient(const Node& node, int input) {
+  Slot& slot = slots_[static_cast<size_t>(node.inputs[static_cast<size_t>(input)])];
+  Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
+  return total && total.unique() ? std::move(total) : Tensor();
+}
 
 void throw_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
 
@@ -141,7 +150,7 @@ void Tape::run_backward(Node& node) {
     const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
     if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
   }
-  differentiating = &node;
+  differentiating = &node, walking = this;
   int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
   Grads gradients = node.backward(dys);
   if (trace::enabled) bytes += bytes_of(gradients);

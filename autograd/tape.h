@@ -60,6 +60,7 @@ class Tape {
   Tensor leaf(const Parameter& p);
   bool has(const Tensor& t) const { return t.tape_ == id_; }
   bool depends(const Arg* begin, const Arg* end) const;
+  Tensor take_gradient(const Node& node, int input);
   void push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs);
 
  private:

@@ -107,12 +107,14 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
 }
 
 HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, double scale) {
-  Tensor dtable_vd = zeros(table, dy_bcd.dtype(), dy_bcd.device());
+  Tensor dtable_vd = take_gradient(1);  // few rows get anything: with a tied head the others are there already
+  const bool add = static_cast<bool>(dtable_vd);
+  if (!add) dtable_vd = zeros(table, dy_bcd.dtype(), dy_bcd.device());
   const RowBuckets buckets = bucket_rows(ids_bc, table[0]);
   const Bucket rows{buckets.start_u.data<int64_t>(), buckets.rows_k.data<int64_t>()};
   with_dtype(dy_bcd, [&]<class T>(T) {
     sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64,
-             SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows});
+             SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows, add});
   });
   return dtable_vd;
 }

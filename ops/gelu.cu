@@ -1,6 +1,8 @@
 // gelu(x)      = x/2 (1 + erf(x / sqrt 2))                  gelu'(x) = (1 + erf(x / sqrt 2))/2 + x exp(-x^2/2) / sqrt(2 pi)
 // gelu_tanh(x) = x s(x), s(x) = (1 + tanh u)/2, u = sqrt(2/pi) (x + 0.044715 x^3)
 //                                                          gelu_tanh'(x) = s + 2 x s (1 - s) du/dx
+// The forward computes both where a gradient is wanted: the slope is as large as x, which nobody then needs, and costs
+// little beside the value. The backward is dx = dy slope.
 #include "ops/gelu.h"
 
 #include "autograd/record.h"
@@ -10,50 +12,68 @@
 namespace ricci {
 namespace gelu_kernels {
 
+template <class A> struct ValueAndSlope {
+  A value, slope;
+};
+
 struct Erf {
-  template <class A> HD static A value(A x) { return x / 2 * (1 + math::erf(x * A(0.70710678118654752))); }
-  template <class A> HD static A slope(A x) {
-    return (1 + math::erf(x * A(0.70710678118654752))) / 2 + x * math::exp(-x * x / 2) * A(0.39894228040143268);
+  template <class A> HD static ValueAndSlope<A> at(A x) {
+    const A below = (1 + math::erf(x * A(0.70710678118654752))) / 2;  // P(N(0, 1) < x)
+    return {x * below, below + x * math::exp(-x * x / 2) * A(0.39894228040143268)};
   }
 };
 
 struct Tanh {
   static constexpr double kScale = 0.79788456080286536, kCubic = 0.044715;
-  template <class A> HD static A gate(A x) { return (1 + math::tanh(A(kScale) * (x + A(kCubic) * x * x * x))) / 2; }
-  template <class A> HD static A value(A x) { return x * gate(x); }
-  template <class A> HD static A slope(A x) {
-    const A s = gate(x), du = A(kScale) * (1 + 3 * A(kCubic) * x * x);
-    return s + 2 * x * s * (1 - s) * du;
+  template <class A> HD static ValueAndSlope<A> at(A x) {
+    const A s = (1 + math::tanh(A(kScale) * (x + A(kCubic) * x * x * x))) / 2, du = A(kScale) * (1 + 3 * A(kCubic) * x * x);
+    return {x * s, s + 2 * x * s * (1 - s) * du};
   }
 };
 
-template <class Form, class T> struct Forward {
+template <class Form, class T> struct Value {
   const T* x;
   T* y;
-  HD void operator()(int64_t i) const { y[i] = T(Form::value(Accumulator<T>(x[i]))); }
+  HD void operator()(int64_t i) const { y[i] = T(Form::at(Accumulator<T>(x[i])).value); }
 };
-template <class Form, class T> struct Backward {
-  const T *dy, *x;
+template <class Form, class T> struct Both {
+  const T* x;
+  T *y, *slope;
+  HD void operator()(int64_t i) const {
+    const auto both = Form::at(Accumulator<T>(x[i]));
+    y[i] = T(both.value), slope[i] = T(both.slope);
+  }
+};
+template <class T> struct Backward {
+  const T *dy, *slope;
   T* dx;
-  HD void operator()(int64_t i) const { dx[i] = T(Accumulator<T>(dy[i]) * Form::slope(Accumulator<T>(x[i]))); }
+  HD void operator()(int64_t i) const { dx[i] = T(Accumulator<T>(dy[i]) * Accumulator<T>(slope[i])); }
 };
 
-template <class T> using ErfForward = Forward<Erf, T>;
-template <class T> using ErfBackward = Backward<Erf, T>;
-template <class T> using TanhForward = Forward<Tanh, T>;
-template <class T> using TanhBackward = Backward<Tanh, T>;
+template <class T> using ErfValue = Value<Erf, T>;
+template <class T> using ErfBoth = Both<Erf, T>;
+template <class T> using TanhValue = Value<Tanh, T>;
+template <class T> using TanhBoth = Both<Tanh, T>;
 
-template <class Form> Tensor forward(const char* name, const Tensor& x) {
-  Tensor y = like(x);
-  with_dtype(x, [&]<class T>(T) { for_each_element(name, x.device(), x.size(), Forward<Form, T>{x.data<T>(), y.data<T>()}); });
-  return y;
+struct Outputs {
+  Tensor y, slope;  // slope is empty when no gradient is wanted
+};
+
+template <class Form> Outputs forward(const char* name, const Tensor& x) {
+  const Tape* tape = Tape::recording();
+  const Outputs out{like(x), tape && tape->has(x) ? like(x) : Tensor()};
+  with_dtype(x, [&]<class T>(T) {
+    if (out.slope)
+      for_each_element(name, x.device(), x.size(), Both<Form, T>{x.data<T>(), out.y.data<T>(), out.slope.data<T>()});
+    else
+      for_each_element(name, x.device(), x.size(), Value<Form, T>{x.data<T>(), out.y.data<T>()});
+  });
+  return out;
 }
 
-template <class Form> Tensor backward(const char* name, const Tensor& dy, const Tensor& x) {
-  Tensor dx = like(x);
-  with_dtype(x, [&]<class T>(T) {
-    for_each_element(name, x.device(), x.size(), Backward<Form, T>{dy.data<T>(), x.data<T>(), dx.data<T>()});
-  });
+HOST Tensor backward(const char* name, const Tensor& dy, const Tensor& slope) {
+  Tensor dx = like(dy);
+  with_dtype(dy, [&]<class T>(T) { for_each_element(name, dy.device(), dy.size(), Backward<T>{dy.data<T>(), slope.data<T>(), dx.data<T>()}); });
   return dx;
 }
 
@@ -62,20 +82,19 @@ template <class Form> Tensor backward(const char* name, const Tensor& dy, const 
 using namespace gelu_kernels;
 
 HOST Tensor gelu(const Arg& x) {
-  return record("gelu", {x}, forward<Erf>("gelu", x), keep(x), [](const Tensor& dy, const Tensor& x) -> Grads {
-    return {backward<Erf>("gelu'", dy, x)};
-  });
+  const auto [y, slope] = forward<Erf>("gelu", x);
+  return record("gelu", {x}, y, keep(slope), [](const Tensor& dy, const Tensor& slope) -> Grads { return {backward("gelu'", dy, slope)}; });
 }
 
 HOST Tensor gelu_tanh(const Arg& x) {
-  return record("gelu_tanh", {x}, forward<Tanh>("gelu_tanh", x), keep(x), [](const Tensor& dy, const Tensor& x) -> Grads {
-    return {backward<Tanh>("gelu_tanh'", dy, x)};
-  });
+  const auto [y, slope] = forward<Tanh>("gelu_tanh", x);
+  return record("gelu_tanh", {x}, y, keep(slope), [](const Tensor& dy, const Tensor& slope) -> Grads { return {backward("gelu_tanh'", dy, slope)}; });
 }
 
-CUDA_ELEMENTS(ErfForward);
-CUDA_ELEMENTS(ErfBackward);
-CUDA_ELEMENTS(TanhForward);
-CUDA_ELEMENTS(TanhBackward);
+CUDA_ELEMENTS(ErfValue);
+CUDA_ELEMENTS(ErfBoth);
+CUDA_ELEMENTS(TanhValue);
+CUDA_ELEMENTS(TanhBoth);
+CUDA_ELEMENTS(Backward);
 
 }  // namespace ricci

@@ -37,13 +37,16 @@ HOST void check_together(const Tensor& x, const Tensor& other, const char* name)
 
 HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) {
   const auto [r, d, f] = extents(x, w_fd, {});
-  const Tensor dx = wants_gradient(0) ? like(x) : Tensor(), dw_fd = wants_gradient(1) ? like(w_fd) : Tensor();
+  const Tensor dx = wants_gradient(0) ? like(x) : Tensor();
+  Tensor dw_fd = wants_gradient(1) ? take_gradient(1) : Tensor();
+  const bool add = static_cast<bool>(dw_fd);
+  if (!add && wants_gradient(1)) dw_fd = like(w_fd);
   if (dx)
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = r, .n = d, .k = f, .a = dy.raw(), .b = w_fd.raw(),
           .a_at = {f, 1, 0}, .b_at = {d, 1, 0}, .c = dx.raw(), .c_at = {d, 1, 0}});
   if (dw_fd)
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = f, .n = d, .k = r, .a = dy.raw(), .b = x.raw(),
-          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}});
+          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}, .accumulate = add});
   return {dx, dw_fd, bias && wants_gradient(2) ? sum_to(dy, {f}) : Tensor()};
 }
 

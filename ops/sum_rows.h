@@ -1,4 +1,4 @@
-// y_v = factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
+// y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
 // without any is left as it is. Rows says which: count(v) and row(v, k).
 #pragma once
 #include "cuda/rows.h"
@@ -19,6 +19,7 @@ template <class T, class Rows> struct SumRows {
   T* y;
   A factor;
   Rows rows;
+  bool add = false;  // to what is in y
 
   // On the GPU: a block per row of y.
   template <class Row> __device__ void operator()(int64_t v, Row row) const {
@@ -26,7 +27,8 @@ template <class T, class Rows> struct SumRows {
     auto add_up = [&](int64_t d) {
       A sum = 0;
       for (int64_t k = 0; k < count; ++k) sum += A(x[rows.row(v, k) * row.n + d]);
-      y[v * row.n + d] = T(factor * sum);
+      T& to = y[v * row.n + d];
+      to = T(factor * sum + (add ? A(to) : A(0)));
     };
     if (count > 0) row.each(add_up);  // the same for the whole block
   }
@@ -57,7 +59,10 @@ template <class T, class Rows> struct SumRowsLoop {
     }
     T* to = sum.y + v * n + first;
     const A factor = sum.factor;
-    for_vector(width, [=](int64_t j) { to[j] = T(factor * total[j]); });
+    if (sum.add)
+      for_vector(width, [=](int64_t j) { to[j] = T(A(to[j]) + factor * total[j]); });
+    else
+      for_vector(width, [=](int64_t j) { to[j] = T(factor * total[j]); });
   }
 };
 
