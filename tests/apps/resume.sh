@@ -4,7 +4,7 @@
 #   resume.sh build-folder [seed]
 . "$(dirname "$0")/programs.sh" "$@"
 RANDOM=${2:-1}
-long=(tiny.yaml steps=500 eval_every=60 checkpoint_every=3 lr=1e-2 model.dropout=0.2)
+long=(tiny.yaml steps=1200 eval_every=60 checkpoint_every=3 lr=1e-2 model.dropout=0.2)
 
 # records NAME: what the metrics say, times and memory left out.
 records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
