@@ -74,7 +74,7 @@ for number in 1 2 3; do
   verdict "Ctrl-C number $number" "$([ $code = 0 ] && grep -q '^interrupted, saved after [0-9]* steps' out || echo "exit code $code")"
 done
 accept 'the folder alone goes on with the run' train runs/interrupted
-verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 500' out || echo no)"
+verdict 'it tells from where' "$(grep -q '; goes on after step [0-9]* of 1,200' out || echo no)"
 same interrupted
 
 echo "$failures failed"
