@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "autograd/mutation.h"
 #include "autograd/record.h"
@@ -20,6 +21,18 @@ std::atomic<uint32_t> next_id{1};
 std::string place(const Node& node) {
   return std::string(node.op) + " (" + node.site.file + ":" + std::to_string(node.site.line) + ")";
 }
+
+// The op whose backward runs; that of an inner tape runs inside another.
+class Differentiating {
+ public:
+  explicit Differentiating(const Node& node) : outer_(std::exchange(differentiating, &node)) {}
+  ~Differentiating() { differentiating = outer_; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  const Node* outer_;
+};
 
 }  // namespace
 
@@ -121,11 +134,11 @@ void Tape::run_backward(Node& node) {
   if (!reached) return;
   if (const Tensor* t = node.changed())
     fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward", {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
+  const Differentiating now(node);
   for (size_t i = 0; i < dys.size(); ++i) {
     const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
     if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
   }
-  differentiating = &node;
   Grads gradients = node.backward(dys);
   if (gradients.size() != node.inputs.size())
     fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
@@ -175,6 +188,21 @@ std::vector<const char*> Tape::op_names() const {
   std::vector<const char*> names;
   for (const auto& node : nodes_) names.push_back(node->op);
   return names;
+}
+
+void Tape::each_held(const Visit& visit) const {
+  for (const Slot& slot : slots_) {
+    visit(slot.grad, HeldFor::gradients);
+    if (!slot.parameter) continue;
+    visit(slot.parameter->value, HeldFor::parameters);
+    visit(slot.parameter->grad, HeldFor::gradients);
+  }
+  for (const auto& node : nodes_) node->each_kept([&](const Tensor& t) { visit(t, HeldFor::activations); });
+}
+
+std::string Tape::doing() const {
+  if (differentiating) return "in the backward of " + place(*differentiating);
+  return nodes_.empty() ? "" : "after " + place(*nodes_.back());
 }
 
 void Tape::print(std::FILE* file) const {

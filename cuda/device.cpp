@@ -86,9 +86,9 @@ Tensor to(const Tensor& t, Device device) {
   return moved;
 }
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device) {
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
   require(device);
-  Tensor t(shape, dtype, device);
+  Tensor t(shape, dtype, device, asker);
   if (t.bytes() == 0) return t;
   if (device == Device::cpu)
     std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
