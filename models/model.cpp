@@ -74,7 +74,9 @@ std::vector<Parameter*> Model::parameters() {
 
 void Model::each_held(const Visit& visit) const {
   if (!model_) return;  // moved from
-  model_->each_parameter([&](const std::string&, Parameter& p) { visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients); });
+  model_->each_parameter([&](const std::string&, Parameter& p) {
+    visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients), visit(p.master, HeldFor::optimizer_state);
+  });
 }
 
 int64_t Model::parameter_count() {

@@ -11,13 +11,9 @@ train_run() {  # seconds name key=value...: a fresh run in state/train
 
 values() { grep -oE "\"$2\":[^,}]+" "$state/train/runs/$1/metrics.jsonl" 2>/dev/null | cut -d: -f2; }  # run key
 
-# The key of a run file that names the dtype, and whether it may be that one.
-dtype_key() { "$build/ricci-train" --help-config | grep -oE '^(precision|dtype):' | head -n 1 | tr -d :; }
-has_dtype() { "$build/ricci-train" --help-config | grep -E '^(precision|dtype):' | grep -qw "$1"; }
-
 compare_losses() {
   local device compared
-  for device in cpu cuda; do train_run 90 "f32_$device" device=$device "$(dtype_key)=f32" steps=20 log_every=1; done
+  for device in cpu cuda; do train_run 90 "f32_$device" device=$device precision=f32 steps=20 log_every=1; done
   compared=$(paste <(values f32_cpu train_loss) <(values f32_cuda train_loss) | awk '
     { error = $1 + 0 > 0 && $2 + 0 > 0 ? ($1 - $2) / $1 : 1e9; if (error < 0) error = -error }
     error > worst { worst = error }
@@ -42,8 +38,7 @@ compare_speed() {  # row dtype factor batch key=value...
   shift 4
   log=$state/train/${dtype}_$batch.log
   local sizes=(model.layers=12 model.heads=12 model.d=768 model.ctx=1024 model.bias=true)
-  has_dtype "$dtype" || { row "$check" "not measured: ricci-train has no $dtype" -; return; }
-  train_run 45 "${dtype}_$batch" device=cuda "$(dtype_key)=$dtype" batch="$batch" steps=1000000 log_every=5 lr=6e-4 "${sizes[@]}" "$@" 2>&1 | tee "$log"
+  train_run 45 "${dtype}_$batch" device=cuda precision="$dtype" batch="$batch" steps=1000000 log_every=5 lr=6e-4 "${sizes[@]}" "$@" 2>&1 | tee "$log"
   speed=$(values "${dtype}_$batch" tokens_per_s | tail -n 1 | cut -d. -f1) vocab=$(grep -oE 'vocabulary [0-9]+' "$log" | head -n 1)
   if [ -z "$speed" ] || [ -z "$vocab" ]; then row "$check" "failed, see the part's log" FAIL; return; fi
   run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype "$dtype" --vocab "${vocab#* }" --batch "$batch"
@@ -69,8 +64,6 @@ part_train() {
 }
 
 part_graph() {
-  local dtype=bf16
   compare_graph
-  has_dtype bf16 || dtype=f32
-  compare_speed "batch 4, cuda_graph" $dtype 2 4 model.dropout=0 cuda_graph=true
+  compare_speed "batch 4, cuda_graph" bf16 2 4 model.dropout=0 cuda_graph=true
 }
