@@ -34,7 +34,7 @@ double run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, Train
                  Device device) {
   const TrainConfig& config = run.config();
   const Schedule schedule = schedule_of(config);
-  const TrainStep train_step(model, device, config.seed);
+  const TrainStep train_step(model, device, config.seed, config.cuda_graph);
   MetricsFile metrics(run.path(), state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;

@@ -43,6 +43,9 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
     each_tensor([&](size_t, const Tensor& t) { bytes += t ? t.bytes() : 0; });
     return bytes;
   }
+  void each_kept(const std::function<void(const Tensor&)>& f) const override {
+    each_tensor([&](size_t, const Tensor& t) { f(t); });
+  }
   const Tensor* changed() const override {
     std::array<uint64_t, kKept> now{};
     each_tensor([&](size_t i, const Tensor& t) { now[i] += t.version(); });

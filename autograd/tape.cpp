@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "autograd/mutation.h"
 #include "autograd/record.h"
@@ -27,6 +28,19 @@ int64_t bytes_of(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) bytes += t ? t.bytes() : 0;
   return bytes;
 }
+
+// The op whose backward runs, and its tape; those of an inner tape run inside another's.
+class Differentiating {
+ public:
+  Differentiating(const Node& node, Tape& tape) : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
+  ~Differentiating() { differentiating = outer_, walking = outer_tape_; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  const Node* outer_;
+  Tape* outer_tape_;
+};
 
 }  // namespace
 
@@ -146,11 +160,11 @@ void Tape::run_backward(Node& node) {
   if (!reached) return;
   if (const Tensor* t = node.changed())
     fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward", {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
+  const Differentiating now(node, *this);
   for (size_t i = 0; i < dys.size(); ++i) {
     const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
     if (!dys[i] && slot.dtype != Dtype::i64) dys[i] = zeros(slot.shape, slot.dtype, slot.device);
   }
-  differentiating = &node, walking = this;
   int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
   Grads gradients = node.backward(dys);
   if (trace::enabled) bytes += bytes_of(gradients);
@@ -204,6 +218,21 @@ std::vector<const char*> Tape::op_names() const {
   std::vector<const char*> names;
   for (const auto& node : nodes_) names.push_back(node->op);
   return names;
+}
+
+void Tape::each_held(const Visit& visit) const {
+  for (const Slot& slot : slots_) {
+    visit(slot.grad, HeldFor::gradients);
+    if (!slot.parameter) continue;
+    visit(slot.parameter->value, HeldFor::parameters);
+    visit(slot.parameter->grad, HeldFor::gradients);
+  }
+  for (const auto& node : nodes_) node->each_kept([&](const Tensor& t) { visit(t, HeldFor::activations); });
+}
+
+std::string Tape::doing() const {
+  if (differentiating) return "in the backward of " + place(*differentiating);
+  return nodes_.empty() ? "" : "after " + place(*nodes_.back());
 }
 
 void Tape::print(std::FILE* file) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "core/memory.h"
 
 namespace ricci {
 
@@ -23,6 +24,7 @@ struct Node {
   virtual ~Node() = default;
   virtual Grads backward(const std::vector<Tensor>& dys) const = 0;
   virtual int64_t kept_bytes() const = 0;
+  virtual void each_kept(const std::function<void(const Tensor&)>& f) const = 0;
   // The first kept tensor that was changed since, or null.
   virtual const Tensor* changed() const = 0;
 };
@@ -31,10 +33,10 @@ struct TapeOptions {
   bool find_nonfinite = false;  // look for NaN and infinity after every op, forward and backward; slow
 };
 
-class Tape {
+class Tape final : public MemoryHolder {
  public:
   explicit Tape(TapeOptions options = {});
-  ~Tape();  // frees everything the tape kept
+  ~Tape() override;  // frees everything the tape kept
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
@@ -55,6 +57,8 @@ class Tape {
   void print(std::FILE* file) const;
   int64_t kept_bytes() const;
   std::vector<const char*> op_names() const;
+  void each_held(const Visit& visit) const override;
+  std::string doing() const override;
 
   // For record() and Arg.
   Tensor leaf(const Parameter& p);

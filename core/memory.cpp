@@ -4,6 +4,7 @@
 
 #include "core/arena.h"
 #include "core/error.h"
+#include "core/memory_report.h"
 
 namespace ricci {
 namespace {
@@ -30,6 +31,8 @@ Allocator& allocator_of(Device device) {
 
 }  // namespace
 
+std::string room_on(Device device) { return allocator_of(device).room(); }
+
 MemoryUse memory_use(Device device) {
   const Account& account = account_of(device);
   Allocator* allocator = device == Device::cpu ? &allocator_of(device) : account.allocator.load();
@@ -40,11 +43,10 @@ void reset_peak(Device device) { account_of(device).peak = account_of(device).cu
 
 void set_allocator(Device device, Allocator* allocator) { account_of(device).allocator.store(allocator, std::memory_order_release); }
 
-Storage* allocate_storage(int64_t bytes, Device device) {
+Storage* allocate_storage(int64_t bytes, Device device, Asker asker) {
   void* data = allocator_of(device).allocate(bytes);
   Account& account = account_of(device);
-  if (!data && bytes > 0)
-    fail("out of memory on {}: {} bytes asked for, {} bytes held by tensors", {name_of(device), bytes, account.current.load()});
+  if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, asker)});
   const int64_t now = account.current += bytes;
   int64_t peak = account.peak.load();
   while (now > peak && !account.peak.compare_exchange_weak(peak, now)) {

@@ -35,8 +35,8 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-Tensor::Tensor(Shape shape, Dtype dtype, Device device) : shape_(shape), dtype_(dtype), device_(device) {
-  storage_ = allocate_storage(bytes(), device);
+Tensor::Tensor(Shape shape, Dtype dtype, Device device, Asker asker) : shape_(shape), dtype_(dtype), device_(device) {
+  storage_ = allocate_storage(bytes(), device, asker);
 }
 
 static Storage* retain(Storage* storage) {

@@ -52,6 +52,13 @@ class Shape {
   int64_t extent_[kMaxRank] = {};
 };
 
+// Who asks for memory: the function that calls whoever has this as a default argument.
+struct Asker {
+  const char* function = __builtin_FUNCTION();
+  const char* file = __builtin_FILE();
+  int line = __builtin_LINE();
+};
+
 // Reference-counted memory on one device; released when the last tensor lets go.
 struct Storage {
   void* data;
@@ -66,8 +73,8 @@ struct Storage {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised memory. Errors: out of memory (names the bytes asked for and held), no such device.
-  explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu);
+  // Uninitialised memory. Errors: no such device; out of memory (core/memory.h), which names who asked.
+  explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, Asker asker = {});
   Tensor(const Tensor& other);
   Tensor(Tensor&& other) noexcept;
   Tensor& operator=(const Tensor& other);
@@ -120,9 +127,9 @@ class Tensor {
   int32_t slot_ = -1;  // and where on it
 };
 
-inline Tensor like(const Tensor& t) { return Tensor(t.shape(), t.dtype(), t.device()); }
-inline Tensor like(const Tensor& t, const Shape& shape) { return Tensor(shape, t.dtype(), t.device()); }
-inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype) { return Tensor(shape, dtype, t.device()); }
+inline Tensor like(const Tensor& t, Asker asker = {}) { return Tensor(t.shape(), t.dtype(), t.device(), asker); }
+inline Tensor like(const Tensor& t, const Shape& shape, Asker asker = {}) { return Tensor(shape, t.dtype(), t.device(), asker); }
+inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, Asker asker = {}) { return Tensor(shape, dtype, t.device(), asker); }
 
 [[noreturn]] void not_floating(const Tensor& t);
 

@@ -6,6 +6,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device_memory.h"
+#include "cuda/graph.h"
 
 namespace ricci {
 namespace {
@@ -30,6 +31,10 @@ const Cuda& cuda() {
 
 // A tensor may be the first thing a program makes on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
+
+void not_recorded(const char* what) {
+  if (recording_graph()) fail("graph: {} cannot be recorded", {what});
+}
 
 }  // namespace
 
@@ -56,7 +61,9 @@ Device parse_device(const char* name) {
 }
 
 void synchronize(Device device) {
-  if (device != Device::cpu) device_memory(device).synchronize();
+  if (device == Device::cpu) return;
+  not_recorded("waiting for the device");
+  device_memory(device).synchronize();
 }
 
 void copy(const Tensor& dst, const Tensor& src) {
@@ -70,8 +77,10 @@ void copy(const Tensor& dst, const Tensor& src) {
   } else if (to == from) {
     device_memory(to).copy_within(dst.raw(), src.raw(), bytes);
   } else if (from == Device::cpu) {
+    not_recorded("a copy from the CPU");
     device_memory(to).copy_in(dst.raw(), src.raw(), bytes);
   } else if (to == Device::cpu) {
+    not_recorded("a copy to the CPU");
     device_memory(from).copy_out(dst.raw(), src.raw(), bytes);
   } else {
     copy(dst, ricci::to(src, Device::cpu));
@@ -86,9 +95,9 @@ Tensor to(const Tensor& t, Device device) {
   return moved;
 }
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device) {
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
   require(device);
-  Tensor t(shape, dtype, device);
+  Tensor t(shape, dtype, device, asker);
   if (t.bytes() == 0) return t;
   if (device == Device::cpu)
     std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));

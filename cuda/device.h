@@ -19,8 +19,8 @@ Tensor to(const Tensor& t, Device device);
 // dst = src, byte for byte; both have the same number of bytes, each may be on any device.
 void copy(const Tensor& dst, const Tensor& src);
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device);
-inline Tensor zeros_like(const Tensor& t) { return zeros(t.shape(), t.dtype(), t.device()); }
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker = {});
+inline Tensor zeros_like(const Tensor& t, Asker asker = {}) { return zeros(t.shape(), t.dtype(), t.device(), asker); }
 // Value i of a tensor on any device, as a double (i64 included); for logging and tests.
 double item(const Tensor& t, int64_t i = 0);
 

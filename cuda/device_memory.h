@@ -19,6 +19,14 @@ class DeviceMemory : public Allocator {
   virtual void* use_stream(void* stream) = 0;  // of the calling OS thread; returns the one before
   virtual void wait_for(void* stream, void* other) = 0;
   virtual void synchronize(void* stream) = 0;
+
+  // Graphs, as cuda/graph.h describes them. Between begin and end, or drop, what this OS thread puts on its current stream
+  // is recorded and does not run.
+  virtual void begin_recording() = 0;
+  virtual void* end_recording() = 0;  // the graph
+  virtual void drop_recording() = 0;
+  virtual void launch_graph(void* graph) = 0;  // on the current stream
+  virtual void end_graph(void* graph) = 0;
 };
 
 DeviceMemory& device_memory(Device device);  // of cuda or cuda_emulated. Error: not available

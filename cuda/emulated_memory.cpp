@@ -40,6 +40,16 @@ class EmulatedMemory final : public DeviceMemory {
   void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
   void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
 
+  void begin_recording() override { emu::begin_recording(); }
+  void* end_recording() override { return new emu::Recorded(emu::end_recording()); }
+  void drop_recording() override { emu::end_recording(); }
+  void launch_graph(void* graph) override {
+    for (const auto& work : *static_cast<emu::Recorded*>(graph)) emu::queue_or_run(work);
+  }
+  void end_graph(void* graph) override {
+    emu::queue_or_run([graph] { delete static_cast<emu::Recorded*>(graph); });
+  }
+
  private:
   static emu::Stream& stream_of(void* stream) { return stream ? *static_cast<emu::Stream*>(stream) : emu::main_stream(); }
   int64_t allocations_ = 0;

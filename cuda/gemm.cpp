@@ -37,12 +37,14 @@ Gemm transposed(const Gemm& g) {
 
 constexpr int64_t kLongSum = 8192;
 
+void gemm_on_cpu(const Gemm& g);
+
 // A long sum is made in f32, which lets it be made in parts, and rounded once.
 void multiply_long(const Gemm& g) {
   const Tensor sums({g.batch, g.m, g.n});
   Gemm wide = g;
   wide.c = sums.raw(), wide.c_at = {g.n, 1, g.m * g.n}, wide.c_f32 = true, wide.accumulate = false;
-  gemm(wide);
+  gemm_on_cpu(wide);
   parallel_for(g.batch * g.m, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const float* const from = sums.data<float>() + row * g.n;

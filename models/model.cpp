@@ -72,6 +72,13 @@ std::vector<Parameter*> Model::parameters() {
   return all;
 }
 
+void Model::each_held(const Visit& visit) const {
+  if (!model_) return;  // moved from
+  model_->each_parameter([&](const std::string&, Parameter& p) {
+    visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients), visit(p.master, HeldFor::optimizer_state);
+  });
+}
+
 int64_t Model::parameter_count() {
   int64_t n = 0;
   each_parameter([&](const std::string&, Parameter& p) { n += p.value.size(); });

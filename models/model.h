@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "core/memory.h"
 #include "models/config.h"
 
 namespace ricci {
@@ -31,7 +32,7 @@ class AnyModel {
   virtual void recompute_blocks(bool on) = 0;
 };
 
-class Model {
+class Model final : public MemoryHolder {
  public:
   // Builds the family of the config with uninitialised f32 parameters on the CPU. Errors: an impossible config, a family
   // or mixer that does not exist.
@@ -63,6 +64,7 @@ class Model {
   void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) { model_->each_parameter(f); }
   std::vector<Parameter*> parameters();
   int64_t parameter_count();
+  void each_held(const Visit& visit) const override;
 
  private:
   ModelConfig config_;

@@ -7,6 +7,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device.h"
+#include "cuda/graph.h"
 #include "cuda/rows.h"
 #include "ops/row_buckets.h"
 #include "ops/sum_rows.h"
@@ -102,7 +103,7 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
              Forward<T>{ids_bc.data<int64_t>(), table_vd.data<T>(), positions_Cd ? positions_Cd.data<T>() + first * d : nullptr,
                         y_bcd.data<T>(), v, c, Accumulator<T>(scale), static_cast<unsigned long long*>(bad)});
   });
-  if (device == Device::cuda_emulated) check_embedding_ids(device);  // it has run already
+  if (device == Device::cuda_emulated && !recording_graph()) check_embedding_ids(device);  // it has run already
   return y_bcd;
 }
 

@@ -58,7 +58,7 @@ HOST Tensor sum_all(const Tensor& x, double factor) {
   constexpr int64_t kChunk = 4096;
   const int64_t whole = x.size() / kChunk, rest = x.size() % kChunk, chunks = whole + (rest > 0);
   const Tensor partial_r = like(x, {chunks}, Dtype::f64);
-  Tensor y = like(x, {});
+  Tensor y = like(x, Shape{});
   with_dtype(x, [&]<class T>(T) {
     double* partial = partial_r.data<double>();
     for_rows("sum", x.device(), whole, kChunk, Partial<T>{{x.data<T>(), {whole, kChunk}}, partial});

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ricci on a machine with an NVIDIA GPU and no internet: builds, tests and times it, and prints a table of the results.
-#   tests/gpu.sh [build|test|sanitize|bench|train|all|table]    all: the five parts in this order; table: print it again
+#   tests/gpu.sh [build|test|sanitize|bench|train|graph|all|table]    all: the six parts in this order; table: print it again
 # Needs nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without it, from the system.
 # Each part ends by itself within RICCI_PART_SECONDS (510) and, called again, goes on where it stopped: build-gpu/ keeps
 # the objects, and what was tested until the programs change. Each part leaves its log in $OUT (build-gpu/results).
@@ -15,7 +15,7 @@ state=$build/state
 mkdir -p "$state" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
 architecture=${RICCI_GPU_ARCHITECTURE:-90}
 part_seconds=${RICCI_PART_SECONDS:-510}
-parts=(build test sanitize bench train)
+parts=(build test sanitize bench train graph)
 wrapper=()                     # a program to run ricci-train under
 export NVIDIA_TF32_OVERRIDE=0  # f32 means f32, for ricci and for PyTorch
 
@@ -24,10 +24,11 @@ checks_of() {  # part: its rows as check|bar
   local source
   case $1 in
     build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
-    test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' ;;
+    test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' ;;
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
     bench) for source in tests/bench/*.cpp; do echo "$(basename "$source" .cpp)|runs"; done ;;
-    train) printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'f32 speed|PyTorch' 'bf16 speed|PyTorch' ;;
+    train) printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' 'f32 speed|PyTorch' 'bf16 speed|PyTorch' ;;
+    graph) printf '%s\n' 'cuda_graph, 20 steps|the same weights' 'batch 4, cuda_graph|2 x PyTorch' ;;
   esac
 }
 
@@ -166,14 +167,16 @@ part_test() {
 
 check_gradients() {
   local output=$state/check.out code last worst
-  limited 240 "$build/ricci-check" --device cuda | tee "$output"
+  limited 240 "$build/ricci-check" --device cuda 2> "$output.err" | tee "$output"
   code=$? last=$(tail -n 1 "$output")
   worst=$(awk '$3 ~ /e[-+]/ && $3 > worst { worst = $3 } END { print worst }' "$output")
   if [ $code = 124 ]; then
     row "ricci-check on cuda" "did not end, run it again" unfinished
   else
     row "ricci-check on cuda" "${last%% (*}, worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
+    row cuBLASLt "$(grep -o 'libcublasLt.*' "$output.err" || echo loaded)" "$(verdict test ! -s "$output.err")"
   fi
+  cat "$output.err"
 }
 
 # ---- sanitize
@@ -239,43 +242,8 @@ bench_one() {  # name
 
 part_bench() { for source in tests/bench/*.cpp; do bench_one "$(basename "$source" .cpp)"; done; }
 
-# ---- train
-train_run() {  # seconds name key=value...: a fresh run in state/train
-  local most=$1 name=$2
-  shift 2
-  mkdir -p "$state/train" && rm -rf "$state/train/runs/$name"
-  (cd "$state/train" && limited "$most" "${wrapper[@]}" "$build/ricci-train" "$root/apps/configs/quickstart.yaml" \
-    name="$name" eval_every=0 sample.tokens=0 "$@")
-}
-
-values() { grep -oE "\"$2\":[^,}]+" "$state/train/runs/$1/metrics.jsonl" 2>/dev/null | cut -d: -f2; }  # run key
-
-compare_losses() {
-  local device compared
-  for device in cpu cuda; do train_run 90 "f32_$device" device=$device dtype=f32 steps=20 log_every=1; done
-  compared=$(paste <(values f32_cpu train_loss) <(values f32_cuda train_loss) | awk '
-    { error = $1 + 0 > 0 && $2 + 0 > 0 ? ($1 - $2) / $1 : 1e9; if (error < 0) error = -error }
-    error > worst { worst = error }
-    END { printf "%d %.1e", NR, worst }')
-  row "f32 losses, cuda to cpu" "worst ${compared#* } in ${compared% *} steps" \
-    "$(verdict awk -v n="${compared% *}" -v worst="${compared#* }" 'BEGIN { exit !(n == 20 && worst <= 1e-4) }')"
-}
-
-compare_speed() {  # dtype: GPT-2's 12 layers of 768, on characters; of 45 s the last 30 count
-  local speed vocab best log=$state/train/$1.log
-  local sizes=(batch=16 model.layers=12 model.heads=12 model.d=768 model.ctx=1024 model.bias=true)
-  "$build/ricci-train" --help-config | grep -E '^dtype:' | grep -qw "$1" ||
-    { row "$1 speed" "not measured: ricci-train has no dtype $1" -; return; }
-  train_run 45 "$1" device=cuda dtype="$1" steps=1000000 log_every=5 lr=6e-4 "${sizes[@]}" 2>&1 | tee "$log"
-  speed=$(values "$1" tokens_per_s | tail -n 1 | cut -d. -f1) vocab=$(grep -oE 'vocabulary [0-9]+' "$log" | head -n 1)
-  if [ -z "$speed" ] || [ -z "$vocab" ]; then row "$1 speed" "failed, see train.log" FAIL; return; fi
-  run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype "$1" --vocab "${vocab#* }"
-  best=$(measures "$state/train/torch.log" | cut -f2 | sort -g | tail -n 1)
-  row "$1 speed" "$speed tokens/s" - "PyTorch: not measured"
-  [ -z "$best" ] || row "$1 speed" "$speed tokens/s" "$(verdict test "$speed" -ge "$best")" "PyTorch $best tokens/s"
-}
-
-part_train() { compare_losses; compare_speed f32; compare_speed bf16; }
+# ---- train, graph
+. tests/gpu_train.sh
 
 # ---- Parts
 run_part() {
@@ -289,7 +257,7 @@ run_part() {
 case ${1:-all} in
   all) chosen=("${parts[@]}") ;;
   table) chosen=() ;;
-  build | test | sanitize | bench | train) chosen=("$1") ;;
+  build | test | sanitize | bench | train | graph) chosen=("$1") ;;
   *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
 esac
 for part in "${chosen[@]}"; do run_part "$part"; done

@@ -54,6 +54,13 @@ void check_data(const TrainConfig& c) {
   if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
+// Kernels that were recorded get the same numbers at every step, random ones too.
+void check_cuda_graph(const TrainConfig& c) {
+  if (!c.cuda_graph) return;
+  if (c.device == "cpu") fail("cuda_graph: device cpu has no graphs, expected cuda");
+  if (c.model.dropout > 0) fail("cuda_graph: model.dropout is {}, expected 0", {c.model.dropout});
+}
+
 // The folder of the run is runs/NAME, not a path out of runs/.
 void check_name(const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
@@ -69,6 +76,7 @@ void check(const TrainConfig& config) {
   check_name(config.name);
   check_data(config);
   check_optimizer(config);
+  check_cuda_graph(config);
   at_least("threads", config.threads, 0);
   if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
   at_least("eval_every", config.eval_every, 0);
@@ -90,7 +98,7 @@ Schedule schedule_of(const TrainConfig& c) {
 }
 
 bool may_change(const std::string& key) {
-  static const std::set<std::string> free = {"name",         "model.preset", "recompute", "steps",            "threads",
+  static const std::set<std::string> free = {"name",         "model.preset", "recompute", "steps",            "threads",      "cuda_graph",
                                              "eval_every",   "eval_batches", "log_every", "checkpoint_every", "keep_checkpoints"};
   return free.count(key) || key.starts_with("sample.");
 }

@@ -38,23 +38,45 @@ std::vector<Batch> batches_of_step(const RandomCrops& crops, const TrainConfig& 
   return parts;
 }
 
+TrainStep::TrainStep(Model& model, Device device, uint64_t seed, bool graph) : model_(model), device_(device), seed_(seed) {
+  if (graph) graph_ = std::make_unique<StepGraph>(device, model.parameters());
+}
+
 // Dropout reads the streams from step * 2^32 on.
-Tensor TrainStep::part_loss(const Batch& batch, int64_t step, size_t part) const {
+Tensor TrainStep::part_loss(const PartInputs& inputs, int64_t step, size_t part) const {
   set_random_state({seed_, static_cast<uint64_t>(step) << 32, part});
-  const auto [ids_bc, targets_bc] = tensors_of(batch, device_);
-  return model_.loss(ids_bc, targets_bc);
+  return model_.loss(inputs.ids_bc, inputs.targets_bc);
+}
+
+std::vector<PartInputs> TrainStep::inputs_of(const std::vector<Batch>& parts) const {
+  const int64_t n = scored(parts);
+  std::vector<PartInputs> inputs;
+  for (const Batch& part : parts) {
+    const auto [ids_bc, targets_bc] = tensors_of(part, device_);
+    inputs.push_back({ids_bc, targets_bc, scalar(weight_of(part, n), device_)});
+  }
+  return inputs;
+}
+
+std::vector<Tensor> TrainStep::compute(const std::vector<PartInputs>& inputs, int64_t step) const {
+  std::vector<Tensor> losses;  // read after the last part, so that a GPU need not be waited for between two
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tape tape;
+    const Tensor loss = part_loss(inputs[i], step, i);
+    tape.backward(loss, inputs[i].weight);
+    losses.push_back(loss.detached());
+    if (graph_ && random_state().next_stream != static_cast<uint64_t>(step) << 32)
+      fail("cuda_graph: the step draws random numbers, and they would be the same at every step");
+  }
+  return losses;
 }
 
 double TrainStep::forward_backward(const std::vector<Batch>& parts, int64_t step) const {
   const Training training;
+  const std::vector<PartInputs> inputs = inputs_of(parts);
+  const auto work = [&](const std::vector<PartInputs>& from) { return compute(from, step); };
+  const std::vector<Tensor> losses = graph_ ? graph_->run(inputs, work) : work(inputs);
   const int64_t n = scored(parts);
-  std::vector<Tensor> losses;  // read after the last part, so that a GPU need not be waited for between two
-  for (size_t i = 0; i < parts.size(); ++i) {
-    Tape tape;
-    const Tensor loss = part_loss(parts[i], step, i);
-    tape.backward(loss, scalar(weight_of(parts[i], n), device_));
-    losses.push_back(loss.detached());
-  }
   double nats = 0;
   for (size_t i = 0; i < parts.size(); ++i) nats += item(losses[i]) * weight_of(parts[i], n);
   return nats;
@@ -63,10 +85,11 @@ double TrainStep::forward_backward(const std::vector<Batch>& parts, int64_t step
 void TrainStep::explain_nonfinite(const std::vector<Batch>& parts, int64_t step, double loss) const {
   const Training training;
   try {
+    const std::vector<PartInputs> inputs = inputs_of(parts);
     for (size_t i = 0; i < parts.size(); ++i) {
       Tape tape({.find_nonfinite = true});
-      const Tensor part = part_loss(parts[i], step, i);
-      tape.backward(part, scalar(weight_of(parts[i], scored(parts)), device_));
+      const Tensor loss = part_loss(inputs[i], step, i);
+      tape.backward(loss, inputs[i].weight);
     }
   } catch (const Error& error) {
     fail("step {}: the loss is {}: {}", {step, loss, error.what()});

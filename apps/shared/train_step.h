@@ -1,7 +1,9 @@
 // The gradient of one optimizer step, accumulated over micro-batches.
 #pragma once
+#include <memory>
 #include <vector>
 
+#include "apps/shared/step_graph.h"
 #include "apps/shared/train_config.h"
 #include "core/tensor.h"
 #include "data/batches.h"
@@ -23,7 +25,8 @@ std::vector<Batch> batches_of_step(const RandomCrops& crops, const TrainConfig& 
 
 class TrainStep {
  public:
-  TrainStep(const Model& model, Device device, uint64_t seed) : model_(model), device_(device), seed_(seed) {}
+  // With `graph` the device's work is recorded and replayed (apps/shared/step_graph.h); for a device that has graphs.
+  TrainStep(Model& model, Device device, uint64_t seed, bool graph = false);
 
   // The loss of a step, sum of nats / number of targets other than -1 in all parts together (0 when there are none), and
   // added to every Parameter::grad its gradient.
@@ -34,10 +37,14 @@ class TrainStep {
   [[noreturn]] void explain_nonfinite(const std::vector<Batch>& parts, int64_t step, double loss) const;
 
  private:
-  Tensor part_loss(const Batch& batch, int64_t step, size_t part) const;
+  std::vector<PartInputs> inputs_of(const std::vector<Batch>& parts) const;
+  Tensor part_loss(const PartInputs& inputs, int64_t step, size_t part) const;
+  std::vector<Tensor> compute(const std::vector<PartInputs>& inputs, int64_t step) const;
+
   const Model& model_;
   Device device_;
   uint64_t seed_;
+  std::unique_ptr<StepGraph> graph_;  // null: none asked for
 };
 
 }  // namespace ricci::apps

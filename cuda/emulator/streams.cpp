@@ -42,6 +42,7 @@ Streams& streams() {
 }
 
 thread_local Stream* used = nullptr;
+thread_local Recorded* recorded = nullptr;  // null: nothing is recorded
 
 void Streams::run_one(Queue& queue) {
   const std::function<void()> work = std::move(queue.work.front());
@@ -95,7 +96,7 @@ void Streams::tidy() {
   if (error) std::rethrow_exception(std::exchange(error, nullptr));
 }
 
-bool runs_at_once(const Stream& stream) { return &stream == &main_stream() && !options().lazy; }
+bool runs_at_once(const Stream& stream) { return !recorded && &stream == &main_stream() && !options().lazy; }
 
 }  // namespace
 
@@ -112,7 +113,15 @@ Stream& main_stream() {
 Stream& current_stream() { return used ? *used : main_stream(); }
 void use_stream(Stream* stream) { used = stream; }
 
+void begin_recording() { recorded = new Recorded; }
+
+Recorded end_recording() {
+  const std::unique_ptr<Recorded> all(std::exchange(recorded, nullptr));
+  return std::move(*all);
+}
+
 void queue_or_run(std::function<void()> work) {
+  if (recorded) return recorded->push_back(std::move(work));
   Stream& stream = current_stream();
   if (runs_at_once(stream)) return work();
   const std::lock_guard lock(streams().mutex);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "cuda/emulator/emulator.h"
 
@@ -31,6 +32,11 @@ Stream& main_stream();
 Stream& current_stream();            // of the calling OS thread: the main one, or the one of use_stream
 void use_stream(Stream* stream);     // null: the main one. To be outlived by `stream`
 void queue_or_run(std::function<void()> work);  // on the current stream
+
+// From begin to end, what this OS thread would queue or run is returned instead, in order.
+using Recorded = std::vector<std::function<void()>>;
+void begin_recording();
+Recorded end_recording();
 
 // What is queued on `stream` from now on runs after what `other` holds now.
 void wait_for(Stream& stream, Stream& other);

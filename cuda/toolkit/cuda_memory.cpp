@@ -1,20 +1,21 @@
-// The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies, the stream, and the checks around
-// every launch. One GPU, a main stream and those of cuda/stream.h.
-#include <cuda_runtime_api.h>
-
+// The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU, a main stream and
+// those of cuda/stream.h.
+#include <atomic>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory_report.h"
 #include "cuda/device_memory.h"
-#include "cuda/grid.h"
+#include "cuda/gpu_errors.h"
+#include "cuda/toolkit/runtime.h"
 
 namespace ricci {
-namespace {
 
-void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) fail("{}: {}", {what, cudaGetErrorString(status)});
-}
+using cuda_build::check;
+
+namespace {
 
 cudaStream_t new_stream() {
   cudaStream_t stream = nullptr;
@@ -35,21 +36,30 @@ cudaStream_t stream_of(void* handle) { return handle ? static_cast<cudaStream_t>
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory() {
-    cudaMemPool_t pool = nullptr;
-    check(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
+    check(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
     uint64_t keep_everything = UINT64_MAX;  // freed blocks stay in the pool from one step to the next
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_everything), "cudaMemPoolSetAttribute");
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything), "cudaMemPoolSetAttribute");
   }
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
-    ++allocations_;
-    const cudaError_t status = cudaMallocAsync(&data, static_cast<size_t>(bytes ? bytes : 1), the_stream());
-    if (status == cudaErrorMemoryAllocation) return static_cast<void>(cudaGetLastError()), nullptr;
-    check(status, "cudaMallocAsync");
+    if (!from_pool(&data, bytes)) {
+      // Freed memory that waits for its stream, or that the pool holds in pieces too small, is given back and asked for anew.
+      check(cudaDeviceSynchronize(), "wait for the GPU");
+      check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+      if (!from_pool(&data, bytes)) return nullptr;
+    }
+    uint64_t reserved = 0;
+    check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "cudaMemPoolGetAttribute");
+    if (reserved_.exchange(reserved) < reserved) ++growths_;
     return data;
   }
   void release(void* data, int64_t) override { cudaFreeAsync(data, the_stream()); }
-  int64_t system_allocations() const override { return allocations_; }
+  int64_t system_allocations() const override { return growths_; }
+  std::string room() const override {
+    size_t free = 0, all = 0;
+    if (cudaMemGetInfo(&free, &all) != cudaSuccess) return static_cast<void>(cudaGetLastError()), std::string();
+    return format_message("{} of {} free on the GPU", {show_bytes(static_cast<int64_t>(free)), show_bytes(static_cast<int64_t>(all))});
+  }
   void copy_in(void* device, const void* host, int64_t bytes) override {
     check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, the_stream()), "copy to the GPU");
     synchronize(used);  // the caller may free the host memory at once
@@ -67,7 +77,12 @@ class CudaMemory final : public DeviceMemory {
   void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
 
   void* make_stream() override { return new_stream(); }
-  void end_stream(void* stream) override { cudaStreamDestroy(stream_of(stream)); }
+  void end_stream(void* stream) override {
+    void* const before = use_stream(stream);
+    cuda_build::forget_workspace(the_stream());
+    use_stream(before);
+    cudaStreamDestroy(stream_of(stream));
+  }
   void* use_stream(void* stream) override { return std::exchange(used, static_cast<cudaStream_t>(stream)); }
   void wait_for(void* stream, void* other) override {
     cudaEvent_t event = nullptr;
@@ -78,41 +93,80 @@ class CudaMemory final : public DeviceMemory {
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
 
+  // Of this OS thread alone: what others do meanwhile goes on.
+  void begin_recording() override { check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture"); }
+  void* end_recording() override {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    check(cudaStreamEndCapture(the_stream(), &graph), "cudaStreamEndCapture");
+    const cudaError_t status = cudaGraphInstantiateWithFlags(&ready, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "cudaGraphInstantiate");
+    return ready;
+  }
+  void drop_recording() override {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(the_stream(), &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  }
+  void launch_graph(void* graph) override {
+    cuda_build::begin_launch("graph");
+    cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), the_stream());
+    cuda_build::check_launch("graph");
+  }
+  void end_graph(void* graph) override {
+    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));  // what is launched still runs
+  }
+
  private:
-  int64_t allocations_ = 0;
+  // False: the GPU has no more.
+  bool from_pool(void** data, int64_t bytes) {
+    const cudaError_t status = cudaMallocFromPoolAsync(data, static_cast<size_t>(bytes ? bytes : 1), pool_, the_stream());
+    if (status == cudaErrorMemoryAllocation) return static_cast<void>(cudaGetLastError()), false;
+    check(status, "cudaMallocFromPoolAsync");
+    return true;
+  }
+
+  cudaMemPool_t pool_ = nullptr;
+  std::atomic<uint64_t> reserved_{0};
+  std::atomic<int64_t> growths_{0};
 };
+
+// Empty when the GPU can be used.
+std::string look_at_gpu() {
+  GpuFound found{.architectures = RICCI_CUDA_ARCHITECTURES};
+  const cudaError_t status = cudaGetDeviceCount(&found.devices);
+  cudaGetLastError();
+  found.error = status, found.error_text = cudaGetErrorString(status);
+  cudaDriverGetVersion(&found.driver), cudaRuntimeGetVersion(&found.runtime);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) found.visible = visible;
+  cudaDeviceProp gpu{};
+  if (status == cudaSuccess && found.devices > 0) {
+    int pools = 0;
+    check(cudaGetDeviceProperties(&gpu, 0), "cudaGetDeviceProperties");
+    check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0), "cudaDeviceGetAttribute");
+    found.name = gpu.name, found.major = gpu.major, found.minor = gpu.minor, found.memory_pools = pools != 0;
+  }
+  return why_no_gpu(found);
+}
 
 }  // namespace
 
 DeviceMemory* find_cuda(const char** why) {
   static std::string reason;
-  int devices = 0;
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status == cudaSuccess && devices > 0) {
-    static CudaMemory& memory = *new CudaMemory;
-    return &memory;
+  try {
+    reason = look_at_gpu();
+    if (reason.empty()) {
+      static CudaMemory& memory = *new CudaMemory;
+      return &memory;
+    }
+  } catch (const Error& error) {  // found, and of no use: taken by another process, say
+    reason = error.what();
   }
-  const bool no_driver = status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice;
-  reason = status == cudaSuccess ? "no GPU found" : no_driver ? "no GPU found, or its driver is missing or too old" : cudaGetErrorString(status);
   *why = reason.c_str();
-  cudaGetLastError();
   return nullptr;
 }
 
+cudaStream_t cuda_build::stream() { return the_stream(); }
+
 }  // namespace ricci
-
-// What cuda/launch.h declares for the nvcc build.
-namespace ricci::cuda_build {
-
-cudaStream_t stream() { return the_stream(); }
-
-void prepare_launch(const char* name, const void* function, Grid grid) {
-  if (grid.blocks < 1 || grid.blocks > 0x7fffffff || grid.threads < 1 || grid.threads > 1024)
-    fail("{}: a grid of {} blocks of {} threads cannot be launched", {name, grid.blocks, grid.threads});
-  if (grid.dynamic_shared_bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.dynamic_shared_bytes), name);
-}
-
-void check_launch(const char* name) { check(cudaGetLastError(), name); }
-
-}  // namespace ricci::cuda_build

@@ -5,22 +5,23 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdio>
 #include <map>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
 #include "core/error.h"
 #include "core/tensor.h"
 #include "cuda/gemm_backends.h"
+#include "cuda/toolkit/runtime.h"
 
 namespace ricci {
-namespace cuda_build {
-cudaStream_t stream();
-}
-
 namespace {
 
-constexpr size_t kWorkspace = size_t{32} << 20;
+constexpr size_t kWorkspace = size_t{32} << 20;  // bytes; what NVIDIA advises for the Hopper generation
+
+std::mutex lock;  // of everything below
 
 struct Library {
   decltype(&cublasLtCreate) create;
@@ -34,11 +35,17 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
   cublasLtHandle_t handle = nullptr;
-  Tensor workspace;
+  std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
 
   Library() {
-    void* const file = dlopen(("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR)).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!file) return;
+    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+    void* file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!file) file = dlopen((RICCI_CUDA_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (file) load(file);
+    if (!handle) std::fprintf(stderr, "warning: %s %s: matrix products on the GPU take our own kernels, which are slower\n", name.c_str(), file ? "cannot be used" : "not found");
+  }
+
+  void load(void* file) {
     bool complete = true;
     auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
@@ -50,13 +57,20 @@ struct Library {
     find(create_preference, "cublasLtMatmulPreferenceCreate"), find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
     if (!complete || create(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
-    if (handle) workspace = Tensor({static_cast<int64_t>(kWorkspace)}, Dtype::bf16, Device::cuda);
+  }
+
+  void* workspace(cudaStream_t stream) {
+    Tensor& t = workspaces[stream];
+    if (!t) t = Tensor({static_cast<int64_t>(kWorkspace) / size_of(Dtype::f32)}, Dtype::f32, Device::cuda);
+    return t.raw();
   }
 };
 
+Library* loaded = nullptr;  // outlives every tensor
+
 Library& library() {
-  static Library& l = *new Library;  // outlives every tensor
-  return l;
+  if (!loaded) loaded = new Library;
+  return *loaded;
 }
 
 // How a row-major matrix is handed over: its leading dimension, and whether cuBLASLt has to read it transposed.
@@ -141,7 +155,13 @@ Plan& plan_for(const Gemm& g) {
 
 }  // namespace
 
+void cuda_build::forget_workspace(cudaStream_t stream) {
+  const std::lock_guard locked(lock);
+  if (loaded) loaded->workspaces.erase(stream);
+}
+
 bool gemm_cublas(const Gemm& g) {
+  const std::lock_guard locked(lock);
   Library& l = library();
   if (!l.handle || (g.bias_n && g.c_f32)) return false;
   Plan& plan = plan_for(g);
@@ -150,10 +170,13 @@ bool gemm_cublas(const Gemm& g) {
   const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;
   const float one_f32 = 1, beta_f32 = g.accumulate ? 1 : 0;
   const bool f64 = g.dtype == Dtype::f64;
+  const cudaStream_t stream = cuda_build::stream();
+  void* const workspace = l.workspace(stream);
+  cuda_build::begin_launch("gemm");
   const cublasStatus_t status = l.matmul(
       l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
-      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, l.workspace.raw(), kWorkspace,
-      cuda_build::stream());
+      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
+  cuda_build::check_launch("gemm");
   plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
   if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});
   return plan.usable;

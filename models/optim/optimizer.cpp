@@ -88,4 +88,12 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
   }
 }
 
+void Optimizer::each_held(const Visit& visit) const {
+  for (const Parameter* p : parameters_) visit(p->value, HeldFor::parameters), visit(p->grad, HeldFor::gradients);
+  for (const OptimizerTensor& t : tensors_) {
+    visit(t.grad, HeldFor::gradients);
+    for (const Tensor* state : {&t.m, &t.v, &t.master}) visit(*state, HeldFor::optimizer_state);
+  }
+}
+
 }  // namespace ricci

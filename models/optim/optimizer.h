@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "core/memory.h"
 #include "ops/optimizer_tensor.h"
 
 namespace ricci {
@@ -30,7 +31,7 @@ struct OptimizerConfig {
 // adamw, adam or sgd. Error: another name.
 OptimizerConfig::Kind parse_optimizer(const std::string& name);
 
-class Optimizer {
+class Optimizer final : public MemoryHolder {
  public:
   // The parameters must outlive the optimizer. Moments start at zero. A bf16 value without a master gets one, which starts
   // as the value is now; Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
@@ -52,6 +53,8 @@ class Optimizer {
   // tensor replaced by another of the same shape, dtype and device. Values and masters are the parameters' own.
   // Error: a parameter without a path (Model::place gives them).
   void each_state(const std::function<void(const std::string& name, Tensor& tensor)>& f);
+
+  void each_held(const Visit& visit) const override;
 
  private:
   std::vector<Parameter*> parameters_;

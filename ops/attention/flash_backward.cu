@@ -55,7 +55,8 @@ HOST void flash_backward(const Problem& problem, const Tensor& dy, const Tensor&
   const Tensor delta_bnc = like(lse_bnc);
   with_flash_width(problem,
                    [&]<int width, bool dropping>(FlashChoice<width, dropping>) { flash::launch_delta<width>(problem, dy, y, delta_bnc); });
-  const flash::BackwardInputs in{problem, dy.data<bf16>(), qkv.data<bf16>(), lse_bnc.data<float>(), delta_bnc.data<float>()};
+  const flash::BackwardInputs in{problem,          flash::Bounds(problem), dy.data<bf16>(),
+                                 qkv.data<bf16>(), lse_bnc.data<float>(),  delta_bnc.data<float>()};
   flash::key_gradient(in, dqkv);
   flash::query_gradient(in, dqkv);
 }

@@ -9,6 +9,7 @@ namespace ricci::attention_kernels::flash {
 
 struct BackwardInputs {
   Problem problem;
+  Bounds bounds;
   const bf16 *dy, *qkv;
   const float *lse, *delta;  // [b, heads, c]
 };

@@ -1,6 +1,7 @@
 // The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2): a thread block owns 128 queries of one (batch, head), 32 to
-// a warp, and goes over the keys they see 64 at a time. With the maximum m, the sum l and the output o so far:
-//   s = q k^T,  m' = max(m, max_s s),  p = 2^((s - m') log2(e) / sqrt(k)),  l = l 2^((m - m') ..) + sum_s p,  o = o 2^((m - m') ..) + p v
+// a warp, and goes over the keys they see, 64 or 32 at a time. With a number m near the maximum so far (see weigh), the sum l
+// and the output o so far, and z = log2(e) / sqrt(k):
+//   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_s p,   o = o + p v
 // and at the end y = o / l,  lse = m / sqrt(k) + log l. Scores and weights never leave the registers; the next keys and values
 // are copied while these are worked on; a mask costs only tiles that its edge crosses.
 //
@@ -19,14 +20,16 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping> struct ForwardKernel {
-  static constexpr int kThreads = 128, kQueries = 128, kKeys = 64, kTiles = 2;
-  static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;  // keys at once: as the registers allow
+  static constexpr int kQueries = 128, kKeys = 64;
+  static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
+  static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;                 // keys at once
   static constexpr int kBytes = (kQueries + 4 * kKeys) * Tile<kWidth>::kRowBytes;
-  static constexpr float kLowest = -__builtin_huge_valf();
+  static constexpr float kLowest = -__builtin_huge_valf(), kSlack = 8;
   using Queries = ChosenRows<kWidth <= 64, kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
   Problem problem;
+  Bounds bounds;
   const bf16* qkv;
   bf16* y;
   float* lse;
@@ -43,10 +46,10 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 
   __device__ void operator()() const {
     const Place at(problem, query_blocks(), true);
-    const Visible visible(problem, at.head);
+    const Visible visible(bounds, problem, at.head);
     const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row, pitch = 3 * width_of_all();
     const bf16* const q = qkv + problem.packed(at.head);
-    begin_load<kQueries, kThreads>(queries(), q + int64_t{t0} * pitch, pitch, visible.queries - t0);
+    begin_load<kQueries, kThreads>(queries(), q + int64_t{t0} * pitch, pitch, bounds.queries - t0);
     ptx::cp_async_commit();
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(q, first, visible.keys, 0);
@@ -66,7 +69,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     finish(state, at.head, t, row);
   }
 
-  __device__ void add_keys(const Visible& visible, const Queries& of_warp, int64_t head, int t, int s0, int part, int stage,
+  __device__ void add_keys(const Visible& visible, const Queries& of_warp, int head, int t, int s0, int part, int stage,
                            State& state) const {
     if (visible.none(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) return;
     Scores s = {};
@@ -96,38 +99,61 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     return state;
   }
 
-  __device__ static void hide(const Visible& visible, int t, int s0, Scores& s) {
+  __device__ static void hide(const Visible& visible, int t0, int s0, Scores& s) {
     UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int j = 0; j < kPartTiles; ++j)
-      for (int e = 0; e < 4; ++e)
-        if (!visible.one(t + 16 * i + e / 2 * 8 + lane_row(), s0 + 8 * j + lane_column() + e % 2)) s[i][j][e] = kLowest;
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        const int t = t0 + 16 * i + 8 * half + lane_row();
+        hide_outside(s, i, half, visible.first_key(t) - s0, visible.end_key(t + 1) - s0, kLowest);
+      }
   }
 
-  // Scores become p; the state is brought up to date.
+  // Scores become p; the state is brought up to date. Any m will do that keeps p within range, so that it follows the maximum
+  // only where p would exceed 2^kSlack, which after the first keys is rare.
   __device__ void weigh(Scores& s, State& state) const {
     const float scale = static_cast<float>(problem.scale) * kLog2E;
+    float largest[kTiles][2];
+    bool far = false;
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        largest[i][half] = row_largest(s, i, half, state.m[i][half]);
+        far = far || (largest[i][half] - state.m[i][half]) * scale > kSlack;
+      }
+    if (__any_sync(~0u, far)) rescale(largest, scale, state);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(2)
     for (int half = 0; half < 2; ++half) {
-      float largest = state.m[i][half], sum = 0;
-      UNROLL(16)
-      for (int j = 0; j < kPartTiles; ++j)
-        for (int e = 2 * half; e < 2 * half + 2; ++e) largest = larger(s[i][j][e], largest);
-      largest = row_reduce(largest, [](float a, float b) { return larger(a, b); });
-      const float shift = largest > kLowest ? largest * scale : 0.0f, factor = ptx::exp2_approx(state.m[i][half] * scale - shift);
+      const float shift = state.m[i][half] > kLowest ? state.m[i][half] * scale : 0.0f;
+      float sum = 0;
       UNROLL(16)
       for (int j = 0; j < kPartTiles; ++j)
         for (int e = 2 * half; e < 2 * half + 2; ++e) sum += s[i][j][e] = ptx::exp2_approx(math::fma(s[i][j][e], scale, -shift));
-      state.m[i][half] = largest;
-      state.l[i][half] = state.l[i][half] * factor + sum;
-      UNROLL(16)
-      for (int x = 0; x < kWidth / 8; ++x) state.o[i][x][2 * half] *= factor, state.o[i][x][2 * half + 1] *= factor;
+      state.l[i][half] += sum;
     }
   }
 
+  __device__ static float row_largest(const Scores& s, int i, int half, float largest) {
+    UNROLL(16)
+    for (int j = 0; j < kPartTiles; ++j) largest = larger(larger(s[i][j][2 * half], s[i][j][2 * half + 1]), largest);
+    return row_reduce(largest, [](float a, float b) { return larger(a, b); });
+  }
+
+  __device__ static void rescale(const float (&largest)[kTiles][2], float scale, State& state) {
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        float& m = state.m[i][half];
+        const float factor = m > kLowest ? ptx::exp2_approx((m - largest[i][half]) * scale) : 0.0f;
+        m = largest[i][half];
+        state.l[i][half] *= factor;
+        UNROLL(16)
+        for (int x = 0; x < kWidth / 8; ++x) state.o[i][x][2 * half] *= factor, state.o[i][x][2 * half + 1] *= factor;
+      }
+  }
+
   // What is kept is scaled at the end.
-  __device__ void drop(int64_t head, int t, int s0, Scores& p) const {
+  __device__ void drop(int head, int t, int s0, Scores& p) const {
     const Kept kept(problem, head);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
@@ -138,9 +164,9 @@ template <int kWidth, bool dropping> struct ForwardKernel {
   }
 
   // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
-  __device__ void finish(State& state, int64_t head, int t, int row) const {
+  __device__ void finish(State& state, int head, int t, int row) const {
     const int rows = static_cast<int>(problem.context) - t, d = width_of_all();
-    float* const to = lse + head * problem.context + t;
+    float* const to = lse + head * static_cast<int>(problem.context) + t;
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
@@ -156,7 +182,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 };
 
 template <int kWidth, bool dropping> void launch_forward(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse) {
-  const ForwardKernel<kWidth, dropping> kernel{problem, qkv.data<bf16>(), y.data<bf16>(), lse.data<float>()};
+  const ForwardKernel<kWidth, dropping> kernel{problem, Bounds(problem), qkv.data<bf16>(), y.data<bf16>(), lse.data<float>()};
   launch("attention", qkv.device(), {problem.batches * problem.heads * kernel.query_blocks(), kernel.kThreads, kernel.kBytes}, kernel);
 }
 

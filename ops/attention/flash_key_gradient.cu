@@ -17,7 +17,7 @@ namespace flash {
 
 template <int kWidth, bool dropping> struct KeyGradientKernel {
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
-  static constexpr int kTiles = kWidth <= 64 ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
+  static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kSums = (2 * kKeys + 4 * kQueries) * Tile<kWidth>::kRowBytes, kBytes = kSums + 4 * kQueries * 4;
   using Rows = ReadRows<kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
@@ -25,9 +25,12 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   BackwardInputs in;
   bf16* dqkv;
 
+  struct Sources {  // of a (batch, head), from its first query
+    const bf16 *q, *dy;
+    int sums;
+  };
   struct OfWarp {
-    int64_t head;
-    int s;  // its first key
+    int head, s;  // its first key
     Rows k, v;
     float dk[kTiles][kWidth / 8][4], dv[kTiles][kWidth / 8][4];
   };
@@ -43,14 +46,15 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
 
   __device__ void operator()() const {
     const Place at(in.problem, key_blocks(), false);
-    const Visible visible(in.problem, at.head);
+    const Visible visible(in.bounds, in.problem, at.head);
     const int s0 = at.block * kKeys, row = warp() * 16 * kTiles, pitch = 3 * d();
-    const bf16* const k = in.qkv + in.problem.packed(at.head) + int64_t{s0} * pitch + d();
+    const Sources from{in.qkv + in.problem.packed(at.head), in.dy + in.problem.merged(at.head), at.head * in.bounds.queries};
+    const bf16* const k = from.q + int64_t{s0} * pitch + d();
     begin_load<kKeys, kThreads>(keys(), k, pitch, visible.keys - s0);
     begin_load<kKeys, kThreads>(values(), k + d(), pitch, visible.keys - s0);
     ptx::cp_async_commit();
     const int first = visible.first_query(s0) / kQueries * kQueries, end = visible.end_query(s0, s0 + kKeys);
-    if (first < end) begin_queries(at.head, first, 0);
+    if (first < end) begin_queries(from, first, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
@@ -59,13 +63,13 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     for (int t0 = first, stage = 0; t0 < end; t0 += kQueries, stage ^= 1) {
       ptx::cp_async_wait_all();
       __syncthreads();  // these have arrived; those before have been read
-      if (t0 + kQueries < end) begin_queries(at.head, t0 + kQueries, stage ^ 1);
+      if (t0 + kQueries < end) begin_queries(from, t0 + kQueries, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kQueries; part += kPart) add_queries(visible, t0, part, stage, of);
     }
     const float scale = static_cast<float>(in.problem.scale);
     bf16* const dk = dqkv + in.problem.packed(at.head) + int64_t{of.s} * pitch + d();
-    const int rows = visible.queries - of.s;  // padding has gradients too: zero
+    const int rows = in.bounds.queries - of.s;  // padding has gradients too: zero
     store_rows<kTiles, kWidth>(
         of.dk, [&](int, int) { return scale; }, keys(), row, dk, pitch, rows);
     store_rows<kTiles, kWidth>(
@@ -73,15 +77,12 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   }
 
   // Of queries beyond the last all is zero: p = 1 meets dy = 0, and ds = 0.
-  __device__ void begin_queries(int64_t head, int t0, int stage) const {
-    const int rows = static_cast<int>(in.problem.context) - t0;
-    begin_load<kQueries, kThreads>(queries(stage), in.qkv + in.problem.packed(head) + int64_t{t0} * (3 * d()), 3 * d(), rows);
-    begin_load<kQueries, kThreads>(gradients(stage), in.dy + in.problem.merged(head) + int64_t{t0} * d(), d(), rows);
-    const int i = static_cast<int>(threadIdx.x) % kQueries;
-    if (threadIdx.x < 2 * kQueries) {
-      const float* const of_head = (threadIdx.x < kQueries ? in.lse : in.delta) + head * in.problem.context + t0;
-      ptx::cp_async<4>(sums(stage) + threadIdx.x, of_head + i, i < rows ? 4 : 0);
-    }
+  __device__ void begin_queries(const Sources& from, int t0, int stage) const {
+    const int rows = static_cast<int>(in.problem.context) - t0, i = static_cast<int>(threadIdx.x) % kQueries;
+    begin_load<kQueries, kThreads>(queries(stage), from.q + int64_t{t0} * (3 * d()), 3 * d(), rows);
+    begin_load<kQueries, kThreads>(gradients(stage), from.dy + int64_t{t0} * d(), d(), rows);
+    if (threadIdx.x < 2 * kQueries)
+      ptx::cp_async<4>(sums(stage) + threadIdx.x, (threadIdx.x < kQueries ? in.lse : in.delta) + from.sums + t0 + i, i < rows ? 4 : 0);
   }
 
   __device__ void add_queries(const Visible& visible, int t0, int part, int stage, OfWarp& of) const {
@@ -109,12 +110,13 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     }
   }
 
-  __device__ static void hide(const Visible& visible, int t, int s, Scores& p) {
+  __device__ static void hide(const Visible& visible, int t0, int s0, Scores& p) {
     UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int j = 0; j < kPartTiles; ++j)
-      for (int e = 0; e < 4; ++e)
-        if (!visible.one(t + 8 * j + lane_column() + e % 2, s + 16 * i + e / 2 * 8 + lane_row())) p[i][j][e] = 0;
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        const int s = s0 + 16 * i + 8 * half + lane_row();
+        hide_outside(p, i, half, visible.first_query(s) - t0, visible.end_query(s, s + 1) - t0, 0.0f);
+      }
   }
 
   // ds, from v . dy in its place, and p becomes what dropout leaves of it.

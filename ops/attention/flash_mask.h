@@ -8,28 +8,41 @@ namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The band in 32 bits, for rectangles of queries t0 .. t1 - 1 and keys s0 .. s1 - 1.
-struct Visible {
-  int back, ahead, queries, keys;
-  __device__ Visible(const Problem& problem, int64_t head)
-      : back(bounded(problem.band.back)),
-        ahead(bounded(problem.band.ahead)),
-        queries(static_cast<int>(problem.context)),
-        keys(static_cast<int>(problem.keys(head))) {}
-  __device__ static int bounded(int64_t n) { return n < 1 << 30 ? static_cast<int>(n) : 1 << 30; }
+// The band in 32 bits, an argument of the kernels: the compiler reads it where it is used and spends no registers.
+struct Bounds {
+  int back, ahead, queries;
+  explicit Bounds(const Problem& problem)
+      : back(bounded(problem.band.back)), ahead(bounded(problem.band.ahead)), queries(static_cast<int>(problem.context)) {}
+  static int bounded(int64_t n) { return n < 1 << 30 ? static_cast<int>(n) : 1 << 30; }
+};
 
-  __device__ bool one(int t, int s) const { return t - s < back && s - t < ahead && s < keys; }
-  __device__ bool all(int t0, int t1, int s0, int s1) const { return t1 - 1 - s0 < back && s1 - 1 - t0 < ahead && s1 <= keys; }
+// What is visible in rectangles of queries t0 .. t1 - 1 and keys s0 .. s1 - 1.
+struct Visible {
+  const Bounds& of;
+  int keys;
+  __device__ Visible(const Bounds& bounds, const Problem& problem, int head) : of(bounds), keys(static_cast<int>(problem.keys(head))) {}
+
+  __device__ bool all(int t0, int t1, int s0, int s1) const { return t1 - 1 - s0 < of.back && s1 - 1 - t0 < of.ahead && s1 <= keys; }
   __device__ bool none(int t0, int t1, int s0, int s1) const {
-    return t0 - (s1 - 1) >= back || s0 - (t1 - 1) >= ahead || s0 >= keys || t0 >= queries;
+    return t0 - (s1 - 1) >= of.back || s0 - (t1 - 1) >= of.ahead || s0 >= keys || t0 >= of.queries;
   }
-  // The keys that any of the queries t0 .. t1 - 1 sees lie in first_key .. end_key - 1; the queries of keys alike.
-  __device__ int first_key(int t0) const { return t0 - back + 1 > 0 ? t0 - back + 1 : 0; }
-  __device__ int end_key(int t1) const { return least(least(t1, queries) - 1 + ahead, keys); }
-  __device__ int first_query(int s0) const { return s0 - ahead + 1 > 0 ? s0 - ahead + 1 : 0; }
-  __device__ int end_query(int s0, int s1) const { return s0 < keys ? least(least(s1, keys) - 1 + back, queries) : 0; }
+  // The keys that any of the queries t0 .. t1 - 1 sees lie in first_key .. end_key - 1, and of one query they are all of
+  // these; the queries of keys alike.
+  __device__ int first_key(int t0) const { return t0 - of.back + 1 > 0 ? t0 - of.back + 1 : 0; }
+  __device__ int end_key(int t1) const { return least(least(t1, of.queries) - 1 + of.ahead, keys); }
+  __device__ int first_query(int s0) const { return s0 - of.ahead + 1 > 0 ? s0 - of.ahead + 1 : 0; }
+  __device__ int end_query(int s0, int s1) const { return s0 < keys ? least(least(s1, keys) - 1 + of.back, of.queries) : 0; }
   __device__ static int least(int a, int b) { return a < b ? a : b; }
 };
+
+// Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns before `first` and from `end` on.
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, int half, int first, int end, float hidden) {
+  UNROLL(16)
+  for (int j = 0; j < kColumnTiles; ++j)
+    for (int e = 0; e < 2; ++e)
+      if (8 * j + e < first - lane_column() || 8 * j + e >= end - lane_column()) c[i][j][2 * half + e] = hidden;
+}
 
 // Dropout draws four neighbouring keys of a query from one block of random numbers. Of 16 x 8 weights each lane draws four,
 // and they trade. Both return in bit e whether the lane's element c[e] stays.
@@ -77,16 +90,15 @@ struct Kept {
 // Which (batch, head) and which of its `blocks` a thread block takes. Heads go in groups whose keys and values stay in the L2
 // cache; within a group the blocks of all heads go from the first or the last, where under a causal mask most work is.
 struct Place {
-  int64_t head;
-  int block;
+  int head, block;
   __device__ Place(const Problem& problem, int blocks, bool last_first) {
     constexpr int64_t kCached = 16 << 20;
-    const int64_t bytes = problem.context * problem.width * 4, all = problem.batches * problem.heads;
-    const int64_t of_group = bytes < kCached ? kCached / bytes : 1, first = blockIdx.x / (of_group * blocks) * of_group;
-    const unsigned heads = static_cast<unsigned>(all - first < of_group ? all - first : of_group);
-    const unsigned i = static_cast<unsigned>(blockIdx.x - first * blocks);
+    const int64_t bytes = problem.context * problem.width * 4, fitting = bytes < kCached ? kCached / bytes : 1;
+    const int all = static_cast<int>(problem.batches * problem.heads), of_group = fitting < all ? static_cast<int>(fitting) : all;
+    const int taken = static_cast<int>(blockIdx.x) / (of_group * blocks), first = taken * of_group;
+    const int heads = all - first < of_group ? all - first : of_group, i = static_cast<int>(blockIdx.x) - first * blocks;
     head = first + i % heads;
-    block = static_cast<int>(last_first ? static_cast<unsigned>(blocks) - 1 - i / heads : i / heads);
+    block = last_first ? blocks - 1 - i / heads : i / heads;
   }
 };
 

@@ -1,5 +1,5 @@
 // dq in bf16 on tensor cores (the formulas are in flash_backward.h): a thread block owns 128 queries of one (batch, head), 32
-// to a warp, and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers.
+// or 16 to a warp, and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers.
 //
 // With N = b n c rows of width k:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
@@ -15,17 +15,17 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping> struct QueryGradientKernel {
-  static constexpr int kThreads = 128, kQueries = 128, kKeys = kWidth <= 64 ? 64 : 32, kPart = 32, kTiles = 2, kPartTiles = kPart / 8;
+  static constexpr int kQueries = 128, kKeys = 64, kPart = 32, kPartTiles = kPart / 8;
+  static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kBytes = (2 * kQueries + 4 * kKeys) * Tile<kWidth>::kRowBytes;
-  using Rows = ChosenRows<kWidth <= 64, kTiles, kWidth>;
+  using Rows = ChosenRows<kWidth <= 64 || kTiles == 1, kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
   BackwardInputs in;
   bf16* dqkv;
 
   struct OfWarp {
-    int64_t head;
-    int t;
+    int head, t;
     Rows q, dy;
     float lse[kTiles][2], delta[kTiles][2];  // lse in powers of 2
   };
@@ -39,11 +39,11 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
 
   __device__ void operator()() const {
     const Place at(in.problem, query_blocks(), true);
-    const Visible visible(in.problem, at.head);
+    const Visible visible(in.bounds, in.problem, at.head);
     const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
     const bf16* const q = in.qkv + in.problem.packed(at.head);
-    begin_load<kQueries, kThreads>(queries(), q + int64_t{t0} * (3 * d()), 3 * d(), visible.queries - t0);
-    begin_load<kQueries, kThreads>(gradients(), in.dy + in.problem.merged(at.head) + int64_t{t0} * d(), d(), visible.queries - t0);
+    begin_load<kQueries, kThreads>(queries(), q + int64_t{t0} * (3 * d()), 3 * d(), in.bounds.queries - t0);
+    begin_load<kQueries, kThreads>(gradients(), in.dy + in.problem.merged(at.head) + int64_t{t0} * d(), d(), in.bounds.queries - t0);
     ptx::cp_async_commit();
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
     if (first < end) begin_keys(q, first, visible.keys, 0);
@@ -51,7 +51,7 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     ptx::cp_async_wait<1>();
     __syncthreads();
     OfWarp of{at.head, t, Rows(queries(), row), Rows(gradients(), row), {}, {}};
-    load_sums(of, visible.queries);
+    load_sums(of);
     float dq[kTiles][kWidth / 8][4] = {};
     UNROLL(1)
     for (int s0 = first, stage = 0; s0 < end; s0 += kKeys, stage ^= 1) {
@@ -64,7 +64,7 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     const float scale = static_cast<float>(in.problem.scale);
     store_rows<kTiles, kWidth>(
         dq, [&](int, int) { return scale; }, queries(), row, dqkv + in.problem.packed(at.head) + int64_t{t} * (3 * d()), 3 * d(),
-        visible.queries - t);
+        in.bounds.queries - t);
   }
 
   __device__ void begin_keys(const bf16* q, int s0, int keys_of_head, int stage) const {
@@ -74,14 +74,14 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
   }
 
   // Of queries beyond the last all is zero: p = 1 and ds = 0.
-  __device__ void load_sums(OfWarp& of, int queries_of_head) const {
+  __device__ void load_sums(OfWarp& of) const {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
         const int t = of.t + 16 * i + 8 * half + lane_row();
-        const int64_t at = of.head * queries_of_head + t;
-        of.lse[i][half] = t < queries_of_head ? in.lse[at] * kLog2E : 0.0f;
-        of.delta[i][half] = t < queries_of_head ? in.delta[at] : 0.0f;
+        const int at = of.head * in.bounds.queries + t;
+        of.lse[i][half] = t < in.bounds.queries ? in.lse[at] * kLog2E : 0.0f;
+        of.delta[i][half] = t < in.bounds.queries ? in.delta[at] : 0.0f;
       }
   }
 
@@ -106,12 +106,13 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
       for (int e = 0; e < 4; ++e) p[i][j][e] = ptx::exp2_approx(math::fma(p[i][j][e], scale, -of.lse[i][e / 2]));
   }
 
-  __device__ static void hide(const Visible& visible, int t, int s, Scores& p) {
+  __device__ static void hide(const Visible& visible, int t0, int s0, Scores& p) {
     UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int j = 0; j < kPartTiles; ++j)
-      for (int e = 0; e < 4; ++e)
-        if (!visible.one(t + 16 * i + e / 2 * 8 + lane_row(), s + 8 * j + lane_column() + e % 2)) p[i][j][e] = 0;
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        const int t = t0 + 16 * i + 8 * half + lane_row();
+        hide_outside(p, i, half, visible.first_key(t) - s0, visible.end_key(t + 1) - s0, 0.0f);
+      }
   }
 
   // ds, from dy . v in its place.

@@ -17,13 +17,19 @@ __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 // same chunk of 8 rows that follow each other (from a multiple of 8) lies in all 32 banks: what ldmatrix reads at once.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
-  static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2;
+  static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
   bf16* data;
-  __device__ bf16* at(int row, int chunk) const {
-    const int turn = kWidth % 64 == 0 ? row % 8 : row / 2 % 4;
-    return data + row * kWidth + (chunk ^ turn) * 8;
-  }
-  __device__ Tile after(int rows) const { return {data + rows * kWidth}; }
+
+  __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
+  // From the offset of chunk 0 or 1 to that of 0 or 1 + `chunks`, an even number: spares registers for most of the sums.
+  __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
+  __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
+  __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // a multiple of 8
+
+  // The row and chunk whose address a lane gives ldmatrix for 16 x 16 elements: as a left operand or, transposed, a right
+  // one; and for the right operand whose rows are the columns of the product.
+  __device__ static int left_of_lane() { return offset(lane() % 16, lane() / 16); }
+  __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
 
 // Begins to copy kRows rows, `pitch` elements apart; those from `rows` on are zeros. A power of two of lanes shares a row, so
@@ -52,7 +58,7 @@ template <int kTiles, int kWidth> struct ReadRows {
   __device__ ReadRows(const Tile<kWidth>& tile_, int row_) : tile(tile_), row(row_) {}
   __device__ void get(int k, uint32_t (&a)[kTiles][4]) const {
     UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) ptx::ldmatrix(a[i], tile.at(row + 16 * i + lane() % 16, 2 * k + lane() / 16));
+    for (int i = 0; i < kTiles; ++i) ptx::ldmatrix(a[i], tile.after(row + 16 * i).data + tile.moved(tile.left_of_lane(), 2 * k));
   }
 };
 template <int kTiles, int kWidth> struct HeldRows {
@@ -93,7 +99,7 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
     UNROLL(16)
     for (int j = 0; j < kColumnTiles; j += 2) {
       uint32_t b_k[4];
-      ptx::ldmatrix(b_k, b.at(row + 8 * j + lane() / 16 * 8 + lane() % 8, 2 * k + lane() / 8 % 2));
+      ptx::ldmatrix(b_k, b.after(row + 8 * j).data + b.moved(b.right_of_lane(), 2 * k));
       multiply(c, j, a_k, b_k);
     }
   }
@@ -113,7 +119,7 @@ __device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const flo
     UNROLL(16)
     for (int x = 0; x < kWidth / 8; x += 2) {
       uint32_t b_k[4];
-      ptx::ldmatrix_trans(b_k, b.at(row + 16 * k + lane() % 16, x + lane() / 16));
+      ptx::ldmatrix_trans(b_k, b.after(row + 16 * k).data + b.moved(b.left_of_lane(), x));
       multiply(o, x, w_k, b_k);
     }
   }

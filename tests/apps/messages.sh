@@ -19,6 +19,7 @@ refuse 'mistyped override key' 1 "line: unknown key 'model\.laiers', .*'model\.l
 refuse 'heads that do not divide d' 1 'model\.heads: 3 does not divide d = 16' train tiny.yaml model.heads=3
 refuse 'context longer than model.ctx' 1 'context: 17 exceeds model\.ctx = 16' train tiny.yaml context=17
 refuse 'unknown device' 1 "device: expected one of cpu, cuda, cuda_emulated, got 'tpu'" train tiny.yaml device=tpu
+refuse 'graph on the cpu' 1 'cuda_graph: device cpu has no graphs, expected cuda' train tiny.yaml cuda_graph=true
 refuse 'unknown option' 2 '--frob' train tiny.yaml --frob
 cp "$trained" before.safetensors
 accept 'run that is trained already' train tiny.yaml name=tiny

@@ -76,6 +76,24 @@ TEST_CASE("flash attention within a window") {
   });
 }
 
+TEST_CASE("flash attention of scores that grow from key to key") {
+  on_gpus([](Device device) {
+    for (int64_t width : {32, 64, 128}) {
+      CAPTURE(width);
+      const Case of{1, 200, 1, width, width == 64, 0};
+      const Tensor wide = of.qkv();
+      for (int64_t s = 0; s < of.c; ++s)
+        for (int64_t x = 0; x < width; ++x) {
+          double* const row = wide.data<double>() + s * 3 * width;
+          row[x] *= 3;
+          row[width + x] *= 1 + static_cast<double>(s) / 32;
+        }
+      const Tensor qkv = to(convert(wide, Dtype::bf16), device), dy = to(convert(of.dy(), Dtype::bf16), device);
+      check_errors(of, qkv, dy, run(attention, qkv, dy, of.options()));
+    }
+  });
+}
+
 TEST_CASE("flash attention drops the weights that the definition drops") {
   on_gpus([](Device device) {
     for (int64_t c : {5, 66, 132, 135}) check({2, c, 2, 32, c % 2 == 0, 0, 0.3}, device);

@@ -1,0 +1,40 @@
+// The device's work of a training step as a CUDA graph: thousands of launches in one call.
+#pragma once
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "autograd/arg.h"
+#include "cuda/graph.h"
+
+namespace ricci::apps {
+
+// One micro-batch as a step reads it, on the device.
+struct PartInputs {
+  Tensor ids_bc, targets_bc;
+  Tensor weight;  // f64 scalar: of the mean of the part in the mean of the step
+};
+
+// The first step runs as it always does, which loads and allocates what is made once; the second is measured, and the third
+// recorded (cuda/graph.h). From then on a step is one launch. The inputs of all of these are the same tensors, overwritten
+// at every step, and so are the gradients: what a step computes has the bits that it has without a graph.
+class StepGraph {
+ public:
+  StepGraph(Device device, std::vector<Parameter*> parameters) : graph_(device), parameters_(std::move(parameters)) {}
+
+  // The losses of the parts; their gradients are added up in every Parameter::grad. `compute` is the same at every call.
+  // Errors: gradients left from the step before, inputs of another shape, what Graph::record refuses.
+  using Compute = std::function<std::vector<Tensor>(const std::vector<PartInputs>&)>;
+  const std::vector<Tensor>& run(const std::vector<PartInputs>& inputs, const Compute& compute);
+
+ private:
+  void take_inputs(const std::vector<PartInputs>& inputs);
+
+  Graph graph_;
+  std::vector<Parameter*> parameters_;
+  std::vector<PartInputs> inputs_;
+  std::vector<Tensor> losses_, gradients_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace ricci::apps

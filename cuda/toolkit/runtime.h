@@ -1,0 +1,20 @@
+// What the files that call the CUDA runtime share.
+#pragma once
+#include <cuda_runtime_api.h>
+
+namespace ricci::cuda_build {
+
+// Error: what the call returned, in one line with `what`.
+void check(cudaError_t status, const char* what);
+
+cudaStream_t stream();  // the current one of this OS thread
+
+// Around everything that puts work of ours on the GPU under a name: a range of that name in profiles, and afterwards the
+// errors that the runtime reports; with RICCI_SYNC=1 the GPU has run it by then. Error: they, with the name.
+void begin_launch(const char* name);
+void check_launch(const char* name);
+
+// The stream ends: the memory that matrix products use on it goes back to the pool, in the order of the stream.
+void forget_workspace(cudaStream_t stream);
+
+}  // namespace ricci::cuda_build

@@ -1,0 +1,135 @@
+// What a training step says when the device has no memory left.
+#include <limits>
+#include <thread>
+
+#include "core/memory_report.h"
+#include "cuda/device_memory.h"
+#include "models/model.h"
+#include "models/optim/optimizer.h"
+#include "models/training.h"
+#include "ops/gelu.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+// The emulated GPU with as much memory as a test gives it.
+class Small final : public Allocator {
+ public:
+  Small() { set_allocator(Device::cuda_emulated, this); }
+  ~Small() override { set_allocator(Device::cuda_emulated, &emulated_memory()); }
+  void* allocate(int64_t bytes) override {
+    if (memory_use(Device::cuda_emulated).current + bytes > most) return nullptr;
+    return emulated_memory().allocate(bytes);
+  }
+  void release(void* data, int64_t bytes) override { emulated_memory().release(data, bytes); }
+  int64_t system_allocations() const override { return emulated_memory().system_allocations(); }
+  std::string room() const override { return "7 bytes free"; }
+
+  int64_t most = std::numeric_limits<int64_t>::max();
+};
+
+int64_t used() { return memory_use(Device::cuda_emulated).current; }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+ModelConfig small() {
+  ModelConfig c;
+  c.vocab = 11, c.ctx = 7, c.d = 12, c.heads = 3, c.layers = {2};
+  return c;
+}
+
+struct Setup {
+  Model model{small()};
+  Tensor ids_bc = ids_of(std::vector<int64_t>(14, 3), {2, 7}, Device::cuda_emulated);
+  Setup() {
+    model.init(1);
+    model.place(Dtype::f32, Device::cuda_emulated);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("out of memory: in the forward the line names the op, what came before, and what is held for what") {
+  Small memory;
+  Setup s;
+  const Optimizer optimizer(s.model.parameters(), {});
+  const Training training;
+  const Tape tape;
+  const Tensor h = gelu(s.model.logits(s.ids_bc));
+  const int64_t parameters = s.model.parameter_count() * 4, together = used();
+  memory.most = together + 100;
+  const std::string line = message_of([&] { gelu(h); });
+  CAPTURE(line);
+  CHECK(line.starts_with("out of memory on cuda_emulated: gelu: forward ("));
+  CHECK(has(line, "ops/gelu.cu:"));
+  CHECK(has(line, ", after gelu ("));
+  CHECK(has(line, "models/out_of_memory_test.cpp:"));
+  CHECK(has(line, "), asked for 616 bytes; 7 bytes free; held: "));
+  CHECK(has(line, "parameters " + show_bytes(parameters)));
+  CHECK(has(line, "optimizer state " + show_bytes(2 * parameters)));
+  CHECK_FALSE(has(line, "gradients"));
+  CHECK(line.ends_with("together " + show_bytes(together)));
+  // Kept parameters are parameters, so activations are what the tape keeps less the weights; ids and the head's result are others.
+  CHECK(has(line, "activations "));
+  CHECK(has(line, "other "));
+}
+
+TEST_CASE("out of memory: in the backward the line names the op whose gradient was computed, at every allocation") {
+  Small memory;
+  Setup s;
+  const Training training;
+  int failures = 0;
+  for (int64_t most = 0;; most += 256) {
+    memory.most = std::numeric_limits<int64_t>::max();
+    for (const Parameter* p : s.model.parameters()) p->grad = {};
+    Tape tape;
+    const Tensor loss = s.model.loss(s.ids_bc, s.ids_bc);
+    Tensor seed = like(loss);
+    fill(seed, 1);
+    memory.most = used() + most;
+    const std::string line = message_of([&] { tape.backward(loss, seed); });
+    if (line == "no error") break;
+    CAPTURE(line);
+    ++failures;
+    CHECK(has(line, ", in the backward of "));
+    CHECK(has(line, "models/"));
+    if (most > 4096) CHECK(has(line, "gradients "));
+  }
+  CHECK(failures > 3);
+}
+
+TEST_CASE("out of memory: a holder counts while it lives, on its thread, and memory held twice counts once") {
+  Small memory;
+  const auto held = [&] {
+    memory.most = used();
+    const std::string line = message_of([&] { Tensor({1}, Dtype::f32, Device::cuda_emulated); });
+    memory.most = std::numeric_limits<int64_t>::max();
+    return line.substr(line.find("held: "));
+  };
+  const std::string before = held();  // what ops keep to themselves
+  CHECK(before == (used() ? "held: other " + show_bytes(used()) + ", " : "held: ") + "together " + show_bytes(used()));
+  const int64_t own = used();
+  {
+    const Setup s;
+    const std::string rest = ", other " + show_bytes(own + s.ids_bc.bytes()) + ", together " + show_bytes(used());
+    const std::string parameters = "held: parameters " + show_bytes(used() - own - s.ids_bc.bytes()) + rest;
+    CHECK(held() == parameters);
+    Model moved = Model(small());
+    CHECK(held() == parameters);
+    const Optimizer twice(const_cast<Setup&>(s).model.parameters(), {.kind = OptimizerConfig::Kind::sgd});
+    CHECK(held() == parameters);
+    std::thread([&] { CHECK(held() == "held: other " + show_bytes(used()) + ", together " + show_bytes(used())); }).join();
+  }
+  CHECK(held() == before);
+}
+
+TEST_CASE("bytes for people") {
+  CHECK(show_bytes(0) == "0 bytes");
+  CHECK(show_bytes(1023) == "1023 bytes");
+  CHECK(show_bytes(1024) == "1.0 KiB");
+  CHECK(show_bytes(1024 * 1024 - 1) == "1.0 MiB");
+  CHECK(show_bytes(805306368) == "768.0 MiB");
+  CHECK(show_bytes(int64_t{150} << 30) == "150.0 GiB");
+}
