@@ -90,9 +90,9 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     if (visible.none(t, t + kPart, of.s, s1)) return;
     Scores p = {}, ds = {};
     add_scores(p, of.k, queries(stage), part);
+    add_scores(ds, of.v, gradients(stage), part);
     weigh(sums(stage) + part, p);
     if (!visible.all(t, t + kPart, of.s, s1)) hide(visible, t, of.s, p);
-    add_scores(ds, of.v, gradients(stage), part);
     differentiate(of, t, sums(stage) + kQueries + part, p, ds);
     add_weighted<kTiles, kWidth>(of.dv, p, gradients(stage), part);
     add_weighted<kTiles, kWidth>(of.dk, ds, queries(stage), part);

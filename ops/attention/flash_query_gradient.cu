@@ -91,9 +91,9 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     if (visible.none(of.t, t1, s, s + kPart)) return;
     Scores p = {}, ds = {};
     add_scores(p, of.q, keys(stage), part);
+    add_scores(ds, of.dy, values(stage), part);
     weigh(of, p);
     if (!visible.all(of.t, t1, s, s + kPart)) hide(visible, of.t, s, p);
-    add_scores(ds, of.dy, values(stage), part);
     differentiate(of, s, p, ds);
     add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
   }

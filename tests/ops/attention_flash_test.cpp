@@ -1,9 +1,11 @@
 // The flash attention kernels in bf16: their results against the exact values, beside the definition carried out in bf16.
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "ops/attention/flash.h"
+#include "ops/attention/flash_tile.h"
 #include "tests/cuda/emulator_fixture.h"
 #include "tests/ops/attention_low_precision.h"
 
@@ -65,6 +67,34 @@ TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
     check({1, 257, 1, 64, true, 0}, device);
     check({3, 31, 1, 96, false, 0}, device);
   });
+}
+
+// What eight lanes read or write at once: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
+template <int width> void check_banks() {
+  using Tile = attention_kernels::flash::Tile<width>;
+  CAPTURE(width);
+  std::set<int> places;
+  for (int row = 0; row < 64; ++row)
+    for (int chunk = 0; chunk < width / 8; ++chunk) {
+      const int offset = Tile::offset(row, chunk);
+      CHECK(offset / width == row);
+      places.insert(offset);
+      if (chunk >= 2) CHECK(Tile::moved(Tile::offset(row, chunk % 2), chunk / 2 * 2) == offset);
+    }
+  CHECK(places.size() == 64 * width / 8);
+  for (int row = 0; row < 64; row += 8)
+    for (int chunk = 0; chunk < width / 8; ++chunk) {
+      std::set<int> banks;
+      for (int r = 0; r < 8; ++r) banks.insert(Tile::offset(row + r, chunk) / 8 % 8);
+      CHECK(banks.size() == 8);
+    }
+}
+
+TEST_CASE("a tile of flash attention holds each element once, and reading a column of chunks meets no bank twice") {
+  check_banks<32>();
+  check_banks<64>();
+  check_banks<96>();
+  check_banks<128>();
 }
 
 TEST_CASE("flash attention within a window") {

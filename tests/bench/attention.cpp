@@ -1,0 +1,90 @@
+// The speed of attention in bf16: forward alone, and forward and backward, beside torch_attention.py.
+//   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
+// Each measure is the best of five rounds of whole calls, of --seconds together, after one that is not counted. The
+// operations are those of the products: 4 b heads c c width of the forward, 10 of the backward, half of it when causal.
+#include "ops/attention/attention.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+
+#include "apps/shared/cli.h"
+#include "autograd/tape.h"
+#include "core/random.h"
+#include "cuda/arithmetic.h"
+#include "cuda/device.h"
+
+using namespace ricci;
+
+namespace {
+
+struct Options {
+  std::string device = "cuda";
+  int64_t batch = 16, context = 1024, heads = 12;
+  double seconds = 2;
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+Tensor random(const Shape& shape, uint64_t stream, Device device) {
+  const Tensor t(shape);
+  fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
+  return to(convert(t, Dtype::bf16), device);
+}
+
+// Seconds of one call.
+double time_of(const std::function<void()>& f, Device device, double seconds) {
+  const auto calls = [&](int64_t n) {
+    const double begin = now();
+    for (int64_t i = 0; i < n; ++i) f();
+    synchronize(device);
+    return (now() - begin) / static_cast<double>(n);
+  };
+  calls(1);
+  const int64_t n = std::max<int64_t>(1, static_cast<int64_t>(seconds / 5 / calls(1)));
+  double best = calls(n);
+  for (int round = 1; round < 5; ++round) best = std::min(best, calls(n));
+  return best;
+}
+
+void measure(const Options& options, int64_t width, bool causal) {
+  const Device device = parse_device(options.device.c_str());
+  const int64_t b = options.batch, c = options.context, d = options.heads * width;
+  const Parameter qkv{random({b, c, 3 * d}, 1, device), {}, "qkv"};
+  const Tensor dy = random({b, c, d}, 2, device);
+  const AttentionOptions of{options.heads, causal};
+  const double operations = static_cast<double>(4 * b * d) * static_cast<double>(c * c) / (causal ? 2 : 1);
+  const auto report = [&](const char* what, double work, double seconds) {
+    std::printf("measure %s_hd%d_%s %.1f GFLOP/s\n", what, static_cast<int>(width), causal ? "causal" : "full", work / seconds * 1e-9);
+    std::fflush(stdout);
+  };
+  report("forward", operations, time_of([&] { attention(qkv.value, of); }, device, options.seconds));
+  const auto forward_backward = [&] {
+    Tape tape;
+    const Tensor y = attention(qkv, of);
+    qkv.grad = {};
+    tape.backward(y, dy);
+  };
+  report("forward_backward", 3.5 * operations, time_of(forward_backward, device, options.seconds));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  const apps::AppText text{"ricci-bench-attention", "The speed of attention in bf16, forward and with its backward."};
+  const auto setup = [&](CLI::App& app) {
+    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
+    app.add_option("--batch", options.batch, "sequences")->check(apps::at_least_one);
+    app.add_option("--context", options.context, "positions")->check(apps::at_least_one);
+    app.add_option("--heads", options.heads, "of each width")->check(apps::at_least_one);
+    app.add_option("--seconds", options.seconds, "of each measure");
+  };
+  return apps::run_app(argc, argv, text, setup, [&] {
+    for (int64_t width : {64, 128})
+      for (bool causal : {true, false}) measure(options, width, causal);
+    return 0;
+  });
+}
