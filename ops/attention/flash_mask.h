@@ -79,11 +79,9 @@ struct Kept {
     return kept >> begin;
   }
   __device__ unsigned of_block(int64_t block) const {
-    const Philox::Block random = dropout.random.block(static_cast<uint64_t>(block));
-    unsigned kept = 0;
-    UNROLL(4)
-    for (int w = 0; w < 4; ++w) kept |= (random.v[w] >= dropout.dropped_below ? 1u : 0u) << w;
-    return kept;
+    const auto [v] = dropout.random.block(static_cast<uint64_t>(block));
+    const auto stays = [this](uint32_t bits) { return bits >= dropout.dropped_below ? 1u : 0u; };
+    return stays(v[0]) | stays(v[1]) << 1 | stays(v[2]) << 2 | stays(v[3]) << 3;
   }
 };
 

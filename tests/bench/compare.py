@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Training steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
+
+    compare.py BUILD [name ...] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--json out.json]
+
+Run it with the Python that has PyTorch. BUILD holds ricci-bench-training; the models are those of training.cpp. PyTorch runs
+  shipped   as pip installs it
+  tuned     with huge pages for malloc and, where a C compiler is there, its AVX-512 products on processors of any maker
+  compiled  tuned, and through torch.compile (--compile)
+OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for all. Every run is a process of its own; a round is one of each, in turn.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
+
+
+def preload(folder):
+    """A library whose one function tells MKL that the processor is one it knows; None without a compiler."""
+    library = pathlib.Path(folder) / "avx512.so"
+    source = "int mkl_serv_intel_cpu_true(void) { return 1; }"
+    made = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)], input=source, text=True)
+    return str(library) if made.returncode == 0 else None
+
+
+def measures(command, environment):
+    """The lines "measure NAME VALUE UNIT" of one run, as {name: value}."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    found = {line.split()[1]: float(line.split()[2]) for line in done.stdout.splitlines() if line.startswith("measure ")}
+    if done.returncode or not found:
+        sys.exit(f"{command[0]}: exit status {done.returncode}\n{done.stderr[-2000:]}")
+    return found
+
+
+def contestants(args, folder):
+    plain = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    tuned = plain | {"GLIBC_TUNABLES": MALLOC}
+    library = preload(folder)
+    if library:
+        tuned["LD_PRELOAD"] = library
+    torch = [sys.executable, str(HERE / "torch_training.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
+    found = {
+        "ricci": ([str(pathlib.Path(args.build) / "ricci-bench-training"), f"--dtype={args.dtype}"], plain, "--steps={}"),
+        "shipped": (torch, plain, "--steps {}"),
+        "tuned": (torch, tuned, "--steps {}"),
+    }
+    if args.compile:
+        found["compiled"] = (torch + ["--compile"], tuned, "--steps {}")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("names", nargs="*", default=["nano_12x64", "gpt2_4x64", "gpt2_4x256", "msa_20x512"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=5, help="per run; the smallest model takes 30 times as many")
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    rows = {name: {} for name in args.names}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.names:
+            steps = args.steps * (30 if name.startswith("nano") else 1)
+            for _ in range(args.rounds):
+                for who, (command, environment, option) in contestants(args, folder).items():
+                    found = measures(command + option.format(steps).split() + [name], environment)
+                    rows[name].setdefault(who, []).append({key.removeprefix(name + "_"): value for key, value in found.items()})
+            show(name, rows[name])
+    if args.json:
+        report = {"processor": platform.processor() or platform.machine(), "threads": os.cpu_count(), "dtype": args.dtype, "runs": rows}
+        pathlib.Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
+
+
+def show(name, runs):
+    """One line per contestant: the median of the medians, the fastest step, and ours as a part of it, round by round."""
+    ours = [run["median"] for run in runs["ricci"]]
+    for who, all_runs in runs.items():
+        medians = [run["median"] for run in all_runs]
+        ratio = statistics.median(a / b for a, b in zip(ours, medians))
+        print(f"{name:<12} {who:<9} median {statistics.median(medians):9.2f} ms   fastest {min(run['min'] for run in all_runs):9.2f} ms   "
+              f"memory {all_runs[-1]['memory']:7.0f} MB   ours / it {ratio:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
