@@ -1,4 +1,5 @@
 // After the first steps a training step takes every tensor from what earlier ones gave back.
+#ifndef __SANITIZE_ADDRESS__  // there every tensor is an allocation of its own
 #include <doctest/doctest.h>
 
 #include "autograd/random.h"
@@ -50,7 +51,6 @@ std::vector<MemoryUse> train(const char* preset, Dtype dtype, int steps) {
 
 }  // namespace
 
-#ifndef __SANITIZE_ADDRESS__  // there every tensor is an allocation of its own
 TEST_CASE("steps 3 to 20 ask the system for no memory, and hold no more than the second") {
   const int threads = thread_count();
   set_thread_count(1);  // how many threads work at the same time, each in memory of its own, is not the same in every step
@@ -67,4 +67,5 @@ TEST_CASE("steps 3 to 20 ask the system for no memory, and hold no more than the
     }
   set_thread_count(threads);
 }
+
 #endif
