@@ -131,6 +131,7 @@ template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* to,
                                   int pitch, int rows) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
+  __syncwarp();  // every lane has read its part
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
