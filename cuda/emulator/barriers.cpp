@@ -74,7 +74,9 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
 
 void Block::warp_barrier(unsigned mask, Loc at) {
   const unsigned w = warp_->index;
-  char* tag = mask == ~0u ? &tags_->warp[w][thread().warp_barriers++ % 2] : &tags_->partial_warp[w];
+  // Atomic for ThreadSanitizer alone: a later block's thread counts on in the memory of an earlier one's.
+  const unsigned number = mask == ~0u ? __atomic_fetch_add(&thread().warp_barriers, 1u, __ATOMIC_RELAXED) : 0;
+  char* tag = mask == ~0u ? &tags_->warp[w][number % 2] : &tags_->partial_warp[w];
   order_release(tag);
   collective(
       "__syncwarp", mask, nullptr, [](void* const*, unsigned) {}, at);
