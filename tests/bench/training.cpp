@@ -68,7 +68,7 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 void measure(const Case& c, const Options& options) {
   Model model(config_of(c));
   model.init(1);
-  model.place(options.dtype, options.device);
+  model.place_for_training(options.dtype, options.device);
   set_random_state({1, 0});
   OptimizerConfig optimizer_config;
   optimizer_config.beta2 = 0.99, optimizer_config.weight_decay = 0.1;
