@@ -13,9 +13,9 @@
 namespace ricci {
 namespace arithmetic {
 
-template <class T> struct AddTo {
+template <class T, class From = T> struct AddTo {
   T* y;
-  const T* x;
+  const From* x;
   HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) + Accumulator<T>(x[i])); }
 };
 template <class T> struct Scale {
@@ -90,6 +90,8 @@ HOST void require_same(const char* what, const Tensor& y, const Tensor& x) {
 using namespace arithmetic;
 
 HOST void add_to(const Tensor& y, const Tensor& x) {
+  if (y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16 && y.shape() == x.shape() && y.device() == x.device())
+    return for_each_element("add_to", x.device(), x.size(), AddTo<float, bf16>{y.data<float>(), x.data<bf16>()});
   require_same("add_to", y, x);
   with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), AddTo<T>{y.data<T>(), x.data<T>()}); });
 }
@@ -142,6 +144,7 @@ HOST int64_t count_nonfinite(const Tensor& x) {
 }
 
 CUDA_ELEMENTS(AddTo);
+CUDA_KERNEL(ElementKernel<AddTo<float, bf16>>);
 CUDA_ELEMENTS(Scale);
 CUDA_ELEMENTS(Fill);
 CUDA_KERNEL(ElementKernel<Convert<float, double>>);

@@ -4,7 +4,7 @@
 
 namespace ricci {
 
-void add_to(const Tensor& y, const Tensor& x);               // y += x, same shape and dtype
+void add_to(const Tensor& y, const Tensor& x);               // y += x, same shape and dtype; an f32 y takes a bf16 x too
 void fill(const Tensor& y, double value);                    // y = value
 void multiply_by(const Tensor& y, double factor);            // y *= factor
 Tensor sum_to(const Tensor& x, const Shape& shape);          // sums over what broadcasting `shape` to x's shape repeated

@@ -1,6 +1,7 @@
 #include "apps/shared/train_step.h"
 
 #include "apps/shared/batch_tensors.h"
+#include "autograd/gradient_sum.h"
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "core/error.h"
@@ -38,8 +39,9 @@ std::vector<Batch> batches_of_step(const RandomCrops& crops, const TrainConfig& 
   return parts;
 }
 
-TrainStep::TrainStep(Model& model, Device device, uint64_t seed, bool graph) : model_(model), device_(device), seed_(seed) {
-  if (graph) graph_ = std::make_unique<StepGraph>(device, model.parameters());
+TrainStep::TrainStep(Model& model, Device device, uint64_t seed, bool graph)
+    : model_(model), parameters_(model.parameters()), device_(device), seed_(seed) {
+  if (graph) graph_ = std::make_unique<StepGraph>(device, parameters_);
 }
 
 // Dropout reads the streams from step * 2^32 on.
@@ -60,14 +62,18 @@ std::vector<PartInputs> TrainStep::inputs_of(const std::vector<Batch>& parts) co
 
 std::vector<Tensor> TrainStep::compute(const std::vector<PartInputs>& inputs, int64_t step) const {
   std::vector<Tensor> losses;  // read after the last part, so that a GPU need not be waited for between two
+  const bool several = inputs.size() > 1;
+  GradientSum sum(parameters_);
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tape tape;
     const Tensor loss = part_loss(inputs[i], step, i);
     tape.backward(loss, inputs[i].weight);
+    if (several) sum.take();
     losses.push_back(loss.detached());
     if (graph_ && random_state().next_stream != static_cast<uint64_t>(step) << 32)
       fail("cuda_graph: the step draws random numbers, and they would be the same at every step");
   }
+  if (several) sum.give();
   return losses;
 }
 
@@ -84,6 +90,7 @@ double TrainStep::forward_backward(const std::vector<Batch>& parts, int64_t step
 
 void TrainStep::explain_nonfinite(const std::vector<Batch>& parts, int64_t step, double loss) const {
   const Training training;
+  for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
   try {
     const std::vector<PartInputs> inputs = inputs_of(parts);
     for (size_t i = 0; i < parts.size(); ++i) {

@@ -29,7 +29,7 @@ class TrainStep {
   TrainStep(Model& model, Device device, uint64_t seed, bool graph = false);
 
   // The loss of a step, sum of nats / number of targets other than -1 in all parts together (0 when there are none), and
-  // added to every Parameter::grad its gradient.
+  // added to every Parameter::grad its gradient. Gradients of bf16 are summed over the parts in f32.
   double forward_backward(const std::vector<Batch>& parts, int64_t step) const;
 
   // To be called when that was not finite: runs the step again with every result looked at, and throws an error that names
@@ -42,6 +42,7 @@ class TrainStep {
   std::vector<Tensor> compute(const std::vector<PartInputs>& inputs, int64_t step) const;
 
   const Model& model_;
+  std::vector<Parameter*> parameters_;
   Device device_;
   uint64_t seed_;
   std::unique_ptr<StepGraph> graph_;  // null: none asked for

@@ -37,12 +37,12 @@ struct Outcome {
   std::vector<Tensor> values;
 };
 
-Outcome trained(Device device, bool graph, bool recompute) {
+Outcome trained(Device device, bool graph, bool recompute, Dtype dtype) {
   TrainConfig config;
   config.accumulation = 2, config.batch = 2;
   Model model(small());
   model.init(3);
-  model.place(Dtype::f32, device);
+  model.place_for_training(dtype, device);
   model.recompute_blocks(recompute);
   Optimizer optimizer(model.parameters(), {});
   const TrainStep train_step(model, device, 5, graph);
@@ -67,9 +67,10 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
       MESSAGE("skipped on cuda: ", std::string(why_not(device)));
       continue;
     }
-    for (bool recompute : {false, true}) {
+    for (const auto& [recompute, dtype] : {std::pair{false, Dtype::f32}, {true, Dtype::f32}, {false, Dtype::bf16}}) {
       CAPTURE(recompute);
-      const Outcome plain = trained(device, false, recompute), graph = trained(device, true, recompute);
+      CAPTURE(name_of(dtype));
+      const Outcome plain = trained(device, false, recompute, dtype), graph = trained(device, true, recompute, dtype);
       CHECK(plain.numbers == graph.numbers);
       CHECK(plain.numbers[0] > plain.numbers[plain.numbers.size() - 3]);
       for (size_t i = 0; i < plain.values.size(); ++i) CHECK(values_of(plain.values[i]) == values_of(graph.values[i]));

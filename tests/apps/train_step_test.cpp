@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "cuda/arithmetic.h"
 #include "models/optim/optimizer.h"
 #include "models/training.h"
 #include "tests/ops/values.h"
@@ -205,4 +206,51 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   const std::string message = message_of([&] { train_step.explain_nonfinite({whole_batch()}, 2, loss); });
   CHECK(message.find("step 2: the loss is nan: linear (") == 0);
   CHECK(message.find("models/block.h") != message.npos);
+}
+
+TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, whose gradients it has reached") {
+  ModelConfig config = small(0);
+  config.tie = false;
+  Model model(config);
+  model.init(3);
+  model.place(Dtype::f32, Device::cpu);
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (path == "tok.weight") fill(p.value.rows(kVocabulary - 1, 1), NAN);
+  });
+  Batch sound = whole_batch(), spoilt = sound;
+  for (int64_t& id : sound.ids_bc) id %= kVocabulary - 1;
+  spoilt.ids_bc[3] = kVocabulary - 1;
+  const TrainStep train_step(model, Device::cpu, 1);
+  const double loss = train_step.forward_backward({sound, spoilt}, 2);
+  CHECK(std::isnan(loss));
+  const std::string message = message_of([&] { train_step.explain_nonfinite({sound, spoilt}, 2, loss); });
+  CHECK_MESSAGE(message.find("step 2: the loss is nan: embedding (") == 0, message);
+}
+
+TEST_CASE("train step: bf16 gradients of many parts are summed in f32 and rounded once") {
+  constexpr int64_t kParts = 32;  // a power of 2: the weight of a part changes no digit of its gradient
+  const RandomCrops crops(text(), 1, kContext, 5);
+  const TrainConfig config = cut(kParts, 1, false);
+  const std::vector<Batch> parts = batches_of_step(crops, config, 0);
+  Model model(small(0));
+  model.init(3);
+  model.place_for_training(Dtype::bf16, Device::cpu);
+  const TrainStep train_step(model, Device::cpu, 1);
+  std::map<std::string, Values> sum, sizes;
+  for (const Batch& part : parts) {
+    train_step.forward_backward({part}, 0);
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      const Values terms = values_of(p.grad);
+      sum[path].resize(terms.size()), sizes[path].resize(terms.size());
+      for (size_t i = 0; i < terms.size(); ++i) sum[path][i] += terms[i] / kParts, sizes[path][i] += std::abs(terms[i]) / kParts;
+      p.grad = {};
+    });
+  }
+  train_step.forward_backward(parts, 0);
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    CAPTURE(path);
+    const Values got = values_of(p.grad);
+    for (size_t i = 0; i < got.size(); ++i)
+      CHECK(std::abs(got[i] - sum[path][i]) <= unit(Dtype::bf16) * std::abs(sum[path][i]) + kParts * unit(Dtype::f32) * sizes[path][i]);
+  });
 }
