@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "data/text_cache.h"
 #include "data/utf8.h"
 
 namespace ricci {
@@ -18,6 +19,21 @@ Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
     fail("char tokenizer: byte {} (value 0x{:02x}) is not valid UTF-8",
          {offset + static_cast<int64_t>(at), static_cast<unsigned char>(piece[at])});
   return character;
+}
+
+std::string characters_of(const TextSource& text) {
+  std::vector<uint8_t> found(kLargestCodePoint + 1);
+  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+    for (size_t at = 0; at < piece.size();) {
+      const Utf8Character character = character_at(piece, at, offset);
+      found[character.code] = 1;
+      at += character.bytes;
+    }
+  });
+  std::string characters;
+  for (char32_t code = 0; code <= kLargestCodePoint; ++code)
+    if (found[code]) append_utf8(code, characters);
+  return characters;
 }
 
 }  // namespace
@@ -35,19 +51,8 @@ CharTokenizer::CharTokenizer(std::string_view characters) {
   if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
 }
 
-CharTokenizer CharTokenizer::of_text(const TextSource& text) {
-  std::vector<uint8_t> found(kLargestCodePoint + 1);
-  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
-    for (size_t at = 0; at < piece.size();) {
-      const Utf8Character character = character_at(piece, at, offset);
-      found[character.code] = 1;
-      at += character.bytes;
-    }
-  });
-  std::string characters;
-  for (char32_t code = 0; code <= kLargestCodePoint; ++code)
-    if (found[code]) append_utf8(code, characters);
-  return CharTokenizer(characters);
+CharTokenizer CharTokenizer::of_text(const TextSource& text, const std::string& cache_folder) {
+  return CharTokenizer(remembered(text, "characters", cache_folder, [&] { return characters_of(text); }));
 }
 
 std::string CharTokenizer::to_json() const {

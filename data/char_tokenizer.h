@@ -10,8 +10,9 @@ class CharTokenizer final : public Tokenizer {
  public:
   // The vocabulary as UTF-8, in the order of the ids. Errors: empty, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters);
-  // The sorted set of the characters of a text, read once as a stream. Error: text that is not UTF-8.
-  static CharTokenizer of_text(const TextSource& text);
+  // The sorted set of the characters of a text, read once as a stream; once for all with a cache folder
+  // (data/text_cache.h). Error: text that is not UTF-8.
+  static CharTokenizer of_text(const TextSource& text, const std::string& cache_folder = "");
 
   std::string name() const override { return "char"; }
   int64_t vocab_size() const override { return static_cast<int64_t>(characters_.size()); }

@@ -2,8 +2,10 @@
 #include "data/split.h"
 
 #include <cmath>
+#include <sstream>
 
 #include "core/error.h"
+#include "data/text_cache.h"
 #include "data/utf8.h"
 
 namespace ricci {
@@ -42,11 +44,8 @@ int64_t bytes_before(const TextSource& text, int64_t character) {
   return bytes;
 }
 
-}  // namespace
-
-Split split_by_characters(const TextSource& text, double train_fraction) {
-  if (!(train_fraction > 0 && train_fraction < 1))
-    fail("split: the training fraction is {}, expected more than 0 and less than 1", {train_fraction});
+// The byte to cut at, and the bytes of the text.
+std::string find_cut(const TextSource& text, double train_fraction) {
   const TextSize size = measure(text);
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(size.characters) * train_fraction));
   if (train < 1 || train >= size.characters)
@@ -54,7 +53,19 @@ Split split_by_characters(const TextSource& text, double train_fraction) {
          {text.name(), size.characters, train_fraction});
   const int64_t cut = bytes_before(text, train);
   text.check_unchanged();
-  return {text.part("train", 0, cut), text.part("validation", cut, size.bytes)};
+  return format_message("{} {}", {cut, size.bytes});
+}
+
+}  // namespace
+
+Split split_by_characters(const TextSource& text, double train_fraction, const std::string& cache_folder) {
+  if (!(train_fraction > 0 && train_fraction < 1))
+    fail("split: the training fraction is {}, expected more than 0 and less than 1", {train_fraction});
+  const std::string what = format_message("split-{}", {train_fraction});
+  std::istringstream found(remembered(text, what, cache_folder, [&] { return find_cut(text, train_fraction); }));
+  int64_t cut = 0, bytes = 0;
+  found >> cut >> bytes;
+  return {text.part("train", 0, cut), text.part("validation", cut, bytes)};
 }
 
 }  // namespace ricci

@@ -16,13 +16,13 @@ TextSource open_text(const std::vector<std::string>& paths) {
 
 Split open_split(const TrainConfig& config) {
   const TextSource text = open_text(config.data);
-  if (config.validation.empty()) return split_by_characters(text, config.train_fraction);
+  if (config.validation.empty()) return split_by_characters(text, config.train_fraction, default_cache_folder());
   return {text, open_text(config.validation)};
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
   if (config.tokenizer == "byte") return std::make_shared<ByteTokenizer>();
-  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data)));
+  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data), default_cache_folder()));
 }
 
 }  // namespace
