@@ -64,6 +64,13 @@ std::filesystem::path file_behind(const std::string& path) {
   return target;
 }
 
+Descriptor open_folder(const std::string& path) { return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
+
+void sync_folder(const Descriptor& folder, const std::string& path) {
+  // Some file systems cannot sync a folder and say EINVAL.
+  if (!folder || (::fsync(folder.get()) != 0 && errno != EINVAL)) fail("cannot sync folder {}: {}", {path, reason()});
+}
+
 // A new file keeps the access rights of the one it replaces.
 bool keep_rights(int descriptor, const std::filesystem::path& old) {
   struct stat status = {};
@@ -84,6 +91,16 @@ std::string read_text(const std::string& path) {
     if (step == 0) return text;
     text.append(block, static_cast<size_t>(step));
   }
+}
+
+void make_folders(const std::string& path) {
+  const std::filesystem::path folder = path, above = folder.has_parent_path() ? folder.parent_path() : ".";
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  if (above != folder) make_folders(above.string());
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail("{}: cannot be made: {}", {path, reason()});
+  if (!std::filesystem::is_directory(folder, ignored)) fail("{}: cannot be made: a file is in its place", {path});
+  sync_folder(open_folder(above.string()), above.string());
 }
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -124,7 +141,7 @@ void FileWriter::write(std::string_view bytes) {
 void write_file_atomically(const std::string& path, const std::function<void(FileWriter&)>& write) {
   const std::filesystem::path target = file_behind(path);
   const std::string folder_name = target.has_parent_path() ? target.parent_path().string() : ".";
-  const Descriptor folder(::open(folder_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor folder = open_folder(folder_name);
   if (!folder) fail("cannot write {}: folder {}: {}", {path, folder_name, reason()});
 
   const std::string name = "." + target.filename().string() + ".tmp-" + std::to_string(::getpid());
@@ -136,8 +153,7 @@ void write_file_atomically(const std::string& path, const std::function<void(Fil
   // A disk may turn out to be full as late as here.
   if (!keep_rights(file.get(), target) || ::fsync(file.get()) != 0 || !file.close() || !temporary.rename_to(target))
     fail("cannot write {}: {}", {path, reason()});
-  // Some file systems cannot sync a folder and say EINVAL.
-  if (::fsync(folder.get()) != 0 && errno != EINVAL) fail("cannot sync folder {}: {}", {folder_name, reason()});
+  sync_folder(folder, folder_name);
 }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {

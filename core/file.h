@@ -10,6 +10,10 @@ namespace ricci {
 // The whole of a file, or of a pipe until it ends. Error: names the path and the system's reason.
 std::string read_text(const std::string& path);
 
+// Makes a folder and those above it that are not there, each synced into the one that holds it.
+// Error: names the first that cannot be made and the reason.
+void make_folders(const std::string& path);
+
 // A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal
 // of the file, but not its truncation by another program.
 class MappedFile {

@@ -30,4 +30,9 @@ void AppendFile::append(std::string_view bytes) {
   }
 }
 
+void AppendFile::sync() {
+  // Some file systems cannot sync and say EINVAL.
+  if (::fdatasync(descriptor_) != 0 && errno != EINVAL) fail_with_reason(path_);
+}
+
 }  // namespace ricci::apps

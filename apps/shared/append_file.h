@@ -17,6 +17,8 @@ class AppendFile {
   const std::string& path() const { return path_; }
   // Handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(std::string_view bytes);
+  // Waits until everything appended is on the disk. Error: names the path and the reason.
+  void sync();
 
  private:
   std::string path_;

@@ -183,3 +183,21 @@ TEST_CASE("file: what cannot be replaced") {
         "cannot write " + folder / long_name + ": File name too long");
   CHECK(files_in(folder.path()) == 0);
 }
+
+TEST_CASE("file: folders are made with those above them") {
+  const ScratchFolder folder;
+  make_folders(folder / "a/b/c");
+  CHECK(std::filesystem::is_directory(folder / "a/b/c"));
+  CHECK_NOTHROW(make_folders(folder / "a/b/c/"));
+  write_file_atomically(folder / "a/file", "x");
+  const auto message = [](const std::string& path) {
+    try {
+      make_folders(path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(message(folder / "a/file") == folder / "a/file" + ": cannot be made: a file is in its place");
+  CHECK(message(folder / "a/file/b") == folder / "a/file" + ": cannot be made: a file is in its place");
+}
