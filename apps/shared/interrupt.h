@@ -1,10 +1,12 @@
-// Ctrl-C and the polite request to end, as a flag: training finishes its step, saves, and leaves.
+// Ctrl-C, the polite request to end and the loss of the terminal, as a flag: training finishes its step, saves, and leaves.
 #pragma once
+#include <array>
 #include <csignal>
 
 namespace ricci::apps {
 
-// While alive, the first SIGINT or SIGTERM sets the flag, and a second one ends the program as usual.
+// While alive, the first SIGINT, SIGTERM or SIGHUP sets the flag, and a second one ends the program as usual. SIGHUP stays
+// ignored where it was, as under nohup.
 class Interrupt {
  public:
   Interrupt() {
@@ -13,23 +15,25 @@ class Interrupt {
     action.sa_handler = [](int) { flag() = 1; };
     action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
     ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGINT, &action, &old_interrupt_);
-    ::sigaction(SIGTERM, &action, &old_terminate_);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &action, &old_[i]);
+      if (kSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &old_[i], nullptr);
+    }
   }
   ~Interrupt() {
-    ::sigaction(SIGINT, &old_interrupt_, nullptr);
-    ::sigaction(SIGTERM, &old_terminate_, nullptr);
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &old_[i], nullptr);
   }
   Interrupt(const Interrupt&) = delete;
 
   bool requested() const { return flag() != 0; }
 
  private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
   static volatile std::sig_atomic_t& flag() {
     static volatile std::sig_atomic_t value = 0;
     return value;
   }
-  struct sigaction old_interrupt_ = {}, old_terminate_ = {};
+  std::array<struct sigaction, kSignals.size()> old_ = {};
 };
 
 }  // namespace ricci::apps

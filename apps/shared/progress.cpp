@@ -25,6 +25,12 @@ bool is_terminal(std::FILE* file) {
   return ::isatty(::fileno(file)) == 1 && kind && std::string_view(kind) != "dumb";
 }
 
+// Output that cannot be written, on a full disk or a terminal that is gone, is no reason to end a run.
+void write(std::FILE* file, const std::string& text) {
+  std::fputs(text.c_str(), file);
+  std::fflush(file);
+}
+
 // The first `columns` characters of UTF-8 text.
 std::string cut(const std::string& text, int columns) {
   size_t end = 0;
@@ -78,25 +84,22 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   last_output_ = now;
   if (terminal_) {
     const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
-    fmt::print(options_.out, "{}{}", kEraseLine, text(note, columns));
+    write(options_.out, kEraseLine + text(note, columns));
     drawn_ = true;
   } else {
-    fmt::print(options_.out, "{}\n", text(note, 0));
+    write(options_.out, text(note, 0) + "\n");
   }
-  std::fflush(options_.out);
 }
 
 void Progress::line(const std::string& text) {
   erase();
-  fmt::print(options_.out, "{}\n", text);
-  std::fflush(options_.out);
+  write(options_.out, text + "\n");
   if (terminal_) last_output_ -= kBarInterval;  // the bar may come back at once
 }
 
 void Progress::erase() {
   if (!drawn_) return;
-  std::fputs(kEraseLine, options_.out);
-  std::fflush(options_.out);
+  write(options_.out, kEraseLine);
   drawn_ = false;
 }
 

@@ -20,6 +20,7 @@ struct ProgressOptions {
   std::function<double()> seconds = {};        // a clock
 };
 
+// Output that fails is dropped.
 class Progress {
  public:
   explicit Progress(const ProgressOptions& options);

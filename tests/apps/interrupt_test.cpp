@@ -41,3 +41,20 @@ TEST_CASE("interrupt: the second signal ends the program") {
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGINT);
 }
+
+TEST_CASE("interrupt: a terminal that is gone is a request to end, but not under nohup") {
+  const auto old = std::signal(SIGHUP, SIG_DFL);
+  {
+    const Interrupt interrupt;
+    std::raise(SIGHUP);
+    CHECK(interrupt.requested());
+  }
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    const Interrupt interrupt;
+    std::raise(SIGHUP);
+    CHECK_FALSE(interrupt.requested());
+  }
+  const bool ignored_again = std::signal(SIGHUP, old) == SIG_IGN;
+  CHECK(ignored_again);
+}

@@ -180,3 +180,14 @@ TEST_CASE("progress: the speed forgets what is older than half a minute, and sta
   const std::string line = r.taken();
   CHECK(contains(line, "step 5,260/10,000  52%  40 tokens/s  19:45 left\n"));  // 4740 steps at 4 a second
 }
+
+TEST_CASE("progress: output that cannot be written is dropped") {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  REQUIRE(full);
+  for (const bool terminal : {true, false}) {
+    Progress progress({.steps = 10, .out = full, .terminal = terminal, .width = 40, .seconds = [now = 0.0]() mutable { return now += 20; }});
+    CHECK_NOTHROW(progress.update(1, 1, std::string(100000, 'x')));
+    CHECK_NOTHROW(progress.line(std::string(100000, 'x')));
+  }
+  std::fclose(full);
+}
