@@ -19,7 +19,7 @@ struct TrainState {
   int64_t step = 0;  // steps done
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of validation text, after best_step
-  uint64_t text_hash = 0;                                      // of the training tokens, to recognise others
+  uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
 
   // Notes an evaluation after this step. True: it is the best so far.
   bool improves(double val_loss);

@@ -1,6 +1,8 @@
 #include "apps/shared/corpus.h"
 
 #include "apps/shared/embedded_corpus.h"
+#include "core/error.h"
+#include "core/hash.h"
 #include "data/byte_tokenizer.h"
 #include "data/char_tokenizer.h"
 #include "data/split.h"
@@ -26,6 +28,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
 }
 
 }  // namespace
+
+uint64_t Corpus::hash() const { return hash_bytes(format_message("{} {}", {train.hash(), validation.hash()})); }
 
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const Split split = open_split(config);

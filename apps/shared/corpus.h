@@ -1,4 +1,4 @@
-// The text of a run: training and validation tokens, and the tokenizer made from the training text.
+// The text of a run: training and validation tokens, and their tokenizer.
 #pragma once
 #include <memory>
 
@@ -11,6 +11,8 @@ namespace ricci::apps {
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   TokenFile train, validation;
+
+  uint64_t hash() const;  // of all tokens, whatever files they came from
 };
 
 // Opens what the config names: files, folders, or the embedded corpus. A character vocabulary is that of the whole text

@@ -126,14 +126,12 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
   if (newest.empty()) return {.text_hash = text_hash};
   const TrainState state = load_checkpoint(newest, model, optimizer);
   if (state.text_hash != text_hash)
-    fail("{}: the training text changed since step {}; give a run on the new text another name with name=...", {path_, state.step});
+    fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path_, state.step});
   return state;
 }
 
 void RunFolder::begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step) {
-  std::error_code error;
-  fs::create_directories(file("checkpoints"), error);
-  if (error) fail("{}: cannot be made: {}", {path_, error.message()});
+  make_folders(file("checkpoints"));
   lock();
   for (const std::string& folder : {path_, file("checkpoints")}) remove_leftovers(folder);
   config_ = config;
@@ -182,8 +180,16 @@ std::string RunFolder::weights_file(const std::string& which) const {
 
 bool RunFolder::finished() const {
   const std::vector<int64_t> steps = checkpoints().steps();
-  const std::string model = file("model.safetensors");
-  return !steps.empty() && steps.back() == config_.steps && fs::exists(model) && step_of(SafetensorsFile(model)) == config_.steps;
+  const std::string path = file("model.safetensors");
+  if (steps.empty() || steps.back() != config_.steps || !fs::exists(path)) return false;
+  try {
+    const SafetensorsFile model(path);
+    model.verify();
+    return step_of(model) == config_.steps;
+  } catch (const Error& error) {
+    warn(format_message("{}; it is written again", {error.what()}));
+    return false;
+  }
 }
 
 Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {

@@ -42,11 +42,12 @@ class RunFolder {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin()
   Checkpoints checkpoints() const { return Checkpoints(file("checkpoints")); }
 
-  bool finished() const;  // all steps are done and the model is saved
+  // All steps are done and the model is saved. A damaged model is not; a warning on stderr names it.
+  bool finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
-  // it stands; in a new run only notes the hash of the training tokens. A damaged checkpoint is passed over with a warning
-  // on stderr. Errors: all are damaged; one of another shape; training tokens other than before.
+  // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
+  // on stderr. Errors: all are damaged; one of another shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write

@@ -27,7 +27,9 @@ refuse_tiny 'another text' "$other data: text\.txt, not other\.txt; " data=other
 refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt
-refuse_tiny 'one character of the text is another' 'runs/tiny: the training text changed since step 8; ' steps=12
+refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
+sed 's/ 60$/ 66/' other.txt >text.txt
+refuse_tiny 'one character of the validation text is another' 'runs/tiny: the text changed since step 8; ' steps=12
 touch other.txt && cp other.txt text.txt
 refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cache
 
@@ -59,6 +61,9 @@ refuse 'the best of damaged ones' 1 'no sound checkpoint is left among 2' eval r
 rm -rf runs/damaged && cp -r kept runs/damaged
 damage runs/damaged/model.safetensors 5000
 refuse 'damaged model' 1 'runs/damaged/model\.safetensors: damaged: its bytes do not match' eval runs/damaged
+run train tiny.yaml name=damaged steps=8
+verdict 'damaged model: a warning' "$(grep -qE '^warning: runs/damaged/model\.safetensors: damaged: .*; it is written again$' err || echo no)"
+verdict 'damaged model: it is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
 rm runs/damaged/model.safetensors
 accept 'without the model the newest checkpoint is read' eval runs/damaged
 accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
