@@ -3,6 +3,7 @@
 //   ricci-train runs/NAME
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 
 #include "apps/shared/cli.h"
@@ -27,49 +28,70 @@ namespace {
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
+// Of training alone, evaluations and saving left out.
+struct Work {
+  int64_t tokens = 0;
+  double seconds = 0;
+  void add(int64_t more_tokens, double more_seconds) { tokens += more_tokens, seconds += more_seconds; }
+  double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+};
+
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// The loop: batch, tape, loss, backward, clip, step, log, evaluate, save. Returns its seconds, evaluations and saving left out.
-double run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
-                 Device device) {
+struct Step {
+  double loss, grad_norm, lr;
+};
+
+// Batch, tape, loss, backward, clip, update.
+Step take_step(const TrainStep& train_step, Optimizer& optimizer, const RandomCrops& crops, const TrainConfig& config, int64_t step) {
+  const std::vector<Batch> parts = batches_of_step(crops, config, step);
+  const double loss = train_step.forward_backward(parts, step);
+  const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
+  if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, step, loss);
+  const double lr = schedule_of(config).at(step);
+  optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+  return {loss, norm, lr};
+}
+
+// The loop: step, log, evaluate, save.
+Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
+               Device device) {
   const TrainConfig& config = run.config();
-  const Schedule schedule = schedule_of(config);
   const TrainStep train_step(model, device, config.seed, config.cuda_graph);
   MetricsFile metrics(run.path(), state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;
-  const int64_t first = state.step, step_tokens = config.accumulation * config.batch * *config.context;
-  int64_t saved = first;
-  double seconds = 0;
+  const int64_t step_tokens = config.accumulation * config.batch * *config.context;
+  const int64_t eval_batches = config.eval_batches * (config.batch / cut_of(config).sequences);
+  int64_t saved = state.step;
+  Work all, since_record;
   while (state.step < config.steps && !interrupt.requested()) {
     const double started = seconds_now();
-    const std::vector<Batch> parts = batches_of_step(crops, config, state.step);
-    const double loss = train_step.forward_backward(parts, state.step);
-    const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
-    if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, state.step, loss);
-    const double lr = schedule.at(state.step);
-    optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
-    seconds += seconds_now() - started;
+    const auto [loss, norm, lr] = take_step(train_step, optimizer, crops, config, state.step);
+    for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
 
     const int64_t done = ++state.step;
     const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
     bool saves = last || is_due(done, config.checkpoint_every);
-    progress.update(done, (done - first) * step_tokens, format_message("loss {:.3f}", {loss}));
-    Metrics record{done, done * step_tokens, loss, {}, lr, norm, progress.tokens_per_second(), memory_use(device).peak};
+    progress.update(done, all.tokens, format_message("loss {:.3f}", {loss}));
+    Metrics record{done, done * step_tokens, loss, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
     if (evaluates) {
-      const Evaluation result = evaluate(model, validation, device, last ? 0 : config.eval_batches);
+      const Evaluation result = evaluate(model, validation, device, eval_batches);
+      // The next step would fail, and again after each resume from here.
+      if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
       record.val_loss = result.nats_per_token;
       saves |= state.improves(result.nats_per_token);
       progress.line(evaluation_line(done, loss, result));
     }
-    if (evaluates || is_due(done, config.log_every)) metrics.append(record);
-    if (saves) run.save(model, optimizer, state), saved = done;
+    if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
+    if (saves) metrics.sync(), run.save(model, optimizer, state), saved = done;
   }
   if (saved < state.step) run.save(model, optimizer, state);
-  return seconds;
+  return all;
 }
 
 int train(const RunRequest& request) {
+  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
   TrainConfig config = request.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Device device = parse_device(config.device.c_str());
@@ -81,21 +103,22 @@ int train(const RunRequest& request) {
   const Corpus corpus = open_corpus(config, run.tokenizer());
   config.model.vocab = corpus.tokenizer->vocab_size();
   const RandomCrops crops(corpus.train, cut_of(config).sequences, *config.context, config.seed);
-  const Windows validation(corpus.validation, config.batch, *config.context, *config.context);
+  const Windows validation(corpus.validation, cut_of(config).sequences, *config.context, *config.context);
+  check_sample(config.sample, *corpus.tokenizer);
 
   Model model(config.model);
   model.init(config.seed);
   model.place_for_training(parse_dtype(config.precision.c_str()), device);
   model.recompute_blocks(config.recompute == "blocks");
   Optimizer optimizer(model.parameters(), optimizer_config(config));
-  TrainState state = run.resume(model, optimizer, corpus.train.hash());
+  TrainState state = run.resume(model, optimizer, corpus.hash());
 
   run.begin(config, *corpus.tokenizer, state.step);
   std::puts(opening_line(run, corpus, model, state).c_str());
   std::fflush(stdout);
-  const double seconds = run_steps(run, model, optimizer, state, crops, validation, device);
+  const Work work = run_steps(run, model, optimizer, state, crops, validation, device);
   run.save_model(model, state.step);
-  std::puts(closing_line(run, state, seconds).c_str());
+  std::puts(closing_line(run, state, work.seconds).c_str());
   if (state.step == config.steps) write_sample(run, model, device);
   return 0;
 }

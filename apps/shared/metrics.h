@@ -17,7 +17,7 @@ struct Metrics {
   int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
-  std::optional<double> tokens_per_s = {};
+  std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
   std::optional<int64_t> peak_bytes = {};  // of tensors on the device
   std::optional<double> time = {};         // seconds since 1970; MetricsFile fills it in
 };
@@ -38,6 +38,9 @@ class MetricsFile {
 
   // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(Metrics metrics);
+
+  // To be called before a checkpoint is written: then the records reach as far as it does, even when the power fails.
+  void sync() { lines_.sync(); }
 
  private:
   AppendFile lines_;

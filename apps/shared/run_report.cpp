@@ -27,6 +27,16 @@ std::string closing_line(const RunFolder& run, const TrainState& state, double s
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.file("model.safetensors")});
 }
 
+void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
+  if (sample.tokens == 0) return;
+  if (sample.prompt.empty()) fail("sample.prompt: is empty; sample.tokens=0 writes no sample");
+  try {
+    tokenizer.encode(sample.prompt);
+  } catch (const Error& error) {
+    fail("sample.prompt: {}; sample.tokens=0 writes no sample", {error.what()});
+  }
+}
+
 void write_sample(const RunFolder& run, const Model& model, Device device) {
   const SampleConfig& sample = run.config().sample;
   if (sample.tokens == 0) return;

@@ -17,6 +17,9 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
+// Error: the prompt of the sample is empty or not made of the vocabulary. To be told before the training, not after it.
+void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer);
+
 // The text that the config asks for, written by the trained model, to stdout.
 void write_sample(const RunFolder& run, const Model& model, Device device);
 

@@ -109,7 +109,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("cuda_graph", c.cuda_graph, "record a step's forward and backward once and launch it as a whole; for small batches");
   field("threads", c.threads, "CPU threads; 0: all");
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step");
-  field("eval_batches", c.eval_batches, "batches per evaluation; 0: the whole validation text");
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text");
   field("log_every", c.log_every, "steps between records of metrics");
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only");
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best");

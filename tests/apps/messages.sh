@@ -34,6 +34,11 @@ refuse 'empty text' 1 'empty\.txt is empty' train tiny.yaml data=empty.txt
 refuse 'text shorter than the context' 1 'short\.txt .*5 tokens.* context of 16 needs 17' train tiny.yaml data=short.txt
 refuse 'evaluation of too short a text' 1 'short\.txt .*6 tokens.* 16 needs 17' eval runs/tiny --data short.txt
 
+tr -d '\n' <text.txt >one_line.txt
+refuse 'a prompt outside the vocabulary' 1 'sample\.prompt: .*U\+000A.* is not among .*; sample\.tokens=0 writes no sample' train tiny.yaml data=one_line.txt sample.tokens=5
+refuse 'an empty prompt' 1 'sample\.prompt: is empty' train tiny.yaml sample.tokens=5 sample.prompt='""'
+verdict 'they are told before the training' "$([ ! -e runs/bad ] || echo 'a run was begun')"
+
 # ---- A GPU that is not there: hidden, should the machine have one
 export CUDA_VISIBLE_DEVICES=
 refuse 'training on no GPU' 1 'device cuda: ' train tiny.yaml device=cuda
@@ -42,6 +47,9 @@ refuse 'training on no GPU' 1 'device cuda: ' train tiny.yaml device=cuda
 nonfinite='step [0-9]+: the loss is -?(nan|inf): [a-z_]+ \([a-z][^ ]*:[0-9]+\): [0-9]+ of [0-9]+ elements'
 refuse 'infinite loss' 1 "$nonfinite" train tiny.yaml steps=8 lr=1e30
 refuse 'infinite loss without clipping' 1 "$nonfinite" train tiny.yaml steps=8 clip=0 lr=1e20
+
+refuse 'infinite validation loss' 1 'step 1: the validation loss is -?(nan|inf); the last step saved is 0' train tiny.yaml steps=1 warmup=0 lr=1e30
+verdict 'weights of which the loss is infinite are not saved' "$(ls runs/bad/checkpoints)"
 
 # ---- Options of eval and generate
 refuse 'context longer than trained' 1 'context: 17 is longer than the 16 tokens' eval runs/tiny --context 17
@@ -159,6 +167,17 @@ refuse 'drawing of no run' 1 'runs/none: no such run' plot runs/none
 refuse 'drawing of an unknown key' 1 "no run has 'train_los' among its metrics, the nearest is 'train_loss'" plot runs/one --keys train_los
 refuse 'drawing of an unknown kind' 1 'plot.png: expected a name that ends in .svg or .html' plot runs/one -o plot.png
 refuse 'smoothing of 1' 2 '--smooth: ' plot runs/one --smooth 1
+
+cuts=(tiny.yaml steps=10 eval_every=5 batch_invariant=true)
+accept 'batch_invariant, 1 batch of 8' train "${cuts[@]}" name=cut1 batch=8
+accept 'batch_invariant, 4 batches of 2' train "${cuts[@]}" name=cut4 batch=2 accumulation=4
+verdict 'however cut: the same checkpoint, best evaluation included' "$(cmp runs/{cut1,cut4}/checkpoints/step-00000010.safetensors 2>&1)"
+accept 'evaluations of some batches' train tiny.yaml name=some steps=6 eval_every=2 eval_batches=3
+verdict 'all of them read the same tokens, the last too' "$([ "$(grep -c 'over 96 tokens' out)" = 3 ] || echo no)"
+
+"$build/ricci-train" tiny.yaml name=unread steps=400 eval_every=4 2>err </dev/null | true
+code=${PIPESTATUS[0]}
+verdict 'output that nobody reads does not end a run' "$([ "$code" = 0 ] && [ -s runs/unread/model.safetensors ] || echo "exit code $code")"
 
 "$build/ricci-train" tiny.yaml name=stopped steps=1000000 >out 2>err </dev/null &
 background=$!
