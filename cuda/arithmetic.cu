@@ -116,19 +116,23 @@ HOST Tensor convert(const Tensor& x, Dtype dtype) {
 }
 
 HOST Tensor sum_to(const Tensor& x, const Shape& shape) {
+  const Shape& from = x.shape();
+  const int extra = from.rank() - shape.rank();
+  if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(from)});
+  const auto wanted = [&](int i) { return i < extra ? 1 : shape[i - extra]; };
+  for (int i = 0; i < from.rank(); ++i)
+    if (from[i] != wanted(i) && wanted(i) != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(from)});
   Tensor sum = x;
-  const int extra = x.shape().rank() - shape.rank();
-  if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(x.shape())});
   int64_t inner = 1;
-  for (int i = x.shape().rank() - 1; i >= 0; --i) {  // innermost first; indices further out are still whole
-    const int64_t extent = x.shape()[i], wanted = i < extra ? 1 : shape[i - extra];
-    if (extent != wanted && wanted != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(x.shape())});
-    int64_t outer = 1;
-    for (int j = 0; j < i; ++j) outer *= x.shape()[j];
-    if (extent != wanted)
-      sum = sum_middle(sum, outer, extent, inner);
-    else
-      inner *= extent;
+  for (int i = from.rank() - 1; i >= 0;) {  // innermost first; indices further out are still whole
+    if (from[i] == wanted(i)) {
+      inner *= from[i--];
+      continue;
+    }
+    int64_t middle = 1, outer = 1;  // neighbours that go away together are one index
+    while (i >= 0 && wanted(i) == 1) middle *= from[i--];
+    for (int j = 0; j <= i; ++j) outer *= from[j];
+    sum = sum_middle(sum, outer, middle, inner);
   }
   return sum.reshaped(shape);
 }
