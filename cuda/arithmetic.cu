@@ -13,25 +13,31 @@
 namespace ricci {
 namespace arithmetic {
 
-template <class T, class From = T> struct AddTo {
+template <class T, class From = T> struct Add {
+  const T* a;
+  const From* b;
   T* y;
-  const From* x;
-  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) + Accumulator<T>(x[i])); }
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(a[i]) + Accumulator<T>(b[i])); }
+  template <class V> HD auto arrays(V visit) { return visit(a, b, y); }
 };
 template <class T> struct Scale {
+  const T* x;
   T* y;
   Accumulator<T> factor;
-  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(y[i]) * factor); }
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(x[i]) * factor); }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
 };
 template <class T> struct Fill {
   T* y;
   Accumulator<T> value;
   HD void operator()(int64_t i) const { y[i] = T(value); }  // made here: a copy of a member is not vectorised
+  template <class V> HD auto arrays(V visit) { return visit(y); }
 };
 template <class To, class From> struct Convert {
-  To* y;
   const From* x;
+  To* y;
   HD void operator()(int64_t i) const { y[i] = To(static_cast<Accumulator<To>>(static_cast<Accumulator<From>>(x[i]))); }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
 };
 template <class T> struct SumRow {
   View<const T, 2> x_rc;
@@ -91,9 +97,9 @@ using namespace arithmetic;
 
 HOST void add_to(const Tensor& y, const Tensor& x) {
   if (y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16 && y.shape() == x.shape() && y.device() == x.device())
-    return for_each_element("add_to", x.device(), x.size(), AddTo<float, bf16>{y.data<float>(), x.data<bf16>()});
+    return for_each_element("add_to", x.device(), x.size(), Add<float, bf16>{y.data<float>(), x.data<bf16>(), y.data<float>()});
   require_same("add_to", y, x);
-  with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), AddTo<T>{y.data<T>(), x.data<T>()}); });
+  with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), Add<T>{y.data<T>(), x.data<T>(), y.data<T>()}); });
 }
 
 HOST void fill(const Tensor& y, double value) {
@@ -101,7 +107,7 @@ HOST void fill(const Tensor& y, double value) {
 }
 
 HOST void multiply_by(const Tensor& y, double factor) {
-  with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), Accumulator<T>(factor)}); });
+  with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)}); });
 }
 
 HOST Tensor convert(const Tensor& x, Dtype dtype) {
@@ -109,7 +115,7 @@ HOST Tensor convert(const Tensor& x, Dtype dtype) {
   Tensor y = like(x, x.shape(), dtype);
   with_dtype(x, [&]<class From>(From) {
     with_dtype(y, [&]<class To>(To) {
-      for_each_element("convert", x.device(), x.size(), Convert<To, From>{y.data<To>(), x.data<From>()});
+      for_each_element("convert", x.device(), x.size(), Convert<To, From>{x.data<From>(), y.data<To>()});
     });
   });
   return y;
@@ -147,19 +153,19 @@ HOST int64_t count_nonfinite(const Tensor& x) {
   return static_cast<int64_t>(item(sum_to(count_r, {})));
 }
 
-CUDA_ELEMENTS(AddTo);
-CUDA_KERNEL(ElementKernel<AddTo<float, bf16>>);
+CUDA_ELEMENTS(Add);
+CUDA_ELEMENT(Add<float, bf16>);
 CUDA_ELEMENTS(Scale);
 CUDA_ELEMENTS(Fill);
-CUDA_KERNEL(ElementKernel<Convert<float, double>>);
-CUDA_KERNEL(ElementKernel<Convert<float, bf16>>);
-CUDA_KERNEL(ElementKernel<Convert<double, float>>);
-CUDA_KERNEL(ElementKernel<Convert<double, bf16>>);
-CUDA_KERNEL(ElementKernel<Convert<bf16, float>>);
-CUDA_KERNEL(ElementKernel<Convert<bf16, double>>);
-CUDA_KERNEL(ElementKernel<Convert<float, float>>);
-CUDA_KERNEL(ElementKernel<Convert<double, double>>);
-CUDA_KERNEL(ElementKernel<Convert<bf16, bf16>>);
+CUDA_ELEMENT(Convert<float, double>);
+CUDA_ELEMENT(Convert<float, bf16>);
+CUDA_ELEMENT(Convert<double, float>);
+CUDA_ELEMENT(Convert<double, bf16>);
+CUDA_ELEMENT(Convert<bf16, float>);
+CUDA_ELEMENT(Convert<bf16, double>);
+CUDA_ELEMENT(Convert<float, float>);
+CUDA_ELEMENT(Convert<double, double>);
+CUDA_ELEMENT(Convert<bf16, bf16>);
 CUDA_ROWS(SumRow);
 CUDA_COLUMNS(SumColumns);
 CUDA_ROWS(CountNonfinite);

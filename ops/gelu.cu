@@ -1,8 +1,10 @@
 // gelu(x)      = x/2 (1 + erf(x / sqrt 2))                  gelu'(x) = (1 + erf(x / sqrt 2))/2 + x exp(-x^2/2) / sqrt(2 pi)
-// gelu_tanh(x) = x s(x), s(x) = (1 + tanh u)/2, u = sqrt(2/pi) (x + 0.044715 x^3)
+// gelu_tanh(x) = x s(x), s(x) = (1 + tanh u)/2 = 1 / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3)
 //                                                          gelu_tanh'(x) = s + 2 x s (1 - s) du/dx
 // The forward computes both where a gradient is wanted: the slope is as large as x, which nobody then needs, and costs
 // little beside the value. The backward is dx = dy slope.
+//   bytes   6 N for N numbers in bf16, forward (with a slope) and backward
+//   floor   65,536 rows of 3072 on an H200: 1.2 GB at 4.8 TB/s 0.25 ms each way
 #include "ops/gelu.h"
 
 #include "autograd/record.h"
@@ -26,7 +28,7 @@ struct Erf {
 struct Tanh {
   static constexpr double kScale = 0.79788456080286536, kCubic = 0.044715;
   template <class A> HD static ValueAndSlope<A> at(A x) {
-    const A s = (1 + math::tanh(A(kScale) * (x + A(kCubic) * x * x * x))) / 2, du = A(kScale) * (1 + 3 * A(kCubic) * x * x);
+    const A s = math::sigmoid(A(2 * kScale) * (x + A(kCubic) * x * x * x)), du = A(kScale) * (1 + 3 * A(kCubic) * x * x);
     return {x * s, s + 2 * x * s * (1 - s) * du};
   }
 };
@@ -35,6 +37,7 @@ template <class Form, class T> struct Value {
   const T* x;
   T* y;
   HD void operator()(int64_t i) const { y[i] = T(Form::at(Accumulator<T>(x[i])).value); }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
 };
 template <class Form, class T> struct Both {
   const T* x;
@@ -43,11 +46,13 @@ template <class Form, class T> struct Both {
     const auto both = Form::at(Accumulator<T>(x[i]));
     y[i] = T(both.value), slope[i] = T(both.slope);
   }
+  template <class V> HD auto arrays(V visit) { return visit(x, y, slope); }
 };
 template <class T> struct Backward {
   const T *dy, *slope;
   T* dx;
   HD void operator()(int64_t i) const { dx[i] = T(Accumulator<T>(dy[i]) * Accumulator<T>(slope[i])); }
+  template <class V> HD auto arrays(V visit) { return visit(dy, slope, dx); }
 };
 
 template <class T> using ErfValue = Value<Erf, T>;

@@ -1,0 +1,57 @@
+// for_each_element on arrays that begin anywhere and end anywhere: on the GPU most elements are read and written 16 bytes
+// at a time, and those that cannot be alone.
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr int64_t kMargin = 9;  // elements before and after, which stay as they are
+
+// n elements, `first` after a multiple of 16 bytes, within a larger tensor.
+struct Inside {
+  Tensor all, part;
+  Inside(int64_t n, int64_t first, Dtype dtype, Device device, uint64_t stream)
+      : all(drawn({16 + first + n + kMargin}, dtype, device, stream)), part(all.rows(16 + first, n)) {}
+
+  // `all` with these values in the place of the part.
+  Values with(const Values& values) const {
+    Values expected = values_of(all);
+    const auto first = static_cast<int64_t>(expected.size()) - kMargin - static_cast<int64_t>(values.size());
+    std::copy(values.begin(), values.end(), expected.begin() + first);
+    return expected;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("elements: any length from any address, and nothing around them") {
+  for (int64_t n : {0, 1, 7, 8, 9, 31, 2048, 2057})
+    for (int64_t first : {0, 1, 4, 8}) {
+      CAPTURE(n);
+      CAPTURE(first);
+      on_every_device_and_dtype([&](Device device, Dtype dtype) {
+        const Inside y(n, first, dtype, device, 1), x(n, 0, dtype, device, 2);
+        Values sum = values_of(y.part), added = values_of(x.part);
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += added[i];
+        const Values expected = y.with(values_of(tensor_of(sum, {n}, dtype, device)));
+        add_to(y.part, x.part);
+        CHECK(values_of(y.all) == expected);
+
+        const Values filled = y.with(Values(static_cast<size_t>(n), 0.25));
+        fill(y.part, 0.25);
+        CHECK(values_of(y.all) == filled);
+      });
+    }
+}
+
+TEST_CASE("elements: between types of different sizes") {
+  for (int64_t n : {1, 8, 13, 2061})
+    on_every_device_and_dtype([&](Device device, Dtype from) {
+      for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+        const Tensor x = drawn({n + 3}, from, device, 3), host = to(x, Device::cpu);
+        CHECK(same_bits(convert(x, dtype), convert(host, dtype)));
+        CHECK(same_bits(convert(x.rows(3, n), dtype), convert(host.rows(3, n), dtype)));
+      }
+    });
+}
