@@ -12,6 +12,7 @@
 #include "cuda/columns.h"
 #include "cuda/math.h"
 #include "cuda/rows.h"
+#include "ops/layer_norm_pieces.h"
 
 namespace ricci {
 namespace layer_norm_kernels {
@@ -90,6 +91,12 @@ HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, con
   Normed out{branch ? like(x) : x.detached(), like(x), like(x, {rows}, statistics), like(x, {rows}, statistics)};
   with_dtype(x, [&]<class T>(T) {
     using A = Accumulator<T>;
+    if constexpr (std::is_same_v<T, bf16>)
+      if (x.device() != Device::cpu &&
+          norm_pieces(name, x.device(), {rows, d, x.data<T>(), branch ? branch.data<T>() : nullptr, gain_d.data<T>(),
+                                         bias_d ? bias_d.data<T>() : nullptr, out.s.data<T>(), out.y.data<T>(), out.mean_r.data<A>(),
+                                         out.rstd_r.data<A>(), A(eps)}))
+        return;
     auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
     const Forward<T> program{matrix(x), matrix(branch), gain_d.data<T>(), bias_d ? bias_d.data<T>() : nullptr,
                              {out.s.data<T>(), {rows, d}}, {out.y.data<T>(), {rows, d}},
@@ -103,17 +110,29 @@ struct NormGrads {
   Tensor dx, dgain_d, dbias_d;
 };
 
+template <class T> void backward_input(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const Tensor& dx) {
+  using A = Accumulator<T>;
+  const int64_t d = gain_d.size(), rows = kept.mean_r.size();
+  const Device device = dy.device();
+  if constexpr (std::is_same_v<T, bf16>)
+    if (device != Device::cpu &&
+        norm_pieces_backward(name, device, {rows, d, dy.data<T>(), ds ? ds.data<T>() : nullptr, kept.s.data<T>(), gain_d.data<T>(),
+                                            kept.mean_r.data<A>(), kept.rstd_r.data<A>(), dx.data<T>()}))
+      return;
+  auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
+  for_rows(name, device, rows, d,
+           BackwardInput<T>{matrix(dy), matrix(ds), matrix(kept.s), gain_d.data<T>(), kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
+                            {dx.data<T>(), {rows, d}}});
+}
+
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
   NormGrads out{like(kept.s), like(gain_d), bias ? like(gain_d) : Tensor()};
   with_dtype(kept.s, [&]<class T>(T) {
     using A = Accumulator<T>;
-    auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
-    for_rows(name, dy.device(), rows, d,
-             BackwardInput<T>{matrix(dy), matrix(ds), matrix(kept.s), gain_d.data<T>(), kept.mean_r.data<A>(),
-                              kept.rstd_r.data<A>(), {out.dx.data<T>(), {rows, d}}});
+    backward_input<T>(name, dy, ds, kept, gain_d, out.dx);
     for_columns(name, dy.device(), rows, d,
-                BackwardGain<T>{matrix(dy), matrix(kept.s), kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
+                BackwardGain<T>{{dy.data<T>(), {rows, d}}, {kept.s.data<T>(), {rows, d}}, kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
                                 out.dgain_d.data<T>(), bias ? out.dbias_d.data<T>() : nullptr});
   });
   return out;
