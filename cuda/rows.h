@@ -23,12 +23,14 @@ struct BlockRow {
   template <class F> __device__ auto sum(F f) const {
     using T = decltype(f(int64_t{0}));
     T total = 0;
+    UNROLL(4)
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) total += f(i);
     return block_reduce(total, Sum{}, T(0));
   }
   template <class F> __device__ auto max(F f) const {
     using T = decltype(f(int64_t{0}));
     T most = lowest<T>();
+    UNROLL(4)
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) most = Max{}(most, f(i));
     return block_reduce(most, Max{}, lowest<T>());
   }

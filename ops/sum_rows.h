@@ -26,6 +26,7 @@ template <class T, class Rows> struct SumRows {
     const int64_t count = rows.count(v);
     auto add_up = [&](int64_t d) {
       A sum = 0;
+      UNROLL(8)  // as many rows are on their way from memory
       for (int64_t k = 0; k < count; ++k) sum += A(x[rows.row(v, k) * row.n + d]);
       T& to = y[v * row.n + d];
       to = T(factor * sum + (add ? A(to) : A(0)));

@@ -4,6 +4,7 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <map>
@@ -90,7 +91,10 @@ uint32_t alignment(const void* pointer) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-using Key = std::array<int64_t, 19>;
+// Of c, and of what is added to it.
+uint32_t alignment_of_sum(const Gemm& g) { return g.bias_n ? std::min(alignment(g.c), alignment(g.bias_n)) : alignment(g.c); }
+
+using Key = std::array<int64_t, 20>;
 
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
@@ -131,11 +135,12 @@ Plan make_plan(const Gemm& g) {
   cublasLtMatmulPreference_t preference = nullptr;
   l.create_preference(&preference);
   l.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace);
-  const uint32_t first_aligned = alignment(g.b), second_aligned = alignment(g.a), c_aligned = alignment(g.c);
+  const uint32_t first_aligned = alignment(g.b), second_aligned = alignment(g.a), c_aligned = alignment(g.c),
+                 sum_aligned = alignment_of_sum(g);
   l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first_aligned, sizeof first_aligned);
   l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second_aligned, sizeof second_aligned);
   l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c_aligned, sizeof c_aligned);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c_aligned, sizeof c_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &sum_aligned, sizeof sum_aligned);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
@@ -148,7 +153,7 @@ Plan& plan_for(const Gemm& g) {
   static std::map<Key, Plan> plans;
   const Key key{g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride,
                 g.b_at.column_stride, g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride,
-                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c)};
+                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c), alignment_of_sum(g)};
   const auto known = plans.find(key);
   return known != plans.end() ? known->second : plans.emplace(key, make_plan(g)).first->second;
 }
