@@ -1,5 +1,7 @@
 #include "apps/shared/train_step.h"
 
+#include <cmath>
+
 #include "apps/shared/batch_tensors.h"
 #include "autograd/gradient_sum.h"
 #include "autograd/random.h"
@@ -90,6 +92,7 @@ double TrainStep::forward_backward(const std::vector<Batch>& parts, int64_t step
 
 void TrainStep::explain_nonfinite(const std::vector<Batch>& parts, int64_t step, double loss) const {
   const Training training;
+  const std::string what = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
   for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
   try {
     const std::vector<PartInputs> inputs = inputs_of(parts);
@@ -99,9 +102,9 @@ void TrainStep::explain_nonfinite(const std::vector<Batch>& parts, int64_t step,
       tape.backward(loss, inputs[i].weight);
     }
   } catch (const Error& error) {
-    fail("step {}: the loss is {}: {}", {step, loss, error.what()});
+    fail("step {}: {}: {}", {step, what, error.what()});
   }
-  fail("step {}: the loss or its gradient is not finite: {}", {step, loss});
+  fail("step {}: {}", {step, what});
 }
 
 }  // namespace ricci::apps

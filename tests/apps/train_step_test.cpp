@@ -254,3 +254,20 @@ TEST_CASE("train step: bf16 gradients of many parts are summed in f32 and rounde
       CHECK(std::abs(got[i] - sum[path][i]) <= unit(Dtype::bf16) * std::abs(sum[path][i]) + kParts * unit(Dtype::f32) * sizes[path][i]);
   });
 }
+
+TEST_CASE("train step: a gradient that is not finite is told from such a loss") {
+  Model model(small(0));
+  model.init(3);
+  model.place(Dtype::f32, Device::cpu);
+  // ln2 gives 0, so nothing of the large weights is in the forward; the gradient meets them twice.
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (path.starts_with("blocks.0.ln2") || path == "blocks.0.fc.bias") fill(p.value, 0);
+    if (path == "blocks.0.fc.weight" || path == "blocks.0.fc_out.weight") fill(p.value, 1e38);
+  });
+  const TrainStep train_step(model, Device::cpu, 1);
+  const double loss = train_step.forward_backward({whole_batch()}, 2);
+  CHECK(std::isfinite(loss));
+  const std::string message = message_of([&] { train_step.explain_nonfinite({whole_batch()}, 2, loss); });
+  CHECK_MESSAGE(message.find("step 2: the gradient is not finite: linear (") == 0, message);
+  CHECK_MESSAGE(message.find("of a gradient it returned are NaN or infinite") != message.npos, message);
+}
