@@ -1,7 +1,7 @@
 // Where a training stands, as a file. checkpoints/step-00001234.safetensors holds everything that the next step depends on
-// beside the config and the text: the parameters under their own names (f32 where bf16 is trained: the masters), the state of the optimizer as optimizer.NAME, and
-// numbers as metadata: steps, the random state, the best evaluation. The position in the data is the step, as a batch is a
-// function of its number. A checksum covers the file.
+// beside the config and the text: the parameters under their own names (f32 where bf16 is trained: the masters), the state
+// of the optimizer as optimizer.NAME, and numbers as metadata: steps, the random state, the best evaluation. The position
+// in the data is the step, as a batch is a function of its number. A checksum covers the file.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "cuda/device.h"
+#include "cuda/isa.h"
 #include "cuda/parallel.h"
 
 namespace ricci::apps {
@@ -54,7 +55,8 @@ void check_same_run(const std::string& path, TrainConfig before, TrainConfig now
 std::string config_text(const TrainConfig& config, const std::string& old_text, int64_t step) {
   std::string head;
   for (size_t at = 0; at < old_text.size() && old_text[at] == '#'; at = head.size()) head += old_text.substr(at, old_text.find('\n', at) + 1 - at);
-  const std::string line = format_message("{}, device {}, threads {}, seed {}", {build_info(), config.device, thread_count(), config.seed});
+  const std::string line = format_message("{}, device {} ({}), threads {}, seed {}",
+                                          {build_info(), config.device, name_of(cpu_isa()), thread_count(), config.seed});
   if (head.empty()) head = "# " + line + "\n";
   if (!head.ends_with(" " + line + "\n")) head += format_message("# after step {}: {}\n", {step, line});
   return head + to_yaml(config);

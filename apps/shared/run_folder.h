@@ -1,6 +1,6 @@
 // runs/NAME: what a run leaves behind, and what it goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
-//                       Its first lines, comments, tell the build, device and seed
+//                       Its first lines, comments, tell what its bits depend on beside the keys: build, device, vectors
 //   tokenizer.json      the vocabulary
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: apps/shared/checkpoint.h
@@ -59,8 +59,9 @@ class RunFolder {
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
 
-  // The trained model on `device`, with weights and activations of `dtype`: that of the `last` step saved, of the `best` evaluation, or of a step given by its number
-  // and still kept. Errors: no such checkpoint; a damaged file; missing, surplus or misshapen tensors, each named.
+  // The trained model on `device`, with weights and activations of `dtype`: that of the `last` step saved, of the `best`
+  // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; missing,
+  // surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:

@@ -16,7 +16,7 @@ refuse_tiny() {
 }
 
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
-verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu, threads 1, seed 1337$')"
+verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512)\), threads 1, seed 1337$')"
 keep
 
 # ---- Another config
@@ -36,8 +36,11 @@ refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cach
 # ---- Keys that may change
 accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
 verdict 'the config follows' "$(grep -qx 'steps: 12' runs/tiny/config.yaml && grep -qx 'log_every: 2' runs/tiny/config.yaml || echo no)"
+cp -r runs/tiny runs/elsewhere
+RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
+verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: commit .*, device cpu \(baseline\), threads 1, seed 1337$')"
 accept 'the same in one piece' train tiny.yaml name=straight steps=12
-verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu, threads 2, seed 1337$')"
+verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu \([a-z0-9]+\), threads 2, seed 1337$')"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
 # ---- Damage
