@@ -64,12 +64,13 @@ GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, dou
       const double numeric = difference(f, cs, inputs, x, i, h), analytic = grad.data<double>()[i];
       largest = std::max(largest, std::abs(numeric));
       squares += analytic * analytic;
-      if (std::abs(numeric - analytic) <= worst) continue;
-      worst = std::abs(numeric - analytic);
+      const double error = std::isnan(numeric - analytic) ? HUGE_VAL : std::abs(numeric - analytic);
+      if (error <= worst) continue;
+      worst = error;
       at = format_message("input {}, element {}: {:.9g} by differences, {:.9g} by backward", {k, i, numeric, analytic});
     }
-    const double relative = largest > 0 ? worst / largest : worst;
-    if (!(relative <= result.worst)) result.worst = relative, result.worst_at = at;
+    const double relative = largest > 0 && std::isfinite(worst) ? worst / largest : worst;
+    if (relative > result.worst) result.worst = relative, result.worst_at = at;
     result.least_norm = std::min(result.least_norm, std::sqrt(squares));
   }
   return result;

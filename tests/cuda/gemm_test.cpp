@@ -6,6 +6,7 @@
 #include "cuda/gemm_backends.h"
 #include "cuda/parallel.h"
 #include "tests/ops/values.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 
@@ -87,8 +88,8 @@ double worst_of(const Case& t, Dtype dtype, Device device, void (*multiply)(cons
   const Values got = values_of(c.memory);
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
-    const double off = std::abs(got[i] - e.after[i]), error = off == 0 ? 0 : off / e.bound[i];
-    if (!(error <= worst)) worst = error;
+    const double off = std::abs(got[i] - e.after[i]);
+    raise_to(worst, off == 0 ? 0 : off / e.bound[i]);
   }
   return worst;
 }
@@ -166,6 +167,15 @@ TEST_CASE("bf16 factors, c in f32") {
           if (device == Device::cpu) CHECK(worst_of(t, Dtype::bf16, device, gemm_blocked) <= 1);
         }
   });
+}
+
+TEST_CASE("oneDNN makes plain products of f32 and bf16" * doctest::test_suite("needs oneDNN")) {
+#ifdef RICCI_HAS_ONEDNN
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+    CHECK(worst_of({2, 65, 130, 70}, dtype, Device::cpu, [](const Gemm& g) { REQUIRE(gemm_onednn(g)); }) <= 1);
+#else
+  test::skip("needs oneDNN, which this build has not");
+#endif
 }
 
 TEST_CASE("nothing to sum is zero, and nothing to write is no error") {

@@ -1,6 +1,4 @@
 // The decoder as a whole: decoding with a cache, causality, initial weights, dropout, errors.
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -12,6 +10,7 @@
 #include "cuda/device.h"
 #include "models/model.h"
 #include "models/training.h"
+#include "tests/ops/values.h"
 
 using namespace ricci;
 
@@ -48,7 +47,7 @@ double difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.size() == b.size());
   double worst = 0, largest = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
-    worst = std::fmax(worst, std::fabs(item(a, i) - item(b, i)));
+    raise_to(worst, std::abs(item(a, i) - item(b, i)));
     largest = std::fmax(largest, std::fabs(item(b, i)));
   }
   return worst / largest;
@@ -153,6 +152,24 @@ TEST_CASE("parameter counts are those of the specification") {
   apply_preset(c);
   c.vocab = 28996, c.ctx = 512, c.d = 512, c.heads = 1, c.layers = {6}, c.ff = 512;
   CHECK(Model(c).parameter_count() == 39188804);
+}
+
+TEST_CASE("a layer is the ops of its paper in their order, dropout among them") {
+  const auto ops = [](const char* preset) {
+    ModelConfig config = small(preset);
+    config.layers = {1}, config.dropout = 0.1;
+    const Model model = built(config, Device::cpu);
+    const Training training;
+    const Tape tape;
+    model.logits(ids(1, 5, Device::cpu));
+    std::string names;
+    for (const char* name : tape.op_names()) names += std::string(names.empty() ? "" : " ") + name;
+    return names;
+  };
+  CHECK(ops("gpt") ==
+        "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout residual_layer_norm linear");
+  CHECK(ops("msa") ==
+        "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout residual_layer_norm linear");
 }
 
 TEST_CASE("dropout acts in training alone and is the same for the same random state") {

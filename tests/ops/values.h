@@ -64,13 +64,16 @@ inline Tensor drawn(const Shape& shape, Dtype dtype, Device device, uint64_t str
 inline double unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : dtype == Dtype::f32 ? 0x1p-24 : 0x1p-8; }
 inline double sum_unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : 0x1p-24; }  // of the type sums are held in
 
-// The largest |got - expected|, relative to the largest |expected|.
+// The larger of an error and those before it. A NaN is an infinite error, and stays one whatever comes after it.
+inline void raise_to(double& worst, double error) { worst = std::isnan(error) ? HUGE_VAL : std::max(worst, error); }
+
+// The largest |got - expected|, relative to the largest |expected|; infinite when one of them is NaN.
 inline double error_of(const Tensor& got, const Values& expected) {
   const Values values = values_of(got);
   REQUIRE(values.size() == expected.size());
   double worst = 0, largest = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!(std::abs(values[i] - expected[i]) <= worst)) worst = std::abs(values[i] - expected[i]);
+    raise_to(worst, std::abs(values[i] - expected[i]));
     largest = std::max(largest, std::abs(expected[i]));
   }
   return largest > 0 ? worst / largest : worst;
@@ -81,10 +84,7 @@ inline double error_of(const Tensor& got, const Values& expected, const Values& 
   const Values values = values_of(got);
   REQUIRE(values.size() == expected.size());
   double worst = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double error = std::abs(values[i] - expected[i]) / (size[i] > 0 ? size[i] : 1);
-    if (!(error <= worst)) worst = error;
-  }
+  for (size_t i = 0; i < values.size(); ++i) raise_to(worst, std::abs(values[i] - expected[i]) / (size[i] > 0 ? size[i] : 1));
   return worst;
 }
 

@@ -1,0 +1,21 @@
+// A test that cannot run here, for want of a GPU, a corpus or a program: it says why, and is counted.
+//   TEST_CASE("split: tinyshakespeare as nanoGPT cuts it" * doctest::test_suite("needs tinyshakespeare"))
+// Each such suite is a ctest entry of its own (tests/CMakeLists.txt). The test program ends with kAllSkipped, which ctest
+// counts as skipped, when every test that it was asked to run called skip(), and never when one failed.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace test {
+
+inline constexpr int kAllSkipped = 77;
+inline int skipped = 0;
+
+// Once per test case, which then returns.
+inline void skip(const std::string& why) {
+  ++skipped;
+  MESSAGE("skipped: ", why);
+}
+
+}  // namespace test
