@@ -4,12 +4,14 @@
 
 #include "apps/shared/batch_tensors.h"
 #include "autograd/tape.h"
+#include "models/training.h"
 
 namespace ricci::apps {
 
 Evaluation evaluate(const Model& model, const Windows& windows, Device device, int64_t max_batches,
                     const std::function<void(int64_t, int64_t)>& after_batch) {
   const NoTape unrecorded;
+  const Training off(false);
   const int64_t batches = max_batches > 0 ? std::min(max_batches, windows.batches()) : windows.batches();
   Evaluation total;
   double nats = 0;

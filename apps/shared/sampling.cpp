@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "cuda/arithmetic.h"
+#include "models/training.h"
 
 namespace ricci::apps {
 namespace {
@@ -76,6 +77,7 @@ void generate(const Model& model, std::span<const int64_t> prompt, int64_t count
   check(sampling);
   if (prompt.empty()) fail("generate: the prompt is empty");
   const NoTape unrecorded;
+  const Training off(false);
   const int64_t context = model.config().ctx;
   std::vector<int64_t> text(prompt.begin(), prompt.end());
   std::unique_ptr<DecodingState> state;

@@ -24,7 +24,8 @@ void check(const Sampling& sampling);
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index);
 
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
-// model's context is full, the later half of it is read again and generation goes on from there.
+// model's context is full, the later half of it is read again and generation goes on from there. Nothing is recorded,
+// dropout is off.
 // Error: an empty prompt.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
               const std::function<bool(int64_t token)>& use);
