@@ -5,6 +5,7 @@
 #include "cuda/arithmetic.h"
 #include "models/optim/optimizer.h"
 #include "models/training.h"
+#include "tests/apps/small_training.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -12,20 +13,10 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr int64_t kContext = 7, kVocabulary = 11;
+constexpr int64_t kContext = 7;
 
 ModelConfig small(double dropout, const char* preset = "gpt") {
-  ModelConfig c;
-  c.preset = preset;
-  apply_preset(c);
-  c.vocab = kVocabulary, c.ctx = kContext, c.d = 12, c.heads = 3, c.layers = {2}, c.dropout = dropout;
-  return c;
-}
-
-TokenFile text() {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < 500; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
-  return TokenFile::of_ids(ids, kVocabulary);
+  return small_model({.preset = preset, .context = kContext, .dropout = dropout});
 }
 
 TrainConfig cut(int64_t accumulation, int64_t batch, bool invariant) {
@@ -46,7 +37,7 @@ Outcome trained(const TrainConfig& config, double dropout, Device device, int64_
   model.place(Dtype::f32, device);
   Optimizer optimizer(model.parameters(), {.weight_decay = 0.1});
   const TrainStep train_step(model, device, config.seed);
-  const RandomCrops crops(text(), cut_of(config).sequences, kContext, config.seed);
+  const RandomCrops crops(small_text(), cut_of(config).sequences, kContext, config.seed);
   Outcome outcome;
   for (int64_t step = 0; step < steps; ++step) {
     outcome.losses.push_back(train_step.forward_backward(batches_of_step(crops, config, step), step));
@@ -229,7 +220,7 @@ TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, wh
 
 TEST_CASE("train step: bf16 gradients of many parts are summed in f32 and rounded once") {
   constexpr int64_t kParts = 32;  // a power of 2: the weight of a part changes no digit of its gradient
-  const RandomCrops crops(text(), 1, kContext, 5);
+  const RandomCrops crops(small_text(), 1, kContext, 5);
   const TrainConfig config = cut(kParts, 1, false);
   const std::vector<Batch> parts = batches_of_step(crops, config, 0);
   Model model(small(0));

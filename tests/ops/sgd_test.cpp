@@ -1,7 +1,6 @@
 #include "ops/sgd.h"
 
-#include "cuda/parallel.h"
-#include "tests/ops/values.h"
+#include "tests/ops/optimizer_cases.h"
 
 using namespace ricci;
 
@@ -20,9 +19,12 @@ void paper(Scalar& s, double gradient, const SgdStep& o, double weight_decay) {
   s.x += o.nesterov ? o.momentum * velocity - o.learning_rate * g : velocity;
 }
 
-OptimizerTensor drawn_state(int64_t n, Dtype dtype, Device device, uint64_t stream, bool momentum, double weight_decay) {
-  OptimizerTensor t{.value = drawn({n}, dtype, device, stream), .weight_decay = weight_decay};
-  if (momentum) t.m = zeros({n}, dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32, device);
+OptimizerTensor drawn_plain(int64_t n, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
+  return {.value = drawn({n}, dtype, device, stream), .weight_decay = weight_decay};
+}
+OptimizerTensor drawn_with_momentum(int64_t n, Dtype dtype, Device device, uint64_t stream, double weight_decay) {
+  OptimizerTensor t = drawn_plain(n, dtype, device, stream, weight_decay);
+  t.m = zeros({n}, dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32, device);
   return t;
 }
 
@@ -32,7 +34,7 @@ TEST_CASE("sgd: steps are the paper's: plain, momentum, Nesterov; every dtype, w
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (const auto& [momentum, nesterov] : {std::pair{0.0, false}, {0.9, false}, {0.8, true}}) {
       for (int64_t n : {1, 5, 4096, 4097}) {
-        OptimizerTensor t = drawn_state(n, dtype, device, 1, momentum != 0, 0.1);
+        OptimizerTensor t = (momentum != 0 ? drawn_with_momentum : drawn_plain)(n, dtype, device, 1, 0.1);
         if (dtype == Dtype::bf16) t.master = convert(t.value, Dtype::f32);
         std::vector<Scalar> expected;
         for (double x : values_of(t.value)) expected.push_back({x});
@@ -45,54 +47,23 @@ TEST_CASE("sgd: steps are the paper's: plain, momentum, Nesterov; every dtype, w
         }
         Values x, m;
         for (const Scalar& s : expected) x.push_back(s.x), m.push_back(s.m);
-        const double bound = 5 * 8 * sum_unit(dtype);  // five steps of eight roundings
-        if (momentum != 0) CHECK(error_of(t.m, m) <= bound);
-        CHECK(error_of(dtype == Dtype::bf16 ? t.master : t.value, x) <= bound);
-        CHECK(error_of(t.value, x) <= bound + (dtype == Dtype::bf16 ? unit(dtype) : 0));
+        check_after_five_steps(t, x, momentum != 0 ? m : Values(), {});
       }
     }
   });
 }
 
 TEST_CASE("sgd: many tensors of different sizes and dtypes in one call are as many calls") {
-  on_every_device([](Device device) {
-    std::vector<OptimizerTensor> together, apart;
-    for (uint64_t k = 0; k < 130; ++k) {
-      const int64_t n = k == 7 ? 0 : k == 60 ? 9001 : static_cast<int64_t>(k % 13 + 1);
-      const Dtype dtype = k % 5 == 4 ? Dtype::bf16 : k % 7 == 6 ? Dtype::f64 : Dtype::f32;
-      for (auto* list : {&together, &apart}) {
-        list->push_back(drawn_state(n, dtype, device, 100 + k, true, k % 2 ? 0.1 : 0));
-        if (k % 11 != 3) list->back().grad = drawn({n}, dtype, device, 300 + k);
-      }
-    }
-    const SgdStep step{.learning_rate = 0.5, .momentum = 0.9};
-    sgd_update(together, step);
-    for (const OptimizerTensor& t : apart) sgd_update({t}, step);
-    for (size_t k = 0; k < together.size(); ++k) {
-      const Tensor& value = together[k].value;
-      CHECK(same_bits(value, apart[k].value));
-      CHECK(same_bits(together[k].m, apart[k].m));
-      CHECK(same_bits(value, drawn(value.shape(), value.dtype(), device, 100 + k)) == !(value.size() > 0 && together[k].grad));
-    }
-  });
+  check_together(drawn_with_momentum, [](const auto& list) { sgd_update(list, {.learning_rate = 0.5, .momentum = 0.9}); });
+  check_together(drawn_plain, [](const auto& list) { sgd_update(list, {.learning_rate = 0.5}); });
 }
 
 TEST_CASE("sgd: the same bits for any number of threads") {
-  const int before = thread_count();
-  std::vector<Tensor> values;
-  for (int threads : {1, 3}) {
-    set_thread_count(threads);
-    OptimizerTensor t = drawn_state(100003, Dtype::f32, Device::cpu, 5, true, 0.1);
-    t.grad = drawn({100003}, Dtype::f32, Device::cpu, 6);
-    sgd_update({t}, {.momentum = 0.9, .nesterov = true});
-    values.push_back(t.value);
-  }
-  set_thread_count(before);
-  CHECK(same_bits(values[0], values[1]));
+  check_threads(drawn_with_momentum, [](const auto& list) { sgd_update(list, {.momentum = 0.9, .nesterov = true}); });
 }
 
 TEST_CASE("sgd: messages") {
-  OptimizerTensor t = drawn_state(3, Dtype::f32, Device::cpu, 9, false, 0);
+  OptimizerTensor t = drawn_plain(3, Dtype::f32, Device::cpu, 9, 0);
   t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
   CHECK(message_of([&] { sgd_update({t}, {.momentum = 0.9}); }) == "sgd: m of tensor 0 is empty");
   CHECK(message_of([&] { sgd_update({t}, {.nesterov = true}); }) == "sgd: nesterov needs a momentum above 0");
