@@ -135,8 +135,10 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
 
 void restart() {
   if (!enabled) return;
-  recorder().lines.clear();
-  recorder().last = Clock::now();
+  Recorder& r = recorder();
+  r.lines.clear();
+  r.flops = 0;
+  r.last = Clock::now();
 }
 
 void count_flops(double flops) { recorder().flops += flops; }

@@ -15,7 +15,8 @@ extern const bool enabled;
 // The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);
 
-// Forgets everything so far: memory that is touched for the first time costs many times what it costs later.
+// Forgets everything so far: memory that is touched for the first time costs many times what it costs later. ricci-train
+// calls it after its first two steps.
 void restart();
 
 // Work done since the last end_of.

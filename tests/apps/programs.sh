@@ -20,6 +20,12 @@ verdict() {
   failures=$((failures + 1))
 }
 
+# needs WHAT: ends a script that cannot run here. ctest counts it as skipped.
+needs() {
+  echo "skipped: needs $1"
+  exit 77
+}
+
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; the exit code is that of ricci-PROGRAM.
 run() { timeout 60 "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 

@@ -94,7 +94,7 @@ cp -r runs/tiny runs/busy
 busy=(tiny.yaml name=busy steps=1000000 checkpoint_every=0)
 "$build/ricci-train" "${busy[@]}" >/dev/null 2>&1 </dev/null &
 background=$!
-for _ in {1..500}; do [ "$(grep -c '' runs/busy/metrics.jsonl)" -gt 8 ] || sleep 0.02; done
+while kill -0 "$background" 2>/dev/null && [ "$(grep -c '' runs/busy/metrics.jsonl)" -le 8 ]; do sleep 0.02; done
 refuse 'a run that is being trained' 1 'runs/busy: another ricci-train is at work' train "${busy[@]}"
 refuse 'a run that is being trained, by its folder' 1 'runs/busy: another ricci-train is at work' train runs/busy
 kill -KILL $background
@@ -102,7 +102,7 @@ wait $background 2>/dev/null
 background=
 rm -rf runs/busy
 
-# ---- No room: a limit on the size of files, and a full disk where this user may make one
+# ---- No room: a limit on the size of files
 limit=$((size / 1024 - 4))
 limited() { (ulimit -f $limit && exec timeout 60 "$build/ricci-train" "$@") >out 2>err </dev/null; }
 limited tiny.yaml name=tiny steps=12
@@ -110,20 +110,6 @@ verdict 'a limit on files' "$([ $? = 1 ] && grep -qx "ricci-train: cannot write 
 verdict 'a limit on files: no checkpoint is lost' "$(diff -r kept/checkpoints $states 2>&1; cmp kept/model.safetensors runs/tiny/model.safetensors 2>&1)"
 accept 'without the limit it goes on' train tiny.yaml name=tiny steps=12
 verdict 'without the limit: the same end' "$(cmp runs/{straight,tiny}/model.safetensors 2>&1)"
-keep
-mkdir -p full
-if mount -t tmpfs -o size=$((size * 3 / 1024))k none full 2>/dev/null; then
-  trap 'umount "$folder/full"; rm -rf "$folder"' EXIT
-  mkdir runs_beside && mv runs/* runs_beside && rmdir runs && ln -s full runs
-  refuse 'full disk' 1 'cannot write runs/crowded/[^ ]*: No space left on device' train tiny.yaml name=crowded steps=12 checkpoint_every=2 keep_checkpoints=9
-  verdict 'what was saved before is sound' "$(ls runs/crowded/checkpoints | grep -q . || echo nothing)"
-  rm -f runs/crowded/checkpoints/step-00000002.safetensors
-  rm runs && mkdir runs && mv runs_beside/* full/* runs
-  accept 'with room it goes on' train tiny.yaml name=crowded steps=12 checkpoint_every=2
-  verdict 'to the same end' "$(cmp runs/{straight,crowded}/model.safetensors 2>&1)"
-else
-  echo 'skipped full disk: this user may not mount one'
-fi
 
 # ---- Time: of the processor, which other programs hardly change. The budget is 50 ms for a start and 500 ms for 20 steps.
 # within NAME MILLISECONDS ARGUMENT ...
@@ -134,24 +120,6 @@ within() {
 }
 within 'a call that finds the run finished' 50 runs/tiny
 within '20 steps on the embedded text, evaluated and saved' 500 tiny.yaml name=twenty steps=20 data=embedded
-
-# ---- A folder that cannot be written; root may write everywhere, so it becomes somebody else
-as_user=()
-if [ "$(id -u)" = 0 ]; then
-  as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-  chmod 755 "$folder"
-  chown -R 65534:65534 cache
-fi
-run() { timeout 60 "${as_user[@]}" "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
-if ! "${as_user[@]}" test -x "$build/ricci-train"; then
-  echo 'skipped read-only folders: the build folder is closed to other users'
-else
-  chmod -R a-w runs
-  refuse_tiny 'a run folder that is read-only' "cannot write runs/tiny/[^ ]*: .*Permission denied" steps=16
-  refuse 'no room for a new folder' 1 'runs/new: cannot be made: Permission denied' train tiny.yaml name=new
-  accept 'it can be read' eval runs/tiny
-  chmod -R u+w runs
-fi
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "cuda/device.h"
+#include "ops/gelu.h"
+#include "tests/ops/values.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 
@@ -69,8 +72,9 @@ TEST_CASE("gpu errors: what a call says, and how to find the kernel that was at 
         "gelu: no kernel image is available for execution on the device: this binary has no code for this GPU");
 }
 
-TEST_CASE("gpu errors: without a GPU the device says why, and nothing else is affected") {
-  if (available(Device::cuda)) return;
+TEST_CASE("gpu errors: without a GPU, here a hidden one, the device says why, and nothing else is affected" *
+          doctest::test_suite("GPU hidden") * doctest::skip()) {
+  REQUIRE_FALSE(available(Device::cuda));  // ctest runs this with CUDA_VISIBLE_DEVICES empty
   const std::string why = why_not(Device::cuda);
   CHECK(why.find('\n') == why.npos);
 #ifdef RICCI_HAS_CUDA
@@ -81,4 +85,10 @@ TEST_CASE("gpu errors: without a GPU the device says why, and nothing else is af
 #endif
   CHECK(available(Device::cpu));
   CHECK(available(Device::cuda_emulated));
+}
+
+TEST_CASE("cuda: the GPU is there, and its kernels compute" * doctest::test_suite("needs GPU")) {
+  if (!available(Device::cuda)) return test::skip(std::string("needs a GPU: ") + why_not(Device::cuda));
+  const Tensor x = drawn({1000}, Dtype::f64, Device::cpu, 1);
+  CHECK(error_of(gelu(to(x, Device::cuda)), values_of(gelu(x))) <= 100 * unit(Dtype::f64));
 }

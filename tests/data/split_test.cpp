@@ -9,6 +9,7 @@
 #include "data/token_file.h"
 #include "data/utf8.h"
 #include "tests/data/files.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -67,12 +68,9 @@ TEST_CASE("split: errors") {
         "split: the training fraction is 1.5, expected more than 0 and less than 1");
 }
 
-TEST_CASE("split: tinyshakespeare as nanoGPT cuts it") {
+TEST_CASE("split: tinyshakespeare as nanoGPT cuts it" * doctest::test_suite("needs tinyshakespeare")) {
   const std::string path = corpus("tinyshakespeare/input.txt");
-  if (path.empty()) {
-    MESSAGE("skipped: needs tinyshakespeare/input.txt under $RICCI_DATA");
-    return;
-  }
+  if (path.empty()) return test::skip("needs tinyshakespeare/input.txt under $RICCI_DATA");
   const ScratchFolder folder;
   const TextSource text(path);
   const CharTokenizer tokenizer = CharTokenizer::of_text(text);

@@ -9,6 +9,7 @@
 #include "data/char_tokenizer.h"
 #include "data/utf8.h"
 #include "tests/data/files.h"
+#include "tests/skip.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -131,12 +132,9 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
         "tokenizer: unknown name morse, known are byte and char");
 }
 
-TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare") {
+TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {
   const std::string path = corpus("tinyshakespeare/input.txt");
-  if (path.empty()) {
-    MESSAGE("skipped: needs tinyshakespeare/input.txt under $RICCI_DATA");
-    return;
-  }
+  if (path.empty()) return test::skip("needs tinyshakespeare/input.txt under $RICCI_DATA");
   const CharTokenizer tokenizer = CharTokenizer::of_text(TextSource(path));
   CHECK(tokenizer.vocab_size() == 65);
   std::vector<int64_t> ids(65);

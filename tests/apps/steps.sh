@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# What a step of ricci-train makes of the run file: its learning rate, and the clipping of the gradient.
+#   steps.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+plain=(tiny.yaml optimizer=sgd momentum=0 weight_decay=0 schedule=constant warmup=0 steps=1)
+# column NAME KEY: the values of a metric, one line each.
+column() { sed -E "s/.*\"$2\":([^,}]*).*/\\1/" "runs/$1/metrics.jsonl"; }
+same_model() { verdict "$1" "$(cmp "runs/$2/model.safetensors" "runs/$3/model.safetensors" 2>&1)"; }
+other_model() { verdict "$1" "$(! cmp -s "runs/$2/model.safetensors" "runs/$3/model.safetensors" || echo 'the same bytes')"; }
+
+accept 'a schedule' train tiny.yaml name=schedule schedule=linear warmup=3 lr=1e-3 min_lr=0 steps=7
+verdict 'the rate of step t is that of the schedule at t - 1' \
+  "$(paste -d' ' - - <<<"$(column schedule lr; echo end)" | diff - <(printf '%s\n' '0.00025 0.0005' '0.00075 0.001' '0.00075 0.0005' '0.00025 end'))"
+
+accept 'a step without clipping' train "${plain[@]}" name=free clip=0 lr=0.1
+norm=$(column free grad_norm)
+half=$(awk "BEGIN { printf \"%.17g\", $norm / 2 }") twice=$(awk "BEGIN { printf \"%.17g\", $norm * 2 }")
+accept 'clipped at half the norm' train "${plain[@]}" name=half clip="$half" lr=0.1
+accept 'at half the rate' train "${plain[@]}" name=slow clip=0 lr=0.05
+accept 'clipped at twice the norm' train "${plain[@]}" name=twice clip="$twice" lr=0.1
+verdict 'the norm told is that before clipping' "$([ "$(column half grad_norm)" = "$norm" ] || column half grad_norm)"
+same_model 'a gradient clipped at half its norm is half the gradient' half slow
+same_model 'one that is shorter than the clip stays' twice free
+other_model 'and half a gradient is another' half free
+
+sed 's/lazy dog/azy god/' text.txt >other.txt
+accept 'a text of its own for validation' train "${plain[@]}" name=own validation=other.txt
+accept 'that text, evaluated' eval runs/own --data other.txt
+loss=$(printf '%.4f' "$(column own val_loss)")
+verdict 'the loss is of that text' "$(grep -qF ": $loss nats per token" out || echo "$loss")"
+accept 'the part of the training text that is left for validation' train "${plain[@]}" name=part
+accept 'evaluated' eval runs/part
+verdict 'the loss is of that part' "$(grep -qF ": $(printf '%.4f' "$(column part val_loss)") nats per token" out || column part val_loss)"
+verdict 'which is another' "$([ "$(printf '%.4f' "$(column part val_loss)")" != "$loss" ] || echo "$loss")"
+
+echo "$failures failed"
+exit $((failures > 0))
