@@ -21,17 +21,25 @@ template <class T, class Rows> struct SumRows {
   Rows rows;
   bool add = false;  // to what is in y
 
-  // On the GPU: a block per row of y.
+  // On the GPU: a block per row of y, several columns to a thread, so that many elements are on their way from memory: where
+  // an id is frequent, a row of y is the sum of thousands.
   template <class Row> __device__ void operator()(int64_t v, Row row) const {
-    const int64_t count = rows.count(v);
-    auto add_up = [&](int64_t d) {
-      A sum = 0;
-      UNROLL(8)  // as many rows are on their way from memory
-      for (int64_t k = 0; k < count; ++k) sum += A(x[rows.row(v, k) * row.n + d]);
-      T& to = y[v * row.n + d];
-      to = T(factor * sum + (add ? A(to) : A(0)));
-    };
-    if (count > 0) row.each(add_up);  // the same for the whole block
+    constexpr int kColumns = 4;
+    const int64_t count = rows.count(v), n = row.n, step = blockDim.x;
+    if (count == 0) return;  // the same for the whole block, and there are no barriers
+    for (int64_t first = threadIdx.x; first < n; first += kColumns * step) {
+      A sum[kColumns] = {};
+      UNROLL(4)
+      for (int64_t k = 0; k < count; ++k) {
+        const T* const from = x + rows.row(v, k) * n;
+        UNROLL(4)
+        for (int j = 0; j < kColumns; ++j)
+          if (const int64_t d = first + j * step; d < n) sum[j] += A(from[d]);
+      }
+      UNROLL(4)
+      for (int j = 0; j < kColumns; ++j)
+        if (const int64_t d = first + j * step; d < n) y[v * n + d] = T(factor * sum[j] + (add ? A(y[v * n + d]) : A(0)));
+    }
   }
 };
 
