@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What README.md says of files is so: links lead somewhere, the reading path has the files' numbers of lines, give or
+# take a tenth, and the op that it shows as an example stands in the code, line for line.
+#   readme.sh
+set -u
+export LC_ALL=C
+cd "$(dirname "$0")/../.." || exit 1
+failures=0
+fault() { echo "README.md: $1"; failures=$((failures + 1)); }
+
+links=0
+while read -r file; do
+  links=$((links + 1))
+  [ -e "$file" ] || fault "no file $file"
+done < <(grep -oE '\]\([^) #:]+\)' README.md | tr -d '])(')
+
+counts=0
+while IFS='|' read -r _ link lines _; do
+  file=$(sed -E 's/.*\(([^)]+)\).*/\1/' <<<"$link")
+  counts=$((counts + 1))
+  real=$(wc -l <"$file") said=$((lines))
+  [ $((10 * (real > said ? real - said : said - real))) -le $real ] || fault "$file has $real lines, not $said"
+done < <(grep -E '^\| \[`[^`]+`\]\([^)]+\) \| [0-9]+ \|' README.md)
+
+# The added lines of the example, wherever they belong.
+added=0
+while IFS= read -r line; do
+  added=$((added + 1))
+  [ -z "$line" ] || grep -qxF -e "$line" ops/relu.h ops/relu.cu ops/checks_elements.cpp || fault "not in the code: $line"
+done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' README.md)
+
+[ $links -gt 10 ] && [ $counts -gt 10 ] && [ $added -gt 30 ] || fault "only $links links, $counts counts and $added lines were found"
+echo "$links links, $counts counts, $added lines, $failures faults"
+exit $((failures > 0))
