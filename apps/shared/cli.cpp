@@ -1,11 +1,15 @@
 #include "apps/shared/cli.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 namespace ricci::apps {
 namespace {
@@ -18,9 +22,24 @@ int report(const AppText& text, std::string message, int exit_code) {
   return exit_code;
 }
 
+// Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
+// would go into that file.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+}
+
+// A result that did not reach its reader is no success.
+int after_output(const AppText& text, int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
+  const std::string reason = errno ? ": " + std::generic_category().message(errno) : "";
+  return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
+}
+
 int run(const AppText& text, const std::function<int()>& main) {
   try {
-    return main();
+    return after_output(text, main());
   } catch (const std::bad_alloc&) {
     return report(text, "out of memory", 1);
   } catch (const std::exception& error) {
@@ -32,6 +51,7 @@ int run(const AppText& text, const std::function<int()>& main) {
 
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main) {
+  open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);
   app.set_version_flag("--version", std::string(text.name) + " " + RICCI_VERSION, "Print the version and exit");
@@ -40,7 +60,7 @@ int run_app(int argc, const char* const* argv, const AppText& text, const std::f
     setup(app);
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    return after_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
     return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
   } catch (const std::exception& error) {

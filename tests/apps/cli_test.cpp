@@ -2,6 +2,7 @@
 #include "apps/shared/cli.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <new>
@@ -81,6 +82,49 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     if (std::string(flag) != "--version")
       CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
   }
+}
+
+TEST_CASE("cli: output that cannot be written is one line and exit code 1, for help too") {
+  const auto to_full_disk = [](std::vector<const char*> words, int code) {
+    words.insert(words.begin(), "build/ricci-train");
+    const int full = ::open("/dev/full", O_WRONLY), old = ::dup(STDOUT_FILENO);
+    REQUIRE(full >= 0);
+    Outcome outcome;
+    std::fflush(stdout);
+    outcome.err = captured(STDERR_FILENO, stderr, [&] {
+      ::dup2(full, STDOUT_FILENO);
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, no_options, [&] {
+        std::puts("the result");
+        return code;
+      });
+      std::clearerr(stdout);
+      ::dup2(old, STDOUT_FILENO);
+    });
+    ::close(old);
+    ::close(full);
+    return outcome;
+  };
+  const Outcome result = to_full_disk({}, 0);
+  CHECK(result.code == 1);
+  CHECK(result.err == "ricci-train: cannot write to stdout: No space left on device\n");
+  CHECK(to_full_disk({"--help"}, 0).code == 1);
+  CHECK(to_full_disk({}, 7).code == 7);
+}
+
+TEST_CASE("cli: a program that was started without stdout does not print into the files it opens") {
+  const int old = ::dup(STDOUT_FILENO);
+  std::fflush(stdout);
+  ::close(STDOUT_FILENO);
+  const char* const words[] = {"build/ricci-train"};
+  int opened = -1;
+  run_app(1, words, {"ricci-train", "Trains a language model."}, no_options, [&] {
+    opened = ::open("/dev/null", O_WRONLY);
+    return 0;
+  });
+  ::dup2(old, STDOUT_FILENO);
+  ::close(old);
+  CHECK(opened > STDERR_FILENO);
+  ::close(opened);
 }
 
 TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
