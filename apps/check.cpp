@@ -17,7 +17,7 @@ struct Options {
   bool list = false;
   double tolerance = 1e-6;
   std::string op;
-  std::vector<std::string> devices = {"cpu", "cuda_emulated", "cuda"};
+  std::vector<std::string> devices;  // none: all there are
 };
 
 struct Row {
@@ -43,14 +43,16 @@ int list_ops() {
   return 0;
 }
 
-std::vector<Device> present(const std::vector<std::string>& names) {
+// Those that are checked. A device that was asked for must be there; without a question a missing one is only mentioned.
+std::vector<Device> devices_of(const Options& options) {
   std::vector<Device> devices;
-  for (const std::string& name : names) {
-    const Device device = name == "cuda" ? Device::cuda : name == "cpu" ? Device::cpu : Device::cuda_emulated;
+  for (const std::string& name : options.devices) devices.push_back(parse_device(name.c_str()));
+  if (!devices.empty()) return devices;
+  for (const Device device : {Device::cpu, Device::cuda_emulated, Device::cuda}) {
     if (available(device))
       devices.push_back(device);
     else
-      std::printf("no device %s: %s\n", name.c_str(), why_not(device));
+      std::printf("no device %s: %s\n", name_of(device), why_not(device));
   }
   return devices;
 }
@@ -67,33 +69,28 @@ std::map<std::string, Row> run_checks(const Options& options, const std::vector<
 }
 
 // The largest error relative to the largest gradient of the same input, per op and device.
-int print_table(const std::map<std::string, Row>& rows, const Options& options) {
+int print_table(const std::map<std::string, Row>& rows, const std::vector<Device>& devices, double tolerance) {
   std::printf("%-22s %5s", "op", "cases");
-  for (const std::string& device : options.devices) std::printf(" %14s", device.c_str());
+  for (const Device device : devices) std::printf(" %14s", name_of(device));
   std::puts("");
   int failed = 0;
   for (const auto& [op, row] : rows) {
     std::printf("%-22s %5d", op.c_str(), row.cases);
-    for (const std::string& device : options.devices) {
-      const auto worst = row.worst.find(device);
-      if (worst == row.worst.end())
-        std::printf(" %14s", "no device");
-      else
-        std::printf(" %14.1e", worst->second);
-    }
+    for (const Device device : devices) std::printf(" %14.1e", row.worst.at(name_of(device)));
     std::puts(row.complaint.empty() ? "" : "  WRONG");
     failed += !row.complaint.empty();
   }
   for (const auto& [op, row] : rows) std::fputs(row.complaint.c_str(), stdout);
-  std::printf("%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, options.tolerance);
+  std::printf("%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, tolerance);
   return failed == 0 ? 0 : 1;
 }
 
 int run(const Options& options) {
   if (options.list) return list_ops();
-  const auto rows = run_checks(options, present(options.devices));
+  const std::vector<Device> devices = devices_of(options);
+  const auto rows = run_checks(options, devices);
   if (rows.empty()) fail("no op is called '{}'; --list shows them", {options.op});
-  return print_table(rows, options);
+  return print_table(rows, devices, options.tolerance);
 }
 
 }  // namespace
