@@ -3,6 +3,7 @@
 #include "core/arena.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <atomic>
 #include <bit>
@@ -10,6 +11,9 @@
 #include <mutex>
 #include <type_traits>
 #include <vector>
+
+#include "core/error.h"
+#include "core/memory_report.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define RICCI_PLAIN_ALLOCATION 1  // every tensor its own allocation, so that an overrun is seen
@@ -34,6 +38,13 @@ SizeClass class_of(int64_t bytes) {
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
 }
 
+// Memory and swap. Linux promises more than there is, and ends the program when the promise falls due; a line is better.
+int64_t machine_bytes() {
+  struct sysinfo machine = {};
+  if (::sysinfo(&machine) != 0) return INT64_MAX;
+  return static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
+}
+
 char* map_huge(int64_t bytes) {
   const size_t size = static_cast<size_t>((bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage);
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -55,7 +66,7 @@ class Arena final : public Allocator {
       return block;
     }
     ++system_allocations_;
-    return c.bytes > kLargest ? map_huge(c.bytes) : carve(c.bytes);
+    return c.bytes > kLargest ? map(bytes, c.bytes) : carve(c.bytes);
   }
 
   void release(void* data, int64_t bytes) override {
@@ -65,11 +76,20 @@ class Arena final : public Allocator {
   }
 
   int64_t system_allocations() const override { return system_allocations_; }
+  std::string room() const override { return format_message("this machine has {}", {show_bytes(machine_bytes_)}); }
 
  private:
+  // Of the class's bytes those that were asked for are touched, and count.
+  char* map(int64_t asked, int64_t bytes) {
+    if (asked > machine_bytes_ - mapped_) return nullptr;
+    char* block = map_huge(bytes);
+    if (block) mapped_ += asked;
+    return block;
+  }
+
   void* carve(int64_t bytes) {
     if (left_ < bytes) {
-      char* slab = map_huge(kSlab);
+      char* slab = map(kSlab, kSlab);
       if (!slab) return nullptr;
       at_ = slab, left_ = kSlab;  // what is left of the old slab is given up
     }
@@ -81,6 +101,8 @@ class Arena final : public Allocator {
   std::mutex mutex_;
   std::vector<void*> free_[256];
   std::atomic<int64_t> system_allocations_{0};
+  const int64_t machine_bytes_ = machine_bytes();
+  int64_t mapped_ = 0;
   char* at_ = nullptr;
   int64_t left_ = 0;
 };

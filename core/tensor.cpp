@@ -35,7 +35,15 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
+// Error: more than 63 bits hold.
+static void check_countable(const Shape& shape, Dtype dtype) {
+  int64_t bytes = size_of(dtype);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes)) fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
+}
+
 Tensor::Tensor(Shape shape, Dtype dtype, Device device, Asker asker) : shape_(shape), dtype_(dtype), device_(device) {
+  check_countable(shape, dtype);
   storage_ = allocate_storage(bytes(), device, asker);
 }
 

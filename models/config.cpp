@@ -9,7 +9,8 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kMax = INT32_MAX;  // products of two sizes fit into 64 bits
+constexpr int64_t kMax = INT32_MAX;       // products of two sizes fit into 64 bits
+constexpr int64_t kMostLayers = 100'000;  // each is made before the first number is asked for
 
 void in_range(const char* key, int64_t value, int64_t lowest, int64_t highest = kMax) {
   if (value < lowest) fail("model.{}: {}, expected {} or more", {key, value, lowest});
@@ -42,7 +43,7 @@ void check_sizes(const ModelConfig& c) {
   in_range("d", c.d, 1);
   in_range("heads", c.heads, 1);
   if (c.d % c.heads != 0) fail("model.heads: {} does not divide d = {}", {c.heads, c.d});
-  for (int64_t layers : c.layers) in_range("layers", layers, 1);
+  for (int64_t layers : c.layers) in_range("layers", layers, 1, kMostLayers);
   in_range("ff", c.feed_forward(), 1, 4 * kMax);
   if (!(c.dropout >= 0 && c.dropout < 1)) fail("model.dropout: {}, expected 0 or more and less than 1", {c.dropout});
   if (c.window) in_range("window", *c.window, 1);

@@ -36,6 +36,30 @@ TEST_CASE("a released block is used again") {
   CHECK(asked > 0);
 }
 
+namespace {
+
+// The message of a tensor that cannot be made.
+std::string complaint(const Shape& shape, Dtype dtype) {
+  try {
+    const Tensor t(shape, dtype);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "made";
+}
+
+}  // namespace
+
+TEST_CASE("a tensor that no memory could hold is an error, not a small block") {
+  const int64_t large = int64_t{1} << 30;
+  CHECK(complaint({large, large}, Dtype::f64) == "tensor: [1073741824 1073741824] f64 is larger than any memory");
+  CHECK(complaint({large, large, 4}, Dtype::bf16) == "tensor: [1073741824 1073741824 4] bf16 is larger than any memory");
+#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program
+  const std::string text = complaint({large, large}, Dtype::f32);
+  CHECK(text.find("asked for 4194304.0 TiB (4611686018427387904 bytes); this machine has ") != text.npos);
+#endif
+}
+
 TEST_CASE("blocks of every size are apart and aligned") {
   std::vector<Tensor> all;
   for (int64_t n : {0, 1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 4095, 4097, 70000, 1 << 20, (1 << 21) + 3, (1 << 23) + 1}) {

@@ -64,6 +64,7 @@ TEST_CASE("model config: sizes") {
   CHECK(complaint([](ModelConfig& c) { c.heads = 0; }) == "model.heads: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.ctx = -1; }) == "model.ctx: -1, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.layers = {0}; }) == "model.layers: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.layers = {1'000'000}; }) == "model.layers: 1000000, expected 100000 or less");
   CHECK(complaint([](ModelConfig& c) { c.ff = 0; }) == "model.ff: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.window = 0; }) == "model.window: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.window = 1; }) == "no error");
