@@ -2,6 +2,7 @@
 #include "core/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,6 +78,17 @@ bool keep_rights(int descriptor, const std::filesystem::path& old) {
   return ::stat(old.c_str(), &status) != 0 || ::fchmod(descriptor, status.st_mode & 07777) == 0;
 }
 
+// A new file, locked, which tells it from what a killed program left. One that remove_abandoned_files took away between the
+// two calls is made again. Negative, with errno: it cannot be made.
+int create_locked(const char* name) {
+  for (;;) {
+    const int file = ::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    struct stat status = {};
+    if (file < 0 || ::flock(file, LOCK_EX) != 0 || ::fstat(file, &status) != 0 || status.st_nlink > 0) return file;
+    ::close(file);
+  }
+}
+
 }  // namespace
 
 std::string read_text(const std::string& path) {
@@ -146,18 +158,28 @@ void write_file_atomically(const std::string& path, const std::function<void(Fil
 
   const std::string name = "." + target.filename().string() + ".tmp-" + std::to_string(::getpid());
   TemporaryFile temporary(target.parent_path() / name);
-  Descriptor file(::open(temporary.name(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666));
+  Descriptor file(create_locked(temporary.name()));
   if (!file) fail("cannot write {}: {}", {path, reason()});
   FileWriter writer(path, file.get());
   write(writer);
-  // A disk may turn out to be full as late as here.
-  if (!keep_rights(file.get(), target) || ::fsync(file.get()) != 0 || !file.close() || !temporary.rename_to(target))
+  // A disk may turn out to be full as late as here. Closed last: until it has its name the file is locked.
+  if (!keep_rights(file.get(), target) || ::fsync(file.get()) != 0 || !temporary.rename_to(target) || !file.close())
     fail("cannot write {}: {}", {path, reason()});
   sync_folder(folder, folder_name);
 }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {
   write_file_atomically(path, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+void remove_abandoned_files(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.') || name.find(".tmp-") == name.npos) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
 }
 
 }  // namespace ricci

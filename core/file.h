@@ -49,9 +49,13 @@ class FileWriter {
 // Replaces the file at `path`, or makes it, with what `write` produces: written beside it as .NAME.tmp-PID, synced,
 // renamed, and the folder synced. On any error up to the renaming, one thrown by `write` included, the temporary file
 // is removed and the old file is as it was. A symbolic link is followed; the access rights of an old file are kept.
-// One thread at a time writes a path.
+// One thread at a time writes a path. While it is written, the temporary file is locked (flock).
 // Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
 void write_file_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_file_atomically(const std::string& path, std::string_view bytes);
+
+// Removes the temporary files in a folder whose writers were killed: those that nobody has locked. Where the file system
+// has no locks, or the folder cannot be read, nothing is removed.
+void remove_abandoned_files(const std::string& folder);
 
 }  // namespace ricci

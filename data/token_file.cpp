@@ -105,6 +105,7 @@ std::string write_cache(const std::string& path, const WriteTokens& write) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (error) return path + " cannot be written: " + error.message();
+  remove_abandoned_files(fs::path(path).parent_path());  // the tokens of a long text, after Ctrl-C
   bool started = false;
   try {
     write_file_atomically(path, [&](FileWriter& file) {

@@ -144,6 +144,21 @@ TEST_CASE("file: a temporary file that a killed process left is no obstacle") {
   CHECK(files_in(folder.path()) == 1);
 }
 
+TEST_CASE("file: what killed processes left is removed, what is being written stays") {
+  const ScratchFolder folder;
+  for (const char* name : {".a.tmp-1", ".b.tmp-23", ".hidden", "c.tmp-4"}) folder.write(name, "text");
+  write_file_atomically(folder / "d", [&](FileWriter& writer) {
+    writer.write("new");
+    remove_abandoned_files(folder.path());
+    CHECK_FALSE(std::filesystem::exists(folder / ".a.tmp-1"));
+    CHECK_FALSE(std::filesystem::exists(folder / ".b.tmp-23"));
+    CHECK(std::filesystem::exists(folder / own_temporary("d")));
+  });
+  CHECK(read_text(folder / "d") == "new");
+  CHECK(files_in(folder.path()) == 3);
+  remove_abandoned_files(folder / "none");
+}
+
 TEST_CASE("file: links are followed, access rights are kept") {
   const ScratchFolder folder;
   folder.write("sub/target", "old");

@@ -115,6 +115,13 @@ TEST_CASE("token file: the hash is that of the ids alone") {
   CHECK(TokenFile::open(text, ByteTokenizer(), "").hash() == hash_of(ids, 256));
 }
 
+TEST_CASE("token file: what an interrupted tokenisation left is removed by the next one") {
+  const ScratchFolder folder;
+  folder.write("cache/.train-byte-256-0.tokens.tmp-1", "half");
+  TokenFile::open(TextSource(folder.write("a.txt", "some text")), ByteTokenizer(), folder / "cache");
+  CHECK(only_file(folder / "cache").ends_with(".tokens"));
+}
+
 TEST_CASE("token file: a second run reads the first one's file, parts have their own") {
   const ScratchFolder folder;
   const std::string cache = folder / "deep/cache";
