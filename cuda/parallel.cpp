@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -63,13 +64,23 @@ struct Work {
   }
 };
 
+// A thread that leaves requests to end to the first one, as handlers may need a stack that only that one has.
+template <class Body> void start_thread(const Body& body) {
+  sigset_t ending, before;
+  ::sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ending, &before);
+  std::thread(body).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 class Pool {
  public:
   // Runs work on the caller and up to `helpers` other threads. False, with nothing done: another thread's job is running.
   bool run(Work& work, int helpers) {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
-    for (; started_ < helpers; ++started_) std::thread([this] { serve(); }).detach();
+    for (; started_ < helpers; ++started_) start_thread([this] { serve(); });
     work_ = &work;
     const uint32_t number = number_.load(std::memory_order_relaxed) + 1;
     job_.store(uint64_t{number} << 32 | kOpen | static_cast<uint64_t>(helpers) << 16);
