@@ -28,6 +28,10 @@ std::string shown(const YAML::Node& node) {
   return node.IsSequence() ? "a list" : node.IsMap() ? "keys and values" : "nothing";
 }
 
+// Stands behind the text of a file, as a comment. In a quote that is never closed it becomes a part of the value, which
+// yaml-cpp takes for complete.
+constexpr const char* kEnd = "#(end of file)";
+
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   YAML::Node value;
@@ -167,6 +171,7 @@ struct Collector {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!find_field(fields, key))
       fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
+    if (value.IsScalar() && value.Scalar().find(kEnd) != std::string::npos) fail("{}: {}: a quote that is not closed", {where, key});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value});
   }
@@ -195,7 +200,7 @@ YAML::Node parse_yaml(const std::string& text, const std::string& source, bool h
 }
 
 void read_file(const std::string& path, Collector& into) {
-  const YAML::Node root = parse_yaml(read_text(path), path, true);
+  const YAML::Node root = parse_yaml(read_text(path) + "\n" + kEnd + "\n", path, true);
   into.add_section("", into.place(root), root);
 }
 

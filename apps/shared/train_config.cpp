@@ -1,6 +1,7 @@
 // What the config of a training run may hold.
 #include "apps/shared/train_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -61,10 +62,12 @@ void check_cuda_graph(const TrainConfig& c) {
   if (c.model.dropout > 0) fail("cuda_graph: model.dropout is {}, expected 0", {c.model.dropout});
 }
 
-// The folder of the run is runs/NAME, not a path out of runs/.
+// The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
 void check_name(const std::string& name) {
-  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
-    fail("name: '{}' cannot be the name of a folder", {name});
+  const auto control = [](unsigned char c) { return c < 32 || c == 127; };
+  if (std::any_of(name.begin(), name.end(), control)) fail("name: a control character cannot be in the name of a folder");
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') || name.size() > 200)
+    fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
 }
 
 }  // namespace
@@ -73,6 +76,7 @@ void check(const TrainConfig& config) {
   ModelConfig model = config.model;
   if (model.vocab == 0) model.vocab = 1;
   check(model);
+  if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
   check_optimizer(config);

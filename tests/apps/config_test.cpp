@@ -168,6 +168,8 @@ TEST_CASE("config: wrong types name file, line, key and value") {
 TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("steps: 3\nlr: [1\n") == "run.yaml:3: not YAML: end of sequence flow not found");
   CHECK(complaint("a: b: c\n") == "run.yaml:1: not YAML: illegal map value");
+  CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:2: name: a quote that is not closed");
+  CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:2: sample.prompt: a quote that is not closed");
   CHECK(override_complaint("data=[a").starts_with("command line: data=[a: not YAML: "));
   CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got 2");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
@@ -197,6 +199,10 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
+  CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
+  CHECK(complaint("name: \"a\\nb\"\n") == "name: a control character cannot be in the name of a folder");
+  CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
+  CHECK(complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
   CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
   CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
 }
