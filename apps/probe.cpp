@@ -81,6 +81,8 @@ int probe(const Options& options) {
   follow_weights(config, weights);
   Model model(config);
   apps::load_weights(model, options.weights);
+  const auto format = weights.metadata().find("format");
+  if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
   model.place(parse_dtype(options.dtype.c_str()), device);
 
   const auto [ids_bc, targets_bc, lengths_b] = load_batch(input, device);

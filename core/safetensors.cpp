@@ -101,6 +101,8 @@ class SafetensorsHeader {
         reject("the header has {} twice", {show(value)});
       return true;
     };
+    if (const size_t zero = text.find('\0'); zero != text.npos)  // to the parser it is the end
+      reject("the header is not JSON: fault at byte {} of {}", {zero + 1, text.size()});
     try {
       json header = json::parse(text.begin(), text.end(), watch);
       if (!header.is_object()) reject("the header is not a JSON object");

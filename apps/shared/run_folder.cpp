@@ -111,6 +111,8 @@ RunFolder RunFolder::open(const std::string& path) {
   run.path_ = without_slashes(path);
   run.config_ = load_config<TrainConfig>(run.file("config.yaml"));
   run.tokenizer_ = read_tokenizer(run.file("tokenizer.json"));
+  if (const int64_t tokens = run.tokenizer_->vocab_size(), vocab = run.config_.model.vocab; tokens != vocab)
+    fail("{}: has {} tokens, but {} has model.vocab: {}", {run.file("tokenizer.json"), tokens, run.file("config.yaml"), vocab});
   return run;
 }
 

@@ -164,6 +164,7 @@ TEST_CASE("safetensors: a header that is not a JSON object") {
   CHECK(complaint(file_of("", 0)) == "the header is not JSON: fault at byte 1 of 0");
   CHECK(complaint(file_of(R"({"w":)", 0)) == "the header is not JSON: fault at byte 6 of 5");
   CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header is not JSON: fault at byte 3 of 7");
+  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header is not JSON: fault at byte 3 of 4");
   CHECK(complaint(file_of("{} x", 0)) == "the header is not JSON: fault at byte 4 of 4");
   for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"})
     CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
