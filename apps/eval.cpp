@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
                    app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
                    app.add_option("--dtype", options.dtype, "Of weights and activations: f32, f64 or bf16")->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
-                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
+                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
                  },
                  [&] { return evaluate_run(options); });
 }

@@ -45,15 +45,15 @@ int main(int argc, char** argv) {
                  [&](CLI::App& app) {
                    app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
                    app.add_option("--prompt", options.prompt, "Text to continue");
-                   app.add_option("--tokens", options.tokens, "Tokens to write")->check(CLI::NonNegativeNumber)->capture_default_str();
+                   app.add_option("--tokens", options.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
                    app.add_option("--temperature", options.sampling.temperature, "Logits are divided by it; 0: always the most probable token")->capture_default_str();
                    app.add_option("--top-k", options.sampling.top_k, "Draw from the k most probable tokens; 0: from all")->capture_default_str();
                    app.add_option("--top-p", options.sampling.top_p, "Draw from the most probable tokens that together have this probability")->capture_default_str();
-                   app.add_option("--seed", options.sampling.seed, "Of the draws")->capture_default_str();
+                   app.add_option("--seed", options.sampling.seed, "Of the draws")->check(at_least_zero)->capture_default_str();
                    app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
                    app.add_option("--dtype", options.dtype, "Of weights and activations: f32, f64 or bf16")->capture_default_str();
                    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated")->capture_default_str();
-                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(at_least_one);
+                   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
                  },
                  [&] { return generate_text(options); });
 }

@@ -22,6 +22,7 @@ struct Options {
 
 int plot(const Options& options) {
   const Theme theme = parse_theme(options.theme);
+  if (std::isnan(options.chart.smooth)) fail("--smooth: expected a number from 0 to 0.9999, got nan");
   const bool page = options.out.ends_with(".html");
   if (!page && !options.out.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {options.out});
   const std::vector<RunRecords> runs = read_all_records(options.runs);

@@ -108,7 +108,7 @@ int train(const RunRequest& request) {
     return 0;
   }
   const Corpus corpus = open_corpus(config, run.tokenizer());
-  config.model.vocab = corpus.tokenizer->vocab_size();
+  config.model.vocab = vocab_of(config, *corpus.tokenizer);
   const RandomCrops crops(corpus.train, cut_of(config).sequences, *config.context, config.seed);
   const Windows validation(corpus.validation, cut_of(config).sequences, *config.context, *config.context);
   check_sample(config.sample, *corpus.tokenizer);

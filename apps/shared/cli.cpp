@@ -47,6 +47,12 @@ int run(const AppText& text, const std::function<int()>& main) {
   }
 }
 
+template <class Integer> bool is_integer(const std::string& text, Integer least, Integer most) {
+  Integer value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+}
+
 }  // namespace
 
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
@@ -70,16 +76,23 @@ int run_app(int argc, const char* const* argv, const AppText& text, const std::f
 }
 
 std::string at_least_one(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 1;
-  return fits ? "" : "expected an integer of at least 1, got " + text;
+  return is_integer<int64_t>(text, 1, INT64_MAX) ? "" : "expected an integer of at least 1, got " + text;
+}
+
+std::string at_least_zero(const std::string& text) {
+  return is_integer<uint64_t>(text, 0, UINT64_MAX) ? "" : "expected an integer of 0 or more, got " + text;
+}
+
+std::string thread_number(const std::string& text) {
+  return is_integer<int64_t>(text, 1, 1024) ? "" : "expected an integer from 1 to 1024, got " + text;
 }
 
 void add_run_arguments(CLI::App& app, RunOptions& options) {
   const auto sort_in = [&options](const std::vector<std::string>& words) {
     for (const std::string& word : words) {
-      if (word.find('=') != word.npos) {
+      if (word.empty()) {
+        throw CLI::ValidationError("the name of a run file is empty");
+      } else if (word.find('=') != word.npos) {
         options.overrides_.push_back(word);
       } else if (options.file_.empty()) {
         options.file_ = word;

@@ -26,8 +26,10 @@ struct AppText {
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 
-// For ->check(): an integer of at least 1.
+// For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 1 to 1024.
 std::string at_least_one(const std::string& text);
+std::string at_least_zero(const std::string& text);
+std::string thread_number(const std::string& text);
 
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file.
 class RunOptions {

@@ -38,6 +38,12 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
   return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
 }
 
+int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
+  const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
+  if (asked != 0 && asked != size) fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
+  return size;
+}
+
 TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
   return TokenFile::open(open_text(paths), tokenizer, default_cache_folder());
 }

@@ -22,6 +22,9 @@ struct Corpus {
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
 // The tokens of another text for a model that is trained already.
+// The size of the tokenizer's vocabulary. Error: the config asks for another one.
+int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
+
 TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer);
 
 // The end of the config's data, or its validation files: what a trained run is evaluated on.

@@ -54,7 +54,7 @@ std::vector<double> last_logits(const Tensor& logits_bcv) {
 }  // namespace
 
 void check(const Sampling& s) {
-  if (!(s.temperature >= 0)) fail("temperature: expected 0 or more, got {}", {s.temperature});
+  if (!(s.temperature >= 0 && std::isfinite(s.temperature))) fail("temperature: expected 0 or more, got {}", {s.temperature});
   if (s.top_k < 0) fail("top-k: expected 0 or more, got {}", {s.top_k});
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
 }

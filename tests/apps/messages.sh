@@ -20,6 +20,8 @@ refuse 'heads that do not divide d' 1 'model\.heads: 3 does not divide d = 16' t
 refuse 'context longer than model.ctx' 1 'context: 17 exceeds model\.ctx = 16' train tiny.yaml context=17
 refuse 'unknown device' 1 "device: expected one of cpu, cuda, cuda_emulated, got 'tpu'" train tiny.yaml device=tpu
 refuse 'graph on the cpu' 1 'cuda_graph: device cpu has no graphs, expected cuda' train tiny.yaml cuda_graph=true
+refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; 0 takes its number' train tiny.yaml model.vocab=900
+refuse 'no name of a run file' 2 'the name of a run file is empty' train ''
 refuse 'unknown option' 2 '--frob' train tiny.yaml --frob
 cp "$trained" before.safetensors
 accept 'run that is trained already' train tiny.yaml name=tiny
@@ -57,6 +59,11 @@ refuse 'no run given' 2 'run is required' eval
 refuse 'batch of 0' 2 '--batch: .*0' eval runs/tiny --batch 0
 refuse 'character outside the vocabulary' 1 "'#' \(U\+0023\) at byte 4 is not among" generate runs/tiny --prompt 'the #'
 refuse 'temperature below 0' 1 'temperature: expected 0 or more, got -1' generate runs/tiny --temperature -1
+refuse 'infinite temperature' 1 'temperature: expected 0 or more, got inf' generate runs/tiny --temperature inf
+refuse 'tokens below 0' 2 '--tokens: expected an integer of 0 or more, got -1' generate runs/tiny --tokens -1
+refuse 'seed below 0' 2 '--seed: expected an integer of 0 or more, got -1' generate runs/tiny --seed -1
+refuse 'seed beyond 64 bits' 2 '--seed: expected an integer of 0 or more, got 18446744073709551616' generate runs/tiny --seed 18446744073709551616
+refuse 'too many threads' 2 '--threads: expected an integer from 1 to 1024, got 100000' generate runs/tiny --threads 100000
 refuse 'top-p of 0' 1 'top-p: expected more than 0 and at most 1, got 0' generate runs/tiny --top-p 0
 refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny --top-k -1
 
@@ -80,6 +87,8 @@ refuse 'run without a model' 1 "$broken: No such file" eval runs/broken
 cp "$trained" $broken
 echo '{' >runs/broken/tokenizer.json
 refuse 'corrupt tokenizer' 1 'runs/broken/tokenizer\.json: ' eval runs/broken
+echo '{"name":"byte"}' >runs/broken/tokenizer.json
+refuse 'tokenizer of another run' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: ' generate runs/broken
 
 # ---- ricci-probe
 # pairs HIGHEST: a safetensors file of ids and targets, i64 [1 3], with the highest id in the middle.
@@ -115,6 +124,10 @@ rm -f probe.safetensors
 probe model.yaml renamed.safetensors in.safetensors refuse 'missing tensor' 1 'tensor ln_f\.bias \[16\] is missing'
 probe fewer.yaml "$trained" in.safetensors refuse 'surplus tensor' 1 'tensor pos\.weight \[16 16\] is no parameter'
 probe model.yaml turned.safetensors in.safetensors refuse 'misshapen tensor' 1 'is \[16 64\], expected \[64 16\]'
+head -c 5000 "$trained" >flipped.safetensors
+printf '\125' >>flipped.safetensors
+tail -c +5002 "$trained" >>flipped.safetensors
+probe model.yaml flipped.safetensors in.safetensors refuse 'damaged weights' 1 'flipped\.safetensors: damaged: its bytes do not match'
 probe model.yaml "$trained" outside.safetensors refuse 'id outside the vocabulary' 1 "id $vocab at \[0 1\] is outside"
 probe model.yaml "$trained" "$trained" refuse 'no ids' 1 'tensor ids is missing'
 padded I64 '[1]' 2 >padded.safetensors
@@ -165,6 +178,7 @@ accept 'a page' plot runs/one --x time --log-y -o plot.html
 refuse 'drawing of no run' 1 'runs/none: no such run' plot runs/none
 refuse 'drawing of an unknown key' 1 "no run has 'train_los' among its metrics, the nearest is 'train_loss'" plot runs/one --keys train_los
 refuse 'drawing of an unknown kind' 1 'plot.png: expected a name that ends in .svg or .html' plot runs/one -o plot.png
+refuse 'smoothing of nan' 1 '--smooth: expected a number from 0 to 0\.9999, got nan' plot runs/one --smooth nan
 refuse 'smoothing of 1' 2 '--smooth: ' plot runs/one --smooth 1
 
 cuts=(tiny.yaml steps=10 eval_every=5 batch_invariant=true)
@@ -177,6 +191,7 @@ verdict 'all of them read the same tokens, the last too' "$([ "$(grep -c 'over 9
 "$build/ricci-train" tiny.yaml name=unread steps=400 eval_every=4 2>err </dev/null | true
 code=${PIPESTATUS[0]}
 verdict 'output that nobody reads does not end a run' "$([ "$code" = 0 ] && [ -s runs/unread/model.safetensors ] || echo "exit code $code")"
+refuse 'gradient check on no GPU' 1 'device cuda: ' check --device cuda --op gelu
 
 "$build/ricci-train" tiny.yaml name=stopped steps=1000000 >out 2>err </dev/null &
 background=$!
