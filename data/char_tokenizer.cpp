@@ -23,11 +23,18 @@ Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
 
 std::string characters_of(const TextSource& text) {
   std::vector<uint8_t> found(kLargestCodePoint + 1);
-  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+  const auto note = [&](std::string_view piece, int64_t offset) {
     for (size_t at = 0; at < piece.size();) {
       const Utf8Character character = character_at(piece, at, offset);
       found[character.code] = 1;
       at += character.bytes;
+    }
+  };
+  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+    try {
+      note(piece, offset);
+    } catch (const Error& error) {
+      fail("{}: {}; tokenizer: byte reads any bytes", {text.name(), error.what()});
     }
   });
   std::string characters;

@@ -97,10 +97,10 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   const std::string size = std::to_string(good.size());
   const TextSource middle(folder.write("middle", good + "\xe9" + good));
   CHECK(error_of([&] { CharTokenizer::of_text(middle); }) ==
-        "char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8");
+        "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer: byte reads any bytes");
   const TextSource end(folder.write("end", good + "\xf0\x9d\x84"));
   CHECK(error_of([&] { CharTokenizer::of_text(end); }) ==
-        "char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8");
+        "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer: byte reads any bytes");
 }
 
 TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
