@@ -2,10 +2,13 @@
 #include "apps/shared/interrupt.h"
 
 #include <doctest/doctest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 using ricci::apps::Interrupt;
 
@@ -17,6 +20,26 @@ TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without
     CHECK(interrupt.requested());
   }
 }
+
+#if defined(__x86_64__)
+// Sends a signal to this thread while its stack pointer is `top`, as in a library's product that uses the register for its data.
+static void raise_with_stack_pointer(char* top, int signal) {
+  long result = SYS_tgkill;
+  asm volatile("mov %%rsp, %%rbx\n\tmov %[top], %%rsp\n\tsyscall\n\tmov %%rbx, %%rsp"
+               : "+a"(result)
+               : "D"(static_cast<long>(::getpid())), "S"(::syscall(SYS_gettid)), "d"(static_cast<long>(signal)), [top] "r"(top)
+               : "rbx", "rcx", "r11", "memory");
+  CHECK(result == 0);
+}
+
+TEST_CASE("interrupt: nothing is written where the stack pointer points") {
+  std::vector<char> data(1 << 16, 'x');
+  const Interrupt interrupt;
+  raise_with_stack_pointer(data.data() + data.size() / 2, SIGINT);
+  CHECK(interrupt.requested());
+  CHECK(std::count(data.begin(), data.end(), 'x') == 1 << 16);
+}
+#endif
 
 TEST_CASE("interrupt: what stood before comes back") {
   static volatile std::sig_atomic_t outer = 0;
