@@ -44,7 +44,8 @@ std::unique_ptr<AnyModel> build(const ModelConfig& config) {
 
 }  // namespace
 
-Model::Model(const ModelConfig& config) : config_(config), model_(build(config)) {}
+// Built in the body: when there is no memory for it, each_held is asked, and finds no model rather than no pointer.
+Model::Model(const ModelConfig& config) : config_(config) { model_ = build(config); }
 
 void Model::place(Dtype dtype, Device device) {
   model_->place(dtype, device);

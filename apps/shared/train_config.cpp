@@ -50,6 +50,9 @@ void check_data(const TrainConfig& c) {
     fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
   at_least("batch", c.batch, 1);
   at_least("accumulation", c.accumulation, 1);
+  constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
+  if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
+    fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (!c.context) return;
   at_least("context", *c.context, 1);
   if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});

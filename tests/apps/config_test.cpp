@@ -190,6 +190,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("decay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
   CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
+  CHECK(complaint("batch: 65536\naccumulation: 65536\n") == "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");

@@ -76,6 +76,17 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
   CHECK(has(line, "other "));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program
+TEST_CASE("out of memory: a model larger than the machine says so while it is built") {
+  ModelConfig c = small();
+  c.d = 1 << 20, c.heads = 1;
+  const std::string line = message_of([&] { const Model model(c); });
+  CAPTURE(line);
+  CHECK(line.starts_with("out of memory on cpu: "));
+  CHECK(has(line, " asked for 12.0 TiB (13194139533312 bytes); this machine has "));
+}
+#endif
+
 TEST_CASE("out of memory: in the backward the line names the op whose gradient was computed, at every allocation") {
   Small memory;
   Setup s;
