@@ -28,10 +28,6 @@ std::string shown(const YAML::Node& node) {
   return node.IsSequence() ? "a list" : node.IsMap() ? "keys and values" : "nothing";
 }
 
-// Stands behind the text of a file, as a comment. In a quote that is never closed it becomes a part of the value, which
-// yaml-cpp takes for complete.
-constexpr const char* kEnd = "#(end of file)";
-
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   YAML::Node value;
@@ -171,7 +167,6 @@ struct Collector {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!find_field(fields, key))
       fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
-    if (value.IsScalar() && value.Scalar().find(kEnd) != std::string::npos) fail("{}: {}: a quote that is not closed", {where, key});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value});
   }
@@ -190,17 +185,19 @@ struct Collector {
 
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    // yaml-cpp takes a quote for closed by the last line break of a text; a comment behind it makes it notice.
+    const std::vector<YAML::Node> documents = YAML::LoadAll(has_lines ? text + "\n#" : text);
     if (documents.size() > 1) fail("{}: expected one YAML document, got {}", {source, documents.size()});
     return documents.empty() ? YAML::Node() : documents[0];
   } catch (const YAML::Exception& error) {
-    const std::string line = has_lines && !error.mark.is_null() ? ":" + std::to_string(error.mark.line + 1) : "";
+    const auto last = std::count(text.begin(), text.end(), '\n');
+    const std::string line = has_lines && !error.mark.is_null() ? ":" + std::to_string(std::min<int64_t>(error.mark.line, last) + 1) : "";
     fail("{}{}: not YAML: {}", {source, line, error.msg});
   }
 }
 
 void read_file(const std::string& path, Collector& into) {
-  const YAML::Node root = parse_yaml(read_text(path) + "\n" + kEnd + "\n", path, true);
+  const YAML::Node root = parse_yaml(read_text(path), path, true);
   into.add_section("", into.place(root), root);
 }
 

