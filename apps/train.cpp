@@ -134,7 +134,7 @@ int train(const RunRequest& request) {
 
 int main(int argc, char** argv) {
   RunOptions options;
-  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text, or goes on with the run of a folder."},
+  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text, or goes on with the run of a folder.", false},
                  [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
                  [&] { return train(request_run(options.file(), options.overrides())); });
 }

@@ -39,7 +39,8 @@ int after_output(const AppText& text, int exit_code) {
 
 int run(const AppText& text, const std::function<int()>& main) {
   try {
-    return after_output(text, main());
+    const int exit_code = main();
+    return text.prints_result ? after_output(text, exit_code) : exit_code;
   } catch (const std::bad_alloc&) {
     return report(text, "out of memory", 1);
   } catch (const std::exception& error) {

@@ -16,13 +16,14 @@
 namespace ricci::apps {
 
 struct AppText {
-  const char* name;     // before every error
-  const char* summary;  // the first line of --help
+  const char* name;           // before every error
+  const char* summary;        // the first line of --help
+  bool prints_result = true;  // what it prints is its result; false: its results are files, and nobody need read along
 };
 
 // Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
-// and other requests for information; 1 after an exception, with the line "NAME: message" on stderr; 2 after a mistake
-// in the usage, with a line that names it.
+// and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
+// "NAME: message" on stderr; 2 after a mistake in the usage, with a line that names it.
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 
