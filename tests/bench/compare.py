@@ -10,10 +10,13 @@ Run it with the Python that has PyTorch. BUILD holds ricci-bench-training; the m
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for all. Every run is a process of its own; a round is one of each, in turn.
 """
 import argparse
+import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -77,8 +80,21 @@ def main():
                     rows[name].setdefault(who, []).append({key.removeprefix(name + "_"): value for key, value in found.items()})
             show(name, rows[name])
     if args.json:
-        report = {"processor": platform.processor() or platform.machine(), "threads": os.cpu_count(), "dtype": args.dtype, "runs": rows}
-        pathlib.Path(args.json).write_text(json.dumps(report, indent=1) + "\n")
+        pathlib.Path(args.json).write_text(json.dumps(circumstances(args) | {"runs": rows}, indent=1) + "\n")
+
+
+def circumstances(args):
+    """When, where, on what and with which command."""
+    def fact(pattern, text):
+        found = re.search(pattern, text, re.MULTILINE)
+        return found.group(1).strip() if found else ""
+
+    cpu = pathlib.Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
+    commit = subprocess.run(["git", "-C", str(HERE), "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True, text=True).stdout.strip()
+    processor = " ".join(fact(rf"^{key}\s*:(.*)", cpu) for key in ("model name", "cpu family", "model"))
+    return {"date": datetime.date.today().isoformat(), "commit": commit, "processor (name, family, model)": processor or platform.machine(),
+            "threads": os.cpu_count(), "dtype": args.dtype, "torch": importlib.metadata.version("torch"),
+            "command": " ".join(["tests/bench/compare.py", "BUILD"] + sys.argv[2:])}
 
 
 def show(name, runs):
