@@ -5,7 +5,7 @@
 positions, no dropout, no biases (layer norms have a gain only); AdamW 1e-3 -> 1e-4 (cosine, warm-up 100), betas .9
 and .99, weight decay .1 on 2-D parameters, eps 1e-8, clip 1.0; N(0, .02), residual writers / sqrt(2 layers).
 Text split 90/10 by characters, random crops; at the end the loss over the whole validation split in non-overlapping
-windows of 64, every target counted once.
+windows of 64, every target counted once, and in windows that overlap by half.
 
     torch_shakespeare.py --threads 2 --seed 1 [--compile MODE] [--data input.txt] [--json out.json]
 
@@ -124,6 +124,23 @@ def validation_loss(model, ids):
     return total / targets
 
 
+@torch.inference_mode()
+def sliding_loss(model, ids, stride):
+    """The same with windows of CONTEXT that begin `stride` apart; each counts the targets that no earlier one did."""
+    total, targets = 0.0, len(ids) - 1
+    starts = torch.arange(0, targets - CONTEXT + 1, stride)
+    for some in starts.split(256):
+        crops = some[:, None] + torch.arange(CONTEXT)
+        nats_bt = model(ids[crops], ids[crops + 1], reduction="none").double().view(-1, CONTEXT)
+        nats_bt[1 if some[0] == 0 else 0 :, : CONTEXT - stride] = 0
+        total += nats_bt.sum().item()
+    counted = CONTEXT + (len(starts) - 1) * stride
+    if counted < targets:  # the end, in a window that lies closer
+        nats_t = model(ids[None, -CONTEXT - 1 : -1], ids[None, -CONTEXT:], reduction="none").double()
+        total += nats_t.flatten()[counted - targets :].sum().item()
+    return total / targets
+
+
 def seconds_since_start():
     """Age of this process, from the kernel's start time (resolution 10 ms)."""
     started = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
@@ -158,7 +175,8 @@ def main():
     result = {"torch": torch.__version__, "seed": args.seed, "threads": args.threads, "iterations": args.iterations,
               "compile": args.compile, "vocab": vocab, "parameters": sum(p.numel() for p in model.parameters()),
               "train_seconds": time.perf_counter() - begin, "first_iteration_seconds": seconds[0],
-              "median_iteration_ms": 1e3 * statistics.median(seconds), "val_loss": validation_loss(model, validation)}
+              "median_iteration_ms": 1e3 * statistics.median(seconds), "val_loss": validation_loss(model, validation),
+              "val_loss_sliding": sliding_loss(model, validation, CONTEXT // 2)}
     result["process_seconds"] = seconds_since_start()
     for name, value in result.items():
         print(f"{name:24} {value}")
