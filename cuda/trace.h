@@ -2,7 +2,7 @@
 // lines add up to the whole; the table is printed to stderr when the program ends:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
 // FLOPs are those of matrix products and attention; bytes are those of an op's inputs and outputs. The peaks are measured:
-// fused multiply-adds in registers, and a copy of a tensor too large for the caches.
+// fused multiply-adds in registers, and a sum of tensors too large for the caches.
 #pragma once
 #include <cstdint>
 
