@@ -47,14 +47,12 @@ struct Step {
   double loss, grad_norm, lr;
 };
 
-// Batch, tape, loss, backward, clip, update.
-Step take_step(const TrainStep& train_step, Optimizer& optimizer, const RandomCrops& crops, const TrainConfig& config, int64_t step) {
+// Batch; tape, loss, backward, clip, update.
+Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step) {
   const std::vector<Batch> parts = batches_of_step(crops, config, step);
-  const double loss = train_step.forward_backward(parts, step);
-  const double norm = std::isfinite(loss) ? optimizer.gradient_norm() : loss;
-  if (!std::isfinite(norm)) train_step.explain_nonfinite(parts, step, loss);
   const double lr = schedule_of(config).at(step);
-  optimizer.step(lr, config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+  const auto [loss, norm] = train_step.run(parts, step, lr);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(parts, step, loss);
   return {loss, norm, lr};
 }
 
@@ -62,7 +60,7 @@ Step take_step(const TrainStep& train_step, Optimizer& optimizer, const RandomCr
 Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
                Device device) {
   const TrainConfig& config = run.config();
-  const TrainStep train_step(model, device, config.seed, config.cuda_graph);
+  TrainStep train_step(model, optimizer, device, config);
   MetricsFile metrics(run.path(), state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;
@@ -74,7 +72,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   while (state.step < config.steps && !interrupt.requested()) {
     if (state.step == first + kUntraced) trace::restart();
     const double started = seconds_now();
-    const auto [loss, norm, lr] = take_step(train_step, optimizer, crops, config, state.step);
+    const auto [loss, norm, lr] = take_step(train_step, crops, config, state.step);
     for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
 
     const int64_t done = ++state.step;

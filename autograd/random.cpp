@@ -10,6 +10,6 @@ thread_local RandomState state;
 
 RandomState random_state() { return state; }
 void set_random_state(RandomState s) { state = s; }
-uint64_t take_stream() { return state.next_stream++; }
+PhiloxSource take_stream() { return {state.seed, state.next_stream++, state.base}; }
 
 }  // namespace ricci

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/philox.h"
+
 namespace ricci {
 
 struct RandomState {
@@ -11,12 +13,13 @@ struct RandomState {
   // Tensors are part number `part` of larger ones that were cut along their outermost index into parts of equal shape: random
   // numbers are those of their elements' places in the whole. A batch and its micro-batches get the same dropout.
   uint64_t part = 0;
+  const uint64_t* base = nullptr;  // a number that streams are counted from, in memory of the device that draws; null: from 0
   bool operator==(const RandomState&) const = default;
 };
 
 // Of this thread.
 RandomState random_state();
 void set_random_state(RandomState state);
-uint64_t take_stream();  // the next stream, which nobody else gets
+PhiloxSource take_stream();  // the next stream, which nobody else gets
 
 }  // namespace ricci

@@ -76,4 +76,12 @@ struct Philox {
   }
 };
 
+// A generator whose stream is counted from a number in memory, where there is one. A kernel that was recorded (cuda/graph.h)
+// is launched with the same arguments each time; what it draws depends on that number.
+struct PhiloxSource {
+  uint64_t seed = 0, stream = 0;
+  const uint64_t* base = nullptr;
+  HD Philox philox() const { return {seed, base ? *base + stream : stream}; }
+};
+
 }  // namespace ricci

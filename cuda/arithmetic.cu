@@ -33,6 +33,12 @@ template <class T> struct Fill {
   HD void operator()(int64_t i) const { y[i] = T(value); }  // made here: a copy of a member is not vectorised
   template <class V> HD auto arrays(V visit) { return visit(y); }
 };
+template <class T> struct FillFew {
+  static constexpr int kMost = 8;
+  T* y;
+  Accumulator<T> values[kMost];
+  HD void operator()(int64_t i) const { y[i] = T(values[i]); }
+};
 template <class To, class From> struct Convert {
   const From* x;
   To* y;
@@ -106,6 +112,17 @@ HOST void fill(const Tensor& y, double value) {
   with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), Accumulator<T>(value)}); });
 }
 
+HOST void fill(const Tensor& y_i, std::initializer_list<double> values) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  if (n != y_i.size() || n > arithmetic::FillFew<float>::kMost) fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
+  with_dtype(y_i, [&]<class T>(T) {
+    FillFew<T> f{y_i.data<T>(), {}};
+    int i = 0;
+    for (double value : values) f.values[i++] = static_cast<Accumulator<T>>(value);
+    for_each_element("fill", y_i.device(), n, f);
+  });
+}
+
 HOST void multiply_by(const Tensor& y, double factor) {
   with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)}); });
 }
@@ -157,6 +174,7 @@ CUDA_ELEMENTS(Add);
 CUDA_ELEMENT(Add<float, bf16>);
 CUDA_ELEMENTS(Scale);
 CUDA_ELEMENTS(Fill);
+CUDA_ELEMENTS(FillFew);
 CUDA_ELEMENT(Convert<float, double>);
 CUDA_ELEMENT(Convert<float, bf16>);
 CUDA_ELEMENT(Convert<double, float>);

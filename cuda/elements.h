@@ -5,6 +5,7 @@
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
 // Then a thread has as many neighbours as 16 bytes hold of the narrowest: it reads them into registers, points its copy of
 // the functor there, and writes what comes out. In and out may be one array under two names.
+// Where a functor has a member on_gpu(), what that returns takes its place in a GPU's threads.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -22,7 +23,11 @@ template <class F> struct ElementKernel {
   F f;
   __device__ void operator()() const {
     const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i < n) f(i);
+    if (i >= n) return;
+    if constexpr (requires { f.on_gpu(); })
+      f.on_gpu()(i);
+    else
+      f(i);
   }
 };
 

@@ -5,9 +5,13 @@
 
 namespace ricci {
 
-// The Euclidean norm of all elements of all tensors together (any floating-point dtypes, one device), summed in f64 in a
-// fixed order. NaN or infinite when an element is. Empty tensors count as zeros. Waits for the device.
+// The Euclidean norm of all elements of all tensors together (any floating-point dtypes, one device), an f64 scalar on their
+// device, summed in f64 in a fixed order. NaN or infinite when an element is. Empty tensors count as zeros.
 // Error: tensors on different devices.
-double gradient_norm(const std::vector<Tensor>& tensors);
+Tensor gradient_norm(const std::vector<Tensor>& tensors);
+
+// What gradient clipping multiplies every gradient by: clip / norm where the norm exceeds clip (0: never), otherwise 1; NaN,
+// with which an update does nothing, where norm or loss is not finite. f64 scalars. Error: on different devices.
+Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss);
 
 }  // namespace ricci

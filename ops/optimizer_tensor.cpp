@@ -33,9 +33,18 @@ struct Checker {
   }
 };
 
+void check_number(const char* op, const char* what, const Tensor& t, const Shape& shape, Device device) {
+  if (t && t.shape() == shape && t.dtype() == Dtype::f64 && t.device() == device) return;
+  if (!t) fail("{}: {} missing", {op, what});
+  fail("{}: {} {} {} on {}, expected f64 {} on {}", {op, what, name_of(t.dtype()), show(t.shape()), name_of(t.device()), show(shape), name_of(device)});
+}
+
 }  // namespace
 
-void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, Moments moments) {
+void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments) {
+  if (tensors.empty()) return;
+  check_number(op, "the step's rates are", now.rates, {3}, tensors[0].value.device());
+  check_number(op, "the scale of the gradients is", now.gradient_scale, {}, tensors[0].value.device());
   const Checker check{op, tensors, moments};
   for (size_t place = 0; place < tensors.size(); ++place)
     if (tensors[place].grad) check(place);

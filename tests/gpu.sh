@@ -6,7 +6,8 @@
 # the objects, and what was tested until the programs change. Each part leaves its log in $OUT (build-gpu/results).
 # Where nothing was measured the table says so; without a GPU that is every row but those of the build.
 # A program of tests/bench reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch_NAME.py exists beside
-# NAME.cpp, they are compared measure by measure. RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
+# NAME.cpp and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
+# RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
@@ -26,11 +27,20 @@ checks_of() {  # part: its rows as check|bar
     build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
     test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' ;;
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
-    bench) for source in tests/bench/*.cpp; do echo "$(basename "$source" .cpp)|runs"; done ;;
-    train) printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' 'f32 speed|PyTorch' 'bf16 speed|PyTorch' ;;
-    graph) printf '%s\n' 'cuda_graph, 20 steps|the same weights' 'batch 4, cuda_graph|2 x PyTorch' ;;
+    bench)
+      for source in tests/bench/*.cpp; do echo "$(basename "$source" .cpp)|runs"; done
+      for source in "${!bar_of[@]}"; do echo "$source|${bar_of[$source]} x PyTorch"; done | sort
+      ;;
+    train)
+      printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' \
+        'GPT-2, batch 64|470000 tokens/s' 'batch 64, PyTorch|1 x PyTorch' 'batch 64, peak memory|1 x PyTorch' 'batch 64, share of peak|-'
+      ;;
+    graph) printf '%s\n' 'cuda_graph, 20 steps|the same weights' 'batch 4, cuda_graph|2 x PyTorch' 'batch 4, no graph|-' ;;
   esac
 }
+
+# The speed that a measure of tests/bench must have, PyTorch's being 1.
+declare -A bar_of=(["attention: forward_hd64_causal"]=0.95 ["attention: forward_backward_hd64_causal"]=0.85)
 
 plan() {  # part [reason]: its rows before anything is measured, as check, value, bar, verdict
   checks_of "$1" | awk -F'|' -v reason="${2:+: $2}" '{ print $1 "\tnot measured" reason "\t" $2 "\t-" }'
@@ -65,7 +75,7 @@ table() {
       cat "$file"
     fi | sed "s/^/$part\t/"
   done | (echo $'part\tcheck\tvalue\tbar\tverdict' && cat) |
-    awk -F'\t' '{ printf "%-9s %-24s %-56s %-30s %s\n", $1, $2, $3, $4, $5 }'
+    awk -F'\t' '{ printf "%-9s %-45s %-56s %-20s %s\n", $1, $2, $3, $4, $5 }'
   if [ -s "$state/skips" ] && ! outdated "$state/skips"; then sort "$state/skips" | uniq -c; fi
 }
 
@@ -93,6 +103,18 @@ run_torch() {  # log script option...: the log stays empty where PyTorch sees no
   : > "$log"
   python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
   limited 150 python3 "$@" 2>&1 | tee "$log"
+}
+
+value_of() { measures "$1" | awk -F'\t' -v name="$2" '$1 == name { print $2 }'; }  # log measure: empty where there is none
+
+# ours unit theirs: how many times as fast, or, of anything but rates, as small, ours is; empty where one was not measured.
+times_of() {
+  awk -v ours="$1" -v unit="$2" -v theirs="$3" \
+    'BEGIN { if (ours > 0 && theirs > 0) printf "%.3f", unit ~ /\/s$/ ? ours / theirs : theirs / ours }'
+}
+
+verdict_of() {  # value bar: of a number that must be at least the bar; - where there is no value or no bar
+  if [ -z "$1" ] || [ -z "$2" ]; then echo -; else verdict awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value >= bar) }'; fi
 }
 
 measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$1"; }  # of a log: name, value, unit
@@ -225,19 +247,16 @@ part_sanitize() {
 # ---- bench
 bench_one() {  # name
   local program=$build/ricci-bench-$1 source=tests/bench/$1.cpp script=tests/bench/torch_$1.py options=()
-  local ours=$state/bench.ours theirs=$state/bench.theirs check value verdict bar
-  ! grep -q -e --device "$source" || options=(--device cuda)
+  local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
+  ! grep -q -e '"--device"' "$source" || options=(--device cuda)
   limited 120 "$program" "${options[@]}" 2>&1 | tee "$ours" || { row "$1" "failed, see bench.log" FAIL; return; }
   : > "$theirs"
-  [ ! -e "$script" ] || run_torch "$theirs" "$script" --device cuda
+  ! grep -qs -e '"--device"' "$script" || run_torch "$theirs" "$script" --device cuda
   row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
-  while IFS=$'\t' read -r check value verdict bar; do row "$1: $check" "$value" "$verdict" "$bar"; done < <(
-    awk -F'\t' -v OFS='\t' 'FILENAME == ARGV[1] { theirs[$1] = $2; next }
-      !($1 in theirs) { print $1, $2 " " $3, "-", "PyTorch: not measured"; next }
-      { ahead = (substr($3, length($3) - 1) == "/s") ? $2 / theirs[$1] : theirs[$1] / $2
-        bar = sprintf("PyTorch %s, %.2fx its speed", theirs[$1], ahead)
-        print $1, $2 " " $3, (ahead >= 1 ? "pass" : "FAIL"), bar }' \
-      <(measures "$theirs") <(measures "$ours"))
+  while IFS=$'\t' read -r check value unit; do
+    times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$1: $check"]:-}
+    row "$1: $check" "$value $unit${times:+, $times x PyTorch}" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
+  done < <(measures "$ours")
 }
 
 part_bench() { for source in tests/bench/*.cpp; do bench_one "$(basename "$source" .cpp)"; done; }

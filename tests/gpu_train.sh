@@ -32,25 +32,55 @@ run_out_of_memory() {
     "$(verdict grep -qE 'on cuda: [a-z_]+[^;]* \([./a-z]+/[^)]*:[0-9]+\).* asked for .*; held: ' <<< "$line")"
 }
 
-# GPT-2's 12 layers of 768, on characters; of 45 s the last 30 count. PyTorch's figure, times `factor`, is the bar.
-compare_speed() {  # row dtype factor batch key=value...
-  local check=$1 dtype=$2 factor=$3 batch=$4 speed vocab best log
-  shift 4
-  log=$state/train/${dtype}_$batch.log
-  local sizes=(model.layers=12 model.heads=12 model.d=768 model.ctx=1024 model.bias=true)
-  train_run 45 "${dtype}_$batch" device=cuda precision="$dtype" batch="$batch" steps=1000000 log_every=5 lr=6e-4 "${sizes[@]}" "$@" 2>&1 | tee "$log"
-  speed=$(values "${dtype}_$batch" tokens_per_s | tail -n 1 | cut -d. -f1) vocab=$(grep -oE 'vocabulary [0-9]+' "$log" | head -n 1)
-  if [ -z "$speed" ] || [ -z "$vocab" ]; then row "$check" "failed, see the part's log" FAIL; return; fi
-  run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype "$dtype" --vocab "${vocab#* }" --batch "$batch"
-  best=$(measures "$state/train/torch.log" | cut -f2 | sort -g | tail -n 1)
-  row "$check" "$speed tokens/s" - "PyTorch: not measured"
-  [ -z "$best" ] || row "$check" "$speed tokens/s" "$(verdict awk -v us="$speed" -v bar="$best" -v factor="$factor" \
-    'BEGIN { exit !(us >= factor * bar) }')" "$factor x PyTorch's $best tokens/s"
+# GPT-2 124M in bf16 on random tokens of context 1024; the same in PyTorch, plain and compiled, of which the faster counts.
+run_gpt2() {  # batch log option...
+  local log=$state/train/$2
+  limited 90 "$build/ricci-bench-training" "gpt2_${1}x1024" --device cuda --dtype bf16 "${@:3}" 2>&1 | tee "$log"
+  measures "$log" | sed "s/^gpt2_${1}x1024_//" > "$log.measures"
+}
+of_gpt2() { awk -F'\t' -v name="$2" '$1 == name { print $2 }' "$state/train/$1.measures"; }  # log measure
+
+run_torch_gpt2() {  # batch
+  run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype bf16 --batch "$1"
+  best=$(measures "$state/train/torch.log" | sed -n 's/_speed\t/\t/p' | sort -t $'\t' -g -k 2 | tail -n 1 | cut -f1)
+}
+of_torch() { value_of "$state/train/torch.log" "${best}_$1"; }
+
+# check value unit PyTorch's bar: one of our measures as a multiple of PyTorch's.
+torch_row() {
+  local times
+  times=$(times_of "$2" "$3" "$4")
+  [ -n "$times" ] || return
+  row "$1" "$times x PyTorch $best ($2 to $4 $3)" "$(verdict_of "$times" "$5")"
+}
+
+compare_gpt2() {
+  local speed share best=
+  run_gpt2 64 gpt2_64.log
+  speed=$(of_gpt2 gpt2_64.log speed) share=$(of_gpt2 gpt2_64.log products)
+  if [ -z "$speed" ]; then row "GPT-2, batch 64" "failed, see train.log" FAIL; return; fi
+  row "GPT-2, batch 64" "$speed tokens/s, $(of_gpt2 gpt2_64.log memory) MB" "$(verdict_of "$speed" 470000)"
+  row "batch 64, share of peak" "$(awk -v flops="$share" 'BEGIN { printf "%.1f %%", flops / 989400 * 100 }') of an H200's 989 TFLOP/s" -
+  run_torch_gpt2 64
+  torch_row "batch 64, PyTorch" "$speed" tokens/s "$(of_torch speed)" 1
+  torch_row "batch 64, peak memory" "$(of_gpt2 gpt2_64.log memory)" MB "$(of_torch memory)" 1
+}
+
+compare_gpt2_graph() {
+  local speed best=
+  run_gpt2 4 gpt2_4.log
+  run_gpt2 4 gpt2_4_graph.log --graph
+  speed=$(of_gpt2 gpt2_4_graph.log speed)
+  [ -z "$(of_gpt2 gpt2_4.log speed)" ] || row "batch 4, no graph" "$(of_gpt2 gpt2_4.log speed) tokens/s" -
+  if [ -z "$speed" ]; then row "batch 4, cuda_graph" "failed, see graph.log" FAIL; return; fi
+  row "batch 4, cuda_graph" "$speed tokens/s, PyTorch: not measured" -
+  run_torch_gpt2 4
+  torch_row "batch 4, cuda_graph" "$speed" tokens/s "$(of_torch speed)" 2
 }
 
 compare_graph() {
   local graph equal
-  for graph in false true; do train_run 90 "graph_$graph" device=cuda steps=20 log_every=1 model.dropout=0 cuda_graph=$graph; done
+  for graph in false true; do train_run 90 "graph_$graph" device=cuda steps=20 log_every=1 model.dropout=0.1 cuda_graph=$graph; done
   equal=$(cmp "$state/train/runs/"graph_{false,true}/model.safetensors 2>&1 && echo "the same weights")
   row "cuda_graph, 20 steps" "$(tail -n 1 <<< "$equal" | sed "s|$state/train/runs/||g"), $(values graph_true train_loss | wc -l) losses" \
     "$(verdict test "$equal" = "the same weights" -a "$(values graph_true train_loss)" = "$(values graph_false train_loss)")"
@@ -59,11 +89,10 @@ compare_graph() {
 part_train() {
   compare_losses
   run_out_of_memory
-  compare_speed "f32 speed" f32 1 16
-  compare_speed "bf16 speed" bf16 1 16
+  compare_gpt2
 }
 
 part_graph() {
   compare_graph
-  compare_speed "batch 4, cuda_graph" bf16 2 4 model.dropout=0 cuda_graph=true
+  compare_gpt2_graph
 }

@@ -25,22 +25,15 @@ void StepGraph::take_inputs(const std::vector<PartInputs>& inputs) {
 }
 
 const std::vector<Tensor>& StepGraph::run(const std::vector<PartInputs>& inputs, const Compute& compute) {
-  for (const Parameter* p : parameters_)
-    if (p->grad) fail("cuda_graph: the gradient of {} is left from the step before", {p->path});
   take_inputs(inputs);
-  const auto work = [&] { losses_ = compute(inputs_); };
+  const auto work = [&] { results_ = compute(inputs_); };
   ++steps_;
-  if (steps_ <= 3) losses_.clear();
+  if (steps_ <= 3) results_.clear();
   if (steps_ == 1) work();
   if (steps_ == 2) graph_.measure(work);
-  if (steps_ == 3) {
-    graph_.record(work);
-    for (const Parameter* p : parameters_) gradients_.push_back(p->grad);
-  }
-  if (steps_ < 3) return losses_;
-  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i]->grad = gradients_[i];
-  graph_.launch();
-  return losses_;
+  if (steps_ == 3) graph_.record(work);
+  if (steps_ >= 3) graph_.launch();
+  return results_;
 }
 
 }  // namespace ricci::apps

@@ -1,10 +1,8 @@
 // The device's work of a training step as a CUDA graph: thousands of launches in one call.
 #pragma once
 #include <functional>
-#include <utility>
 #include <vector>
 
-#include "autograd/arg.h"
 #include "cuda/graph.h"
 
 namespace ricci::apps {
@@ -17,13 +15,14 @@ struct PartInputs {
 
 // The first step runs as it always does, which loads and allocates what is made once; the second is measured, and the third
 // recorded (cuda/graph.h). From then on a step is one launch. The inputs of all of these are the same tensors, overwritten
-// at every step, and so are the gradients: what a step computes has the bits that it has without a graph.
+// at every step, and so are the results: what a step computes has the bits that it has without a graph.
 class StepGraph {
  public:
-  StepGraph(Device device, std::vector<Parameter*> parameters) : graph_(device), parameters_(std::move(parameters)) {}
+  explicit StepGraph(Device device) : graph_(device) {}
 
-  // The losses of the parts; their gradients are added up in every Parameter::grad. `compute` is the same at every call.
-  // Errors: gradients left from the step before, inputs of another shape, what Graph::record refuses.
+  // What `compute` returns. It is the same at every call, reads no number that differs from step to step but in tensors that
+  // were there before, and leaves nothing behind but in such tensors.
+  // Errors: inputs of another shape, what Graph::record refuses.
   using Compute = std::function<std::vector<Tensor>(const std::vector<PartInputs>&)>;
   const std::vector<Tensor>& run(const std::vector<PartInputs>& inputs, const Compute& compute);
 
@@ -31,9 +30,8 @@ class StepGraph {
   void take_inputs(const std::vector<PartInputs>& inputs);
 
   Graph graph_;
-  std::vector<Parameter*> parameters_;
   std::vector<PartInputs> inputs_;
-  std::vector<Tensor> losses_, gradients_;
+  std::vector<Tensor> results_;
   int64_t steps_ = 0;
 };
 

@@ -106,7 +106,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("seed", c.seed, "of weights, batches and dropout");
   field("device", c.device, "where tensors live", {"cpu", "cuda", "cuda_emulated"});
   field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32", {"f32", "bf16"});
-  field("cuda_graph", c.cuda_graph, "record a step's forward and backward once and launch it as a whole; for small batches");
+  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches");
   field("threads", c.threads, "CPU threads; 0: all");
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step");
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text");

@@ -4,11 +4,11 @@
 
 #include "apps/shared/batch_tensors.h"
 #include "autograd/gradient_sum.h"
-#include "autograd/random.h"
-#include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/arithmetic.h"
+#include "cuda/device.h"
 #include "models/training.h"
+#include "ops/arithmetic.h"
 
 namespace ricci::apps {
 namespace {
@@ -41,15 +41,23 @@ std::vector<Batch> batches_of_step(const RandomCrops& crops, const TrainConfig& 
   return parts;
 }
 
-TrainStep::TrainStep(Model& model, Device device, uint64_t seed, bool graph)
-    : model_(model), parameters_(model.parameters()), device_(device), seed_(seed) {
-  if (graph) graph_ = std::make_unique<StepGraph>(device, parameters_);
+TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainConfig& config) : TrainStep(model, device, config.seed) {
+  optimizer_ = &optimizer, clip_ = config.clip;
+  if (!config.cuda_graph) return;
+  graph_ = std::make_unique<StepGraph>(device);
+  first_stream_ = Tensor({}, Dtype::i64, device);
 }
 
 // Dropout reads the streams from step * 2^32 on.
-Tensor TrainStep::part_loss(const PartInputs& inputs, int64_t step, size_t part) const {
-  set_random_state({seed_, static_cast<uint64_t>(step) << 32, part});
-  return model_.loss(inputs.ids_bc, inputs.targets_bc);
+RandomState TrainStep::random_of(int64_t step) const { return {seed_, static_cast<uint64_t>(step) << 32}; }
+
+// The same streams, counted from a number that recorded kernels find in the device's memory.
+RandomState TrainStep::random_in_memory(int64_t step) const {
+  const Tensor first({}, Dtype::i64);
+  const RandomState random = random_of(step);
+  *first.data<int64_t>() = static_cast<int64_t>(random.next_stream);
+  copy(first_stream_, first);
+  return {random.seed, 0, 0, reinterpret_cast<const uint64_t*>(first_stream_.data<int64_t>())};
 }
 
 std::vector<PartInputs> TrainStep::inputs_of(const std::vector<Batch>& parts) const {
@@ -62,45 +70,49 @@ std::vector<PartInputs> TrainStep::inputs_of(const std::vector<Batch>& parts) co
   return inputs;
 }
 
-std::vector<Tensor> TrainStep::compute(const std::vector<PartInputs>& inputs, int64_t step) const {
-  std::vector<Tensor> losses;  // read after the last part, so that a GPU need not be waited for between two
+Tensor TrainStep::gradient(const std::vector<PartInputs>& inputs, RandomState random, TapeOptions options) const {
+  const Training training;
+  const Tensor total = zeros({}, Dtype::f64, device_);
   const bool several = inputs.size() > 1;
   GradientSum sum(parameters_);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    Tape tape;
-    const Tensor loss = part_loss(inputs[i], step, i);
-    tape.backward(loss, inputs[i].weight);
+    const auto& [ids_bc, targets_bc, weight] = inputs[i];
+    random.part = i;
+    set_random_state(random);
+    Tape tape(options);
+    const Tensor loss = model_.loss(ids_bc, targets_bc);
+    tape.backward(loss, weight);
     if (several) sum.take();
-    losses.push_back(loss.detached());
-    if (graph_ && random_state().next_stream != static_cast<uint64_t>(step) << 32)
-      fail("cuda_graph: the step draws random numbers, and they would be the same at every step");
+    add_to(total, loss.detached() * weight);
   }
   if (several) sum.give();
-  return losses;
+  return total;
 }
 
 double TrainStep::forward_backward(const std::vector<Batch>& parts, int64_t step) const {
-  const Training training;
+  return item(gradient(inputs_of(parts), random_of(step)));
+}
+
+StepResult TrainStep::run(const std::vector<Batch>& parts, int64_t step, double learning_rate) {
+  for (const Parameter* p : parameters_)
+    if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
   const std::vector<PartInputs> inputs = inputs_of(parts);
-  const auto work = [&](const std::vector<PartInputs>& from) { return compute(from, step); };
-  const std::vector<Tensor> losses = graph_ ? graph_->run(inputs, work) : work(inputs);
-  const int64_t n = scored(parts);
-  double nats = 0;
-  for (size_t i = 0; i < parts.size(); ++i) nats += item(losses[i]) * weight_of(parts[i], n);
-  return nats;
+  optimizer_->begin_step(learning_rate);
+  const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
+  const auto work = [&](const std::vector<PartInputs>& from) {
+    const Tensor loss = gradient(from, random);
+    return std::vector<Tensor>{loss, optimizer_->update(clip_, loss)};
+  };
+  const std::vector<Tensor> results = graph_ ? graph_->run(inputs, work) : work(inputs);
+  set_random_state(random_of(step + 1));
+  return {item(results[0]), item(results[1])};  // only now is a GPU waited for
 }
 
 void TrainStep::explain_nonfinite(const std::vector<Batch>& parts, int64_t step, double loss) const {
-  const Training training;
   const std::string what = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
   for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
   try {
-    const std::vector<PartInputs> inputs = inputs_of(parts);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      Tape tape({.find_nonfinite = true});
-      const Tensor loss = part_loss(inputs[i], step, i);
-      tape.backward(loss, inputs[i].weight);
-    }
+    gradient(inputs_of(parts), random_of(step), {.find_nonfinite = true});
   } catch (const Error& error) {
     fail("step {}: {}: {}", {step, what, error.what()});
   }

@@ -4,23 +4,14 @@
 
 namespace ricci::ptx {
 
-__device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-__device__ inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+#define RICCI_MMA(shape_and_types) \
+  asm volatile("mma.sync.aligned." shape_and_types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+__device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k16.row.col.f32.bf16.bf16.f32"); }
+__device__ inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k16.row.col.f32.f16.f16.f32"); }
+__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k8.row.col.f32.tf32.tf32.f32"); }
+#undef RICCI_MMA
 
 __device__ inline uint32_t to_tf32(float x) {
   uint32_t rounded;
@@ -43,33 +34,17 @@ __device__ inline float exp2_approx(float x) {
 // The address within shared memory that the instructions below take.
 __device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-template <int N> __device__ inline void ldmatrix(uint32_t (&r)[N], const void* row) {
-  static_assert(N == 1 || N == 2 || N == 4);
-  const uint32_t at = shared_address(row);
-  if constexpr (N == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at) : "memory");
-  else if constexpr (N == 2)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-template <int N> __device__ inline void ldmatrix_trans(uint32_t (&r)[N], const void* row) {
-  static_assert(N == 1 || N == 2 || N == 4);
-  const uint32_t at = shared_address(row);
-  if constexpr (N == 1)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at) : "memory");
-  else if constexpr (N == 2)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(at) : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
+#define RICCI_LDMATRIX(how, operands, ...) \
+  asm volatile("ldmatrix.sync.aligned.m8n8." how ".shared.b16 " operands ";" : __VA_ARGS__ : "r"(shared_address(row)) : "memory")
+#define RICCI_LDMATRIX_OF(trans) \
+  static_assert(N == 1 || N == 2 || N == 4); \
+  if constexpr (N == 1) RICCI_LDMATRIX("x1" trans, "{%0}, [%1]", "=r"(r[0])); \
+  if constexpr (N == 2) RICCI_LDMATRIX("x2" trans, "{%0, %1}, [%2]", "=r"(r[0]), "=r"(r[1])); \
+  if constexpr (N == 4) RICCI_LDMATRIX("x4" trans, "{%0, %1, %2, %3}, [%4]", "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]))
+template <int N> __device__ inline void ldmatrix(uint32_t (&r)[N], const void* row) { RICCI_LDMATRIX_OF(""); }
+template <int N> __device__ inline void ldmatrix_trans(uint32_t (&r)[N], const void* row) { RICCI_LDMATRIX_OF(".trans"); }
+#undef RICCI_LDMATRIX_OF
+#undef RICCI_LDMATRIX
 
 template <int N> __device__ inline void cp_async(void* shared, const void* global, int source_bytes = N) {
   static_assert(N == 4 || N == 8 || N == 16);

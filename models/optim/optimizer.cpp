@@ -30,6 +30,10 @@ OptimizerTensor first_state(const Parameter& p, const OptimizerConfig& config) {
   return t;
 }
 
+Sgd sgd_options(const OptimizerConfig& config) { return {config.momentum, config.nesterov}; }
+
+AdamW adamw_options(const OptimizerConfig& config) { return {config.beta1, config.beta2, config.eps, config.kind == Kind::adamw}; }
+
 }  // namespace
 
 Kind parse_optimizer(const std::string& name) {
@@ -47,22 +51,45 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
   }
 }
 
-double Optimizer::gradient_norm() const {
-  std::vector<Tensor> gradients;
-  for (const Parameter* p : parameters_) gradients.push_back(p->grad);
-  return ricci::gradient_norm(gradients);
+std::vector<Tensor> Optimizer::gradients() const {
+  std::vector<Tensor> all;
+  for (const Parameter* p : parameters_) all.push_back(p->grad);
+  return all;
+}
+
+double Optimizer::gradient_norm() const { return item(ricci::gradient_norm(gradients())); }
+
+void Optimizer::begin_step(double learning_rate) {
+  ++steps_;
+  const auto [lr, step_size, correction2] =
+      config_.kind == Kind::sgd ? rates_of(sgd_options(config_), learning_rate) : rates_of(adamw_options(config_), learning_rate, steps_);
+  if (!rates_) rates_ = Tensor({3}, Dtype::f64, device());
+  fill(rates_, {lr, step_size, correction2});
+}
+
+Tensor Optimizer::update(double clip, const Tensor& loss) {
+  const Tensor norm = ricci::gradient_norm(gradients());
+  apply(clip_factor(norm, clip, loss));
+  return norm;
 }
 
 void Optimizer::step(double learning_rate, double gradient_scale) {
+  begin_step(learning_rate);
+  const Tensor scale({}, Dtype::f64, device());
+  fill(scale, gradient_scale);
+  apply(scale);
+}
+
+void Optimizer::apply(const Tensor& gradient_scale) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     tensors_[i].grad = parameters_[i]->grad.detached();
     parameters_[i]->grad = {};
   }
-  ++steps_;
+  const StepNumbers now{rates_, gradient_scale};
   if (config_.kind == Kind::sgd)
-    sgd_update(tensors_, {learning_rate, config_.momentum, config_.nesterov, gradient_scale});
+    sgd_update(tensors_, sgd_options(config_), now);
   else
-    adamw_update(tensors_, {learning_rate, config_.beta1, config_.beta2, config_.eps, steps_, gradient_scale, config_.kind == Kind::adamw});
+    adamw_update(tensors_, adamw_options(config_), now);
   int64_t bytes = 0;  // read and written
   for (OptimizerTensor& t : tensors_) {
     if (trace::enabled && t.grad)
@@ -70,7 +97,7 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
         if (*part) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
     t.grad = {};
   }
-  trace::end("optimizer", "", tensors_.empty() ? Device::cpu : tensors_[0].value.device(), bytes);
+  trace::end("optimizer", "", device(), bytes);
 }
 
 void Optimizer::set_steps(int64_t steps) {

@@ -37,12 +37,19 @@ class Optimizer final : public MemoryHolder {
   // as the value is now; Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
-  // The Euclidean norm of all gradients together.
+  // The Euclidean norm of all gradients together; waits for the device.
   double gradient_norm() const;
 
   // One update with every gradient multiplied by gradient_scale; then the gradients are cleared. Parameters that no
   // gradient reached stay as they are.
   void step(double learning_rate, double gradient_scale = 1);
+
+  // The same in two halves, for a device that is not waited for: begin_step() counts the step and lays down the numbers that
+  // differ from step to step; update() reads these where they lie, so that it may be recorded (cuda/graph.h). It scales the
+  // gradients to a norm of at most `clip` (0: any), and does nothing but clear them where their norm or the loss is not
+  // finite. Returns the norm before; loss and norm are f64 scalars on the device.
+  void begin_step(double learning_rate);
+  Tensor update(double clip, const Tensor& loss);
 
   // Steps taken since the state was zero; the bias correction of Adam depends on it.
   int64_t steps() const { return steps_; }
@@ -57,9 +64,14 @@ class Optimizer final : public MemoryHolder {
   void each_held(const Visit& visit) const override;
 
  private:
+  std::vector<Tensor> gradients() const;
+  Device device() const { return parameters_.empty() ? Device::cpu : parameters_[0]->value.device(); }
+  void apply(const Tensor& gradient_scale);  // and clears the gradients
+
   std::vector<Parameter*> parameters_;
   OptimizerConfig config_;
   std::vector<OptimizerTensor> tensors_;
+  Tensor rates_;  // of the step that begin_step() began
   int64_t steps_ = 0;
 };
 

@@ -47,8 +47,7 @@ HOST Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOp
 
 HOST WeightDropout draw_dropout(double p, int64_t heads) {
   if (p == 0) return {};
-  const RandomState state = random_state();
-  return {Philox{state.seed, take_stream()}, static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(state.part) * heads};
+  return {take_stream(), static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(random_state().part) * heads};
 }
 
 HOST Dtype sums_dtype(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }

@@ -21,7 +21,7 @@ struct Band {
 // Dropout of the weights p_ts: each stays with probability 1 - p and is then divided by it. Which ones stay is a function
 // of the random stream and of (head, t, s), heads counted over the whole batch, so that the backward finds the same ones.
 struct WeightDropout {
-  Philox random{0, 0};
+  PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0: no dropout
   double scale = 1;            // 1 / (1 - p)
   int64_t first_head = 0;      // the number of head 0 in the whole that this batch is a part of
@@ -29,7 +29,7 @@ struct WeightDropout {
   HD int64_t row(int64_t head, int64_t t, int64_t context) const { return ((first_head + head) * context + t) * context; }
   // Of key s the factor is that of index row(head, t) + s.
   template <class A> HD A factor(int64_t index) const {
-    return random.bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale);
+    return random.philox().bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale);
   }
 };
 

@@ -12,6 +12,7 @@ template <class A> struct WeightFactors {
   int64_t head;
   A* f;
   HD void operator()(int64_t begin, int64_t end) const {
+    const Philox random = dropout.random.philox();
     uint32_t words[kBlock + 4];
     for (int64_t i = begin; i < end; ++i) {
       const Interval columns = tile.columns_of(i);
@@ -19,7 +20,7 @@ template <class A> struct WeightFactors {
       const int n = static_cast<int>(columns.end - columns.begin), offset = static_cast<int>(first % 4), blocks = (offset + n + 3) / 4;
 #pragma omp simd
       for (int q = 0; q < blocks; ++q) {
-        const Philox::Block block = dropout.random.block(static_cast<uint64_t>(first / 4 + q));
+        const Philox::Block block = random.block(static_cast<uint64_t>(first / 4 + q));
         words[4 * q] = block.v[0], words[4 * q + 1] = block.v[1], words[4 * q + 2] = block.v[2], words[4 * q + 3] = block.v[3];
       }
       A* f_j = f + i * kBlock + columns.begin;

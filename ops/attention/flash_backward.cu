@@ -1,8 +1,8 @@
 // Flash attention backward in bf16: what the two gradient kernels need, in the order they need it. They do not wait for each
 // other and share nothing that is written, so that no atomics are needed: the same bits on every run.
-#include "cuda/launch.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
+#include "ops/attention/flash_launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -53,8 +53,7 @@ HOST bool flash_fits(const Problem& problem, std::initializer_list<const Tensor*
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc,
                          const Tensor& dqkv) {
   const Tensor delta_bnc = like(lse_bnc);
-  with_flash_width(problem,
-                   [&]<int width, bool dropping>(FlashChoice<width, dropping>) { flash::launch_delta<width>(problem, dy, y, delta_bnc); });
+  flash::with_width(problem, [&]<int width, bool dropping>(flash::Choice<width, dropping>) { flash::launch_delta<width>(problem, dy, y, delta_bnc); });
   const flash::BackwardInputs in{problem,          flash::Bounds(problem), dy.data<bf16>(),
                                  qkv.data<bf16>(), lse_bnc.data<float>(),  delta_bnc.data<float>()};
   flash::key_gradient(in, dqkv);

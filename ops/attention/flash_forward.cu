@@ -9,10 +9,10 @@
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 403 MB at 4.8 TB/s 0.08 ms; 103 GFLOP at 989 TFLOP/s 0.10 ms
-#include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/reduce.h"
 #include "ops/attention/flash.h"
+#include "ops/attention/flash_launch.h"
 #include "ops/attention/flash_mask.h"
 
 namespace ricci {
@@ -39,13 +39,13 @@ template <int kWidth, bool dropping> struct ForwardKernel {
   };
 
   HD int width_of_all() const { return static_cast<int>(problem.heads) * kWidth; }  // d
-  HD int query_blocks() const { return blocks_of(problem, kQueries); }
+  HD int blocks() const { return blocks_of(problem, kQueries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> keys(int stage) { return queries().after(kQueries + 2 * kKeys * stage); }
   __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kKeys); }
 
   __device__ void operator()() const {
-    const Place at(problem, query_blocks(), true);
+    const Place at(problem, blocks(), true);
     const Visible visible(bounds, problem, at.head);
     const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row, pitch = 3 * width_of_all();
     const bf16* const q = qkv + problem.packed(at.head);
@@ -74,7 +74,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     if (visible.none(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) return;
     Scores s = {};
     add_scores(s, of_warp, keys(stage), part);
-    if (!visible.all(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) hide(visible, t, s0 + part, s);
+    if (!visible.all(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) hide_keys(visible, t, s0 + part, s, kLowest);
     weigh(s, state);
     if constexpr (dropping) drop(head, t, s0 + part, s);
     add_weighted<kTiles, kWidth>(state.o, s, values(stage), part);
@@ -97,15 +97,6 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     for (int x = 0; x < kWidth / 8; ++x)
       for (int e = 0; e < 4; ++e) state.o[i][x][e] = 0;
     return state;
-  }
-
-  __device__ static void hide(const Visible& visible, int t0, int s0, Scores& s) {
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i)
-      for (int half = 0; half < 2; ++half) {
-        const int t = t0 + 16 * i + 8 * half + lane_row();
-        hide_outside(s, i, half, visible.first_key(t) - s0, visible.end_key(t + 1) - s0, kLowest);
-      }
   }
 
   // Scores become p; the state is brought up to date. Any m will do that keeps p within range, so that it follows the maximum
@@ -181,30 +172,17 @@ template <int kWidth, bool dropping> struct ForwardKernel {
   }
 };
 
-template <int kWidth, bool dropping> void launch_forward(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse) {
-  const ForwardKernel<kWidth, dropping> kernel{problem, Bounds(problem), qkv.data<bf16>(), y.data<bf16>(), lse.data<float>()};
-  launch("attention", qkv.device(), {problem.batches * problem.heads * kernel.query_blocks(), kernel.kThreads, kernel.kBytes}, kernel);
-}
-
 }  // namespace flash
 
 HOST void flash_forward(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc) {
-  with_flash_width(problem, [&]<int width, bool dropping>(FlashChoice<width, dropping>) {
-    flash::launch_forward<width, dropping>(problem, qkv, y, lse_bnc);
-  });
+  flash::launch_flash<flash::ForwardKernel>("attention", qkv.device(), problem, problem, flash::Bounds(problem), qkv.data<bf16>(),
+                                            y.data<bf16>(), lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels
 
 using namespace attention_kernels::flash;
 
-CUDA_KERNEL(ForwardKernel<32, false>);
-CUDA_KERNEL(ForwardKernel<32, true>);
-CUDA_KERNEL(ForwardKernel<64, false>);
-CUDA_KERNEL(ForwardKernel<64, true>);
-CUDA_KERNEL(ForwardKernel<96, false>);
-CUDA_KERNEL(ForwardKernel<96, true>);
-CUDA_KERNEL(ForwardKernel<128, false>);
-CUDA_KERNEL(ForwardKernel<128, true>);
+CUDA_FLASH(ForwardKernel);
 
 }  // namespace ricci

@@ -6,10 +6,9 @@
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 610 MB at 4.8 TB/s 0.13 ms; 206 GFLOP at 989 TFLOP/s 0.21 ms
-#include "cuda/launch.h"
 #include "cuda/math.h"
-#include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
+#include "ops/attention/flash_launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -36,7 +35,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   };
 
   HD int d() const { return static_cast<int>(in.problem.heads) * kWidth; }
-  HD int key_blocks() const { return blocks_of(in.problem, kKeys); }
+  HD int blocks() const { return blocks_of(in.problem, kKeys); }
   __device__ static Tile<kWidth> keys() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> values() { return keys().after(kKeys); }
   __device__ static Tile<kWidth> queries(int stage) { return keys().after(2 * kKeys + 2 * kQueries * stage); }
@@ -45,7 +44,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
-    const Place at(in.problem, key_blocks(), false);
+    const Place at(in.problem, blocks(), false);
     const Visible visible(in.bounds, in.problem, at.head);
     const int s0 = at.block * kKeys, row = warp() * 16 * kTiles, pitch = 3 * d();
     const Sources from{in.qkv + in.problem.packed(at.head), in.dy + in.problem.merged(at.head), at.head * in.bounds.queries};
@@ -140,15 +139,8 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   }
 };
 
-template <int kWidth, bool dropping> void launch_key_gradient(const BackwardInputs& in, const Tensor& dqkv) {
-  const KeyGradientKernel<kWidth, dropping> kernel{in, dqkv.data<bf16>()};
-  launch("attention' dk dv", dqkv.device(), {in.problem.batches * in.problem.heads * kernel.key_blocks(), kernel.kThreads, kernel.kBytes},
-         kernel);
-}
-
 HOST void key_gradient(const BackwardInputs& in, const Tensor& dqkv) {
-  with_flash_width(in.problem,
-                   [&]<int width, bool dropping>(FlashChoice<width, dropping>) { launch_key_gradient<width, dropping>(in, dqkv); });
+  launch_flash<KeyGradientKernel>("attention' dk dv", dqkv.device(), in.problem, in, dqkv.data<bf16>());
 }
 
 }  // namespace flash
@@ -156,13 +148,6 @@ HOST void key_gradient(const BackwardInputs& in, const Tensor& dqkv) {
 
 using namespace attention_kernels::flash;
 
-CUDA_KERNEL(KeyGradientKernel<32, false>);
-CUDA_KERNEL(KeyGradientKernel<32, true>);
-CUDA_KERNEL(KeyGradientKernel<64, false>);
-CUDA_KERNEL(KeyGradientKernel<64, true>);
-CUDA_KERNEL(KeyGradientKernel<96, false>);
-CUDA_KERNEL(KeyGradientKernel<96, true>);
-CUDA_KERNEL(KeyGradientKernel<128, false>);
-CUDA_KERNEL(KeyGradientKernel<128, true>);
+CUDA_FLASH(KeyGradientKernel);
 
 }  // namespace ricci

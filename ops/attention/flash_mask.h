@@ -44,13 +44,28 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
       if (8 * j + e < first - lane_column() || 8 * j + e >= end - lane_column()) c[i][j][2 * half + e] = hidden;
 }
 
+// The same for keys that are not visible: rows are the queries from t0 on, columns the keys from s0 on.
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_keys(const Visible& visible, int t0, int s0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const int t = t0 + 16 * i + 8 * half + lane_row();
+      hide_outside(c, i, half, visible.first_key(t) - s0, visible.end_key(t + 1) - s0, hidden);
+    }
+}
+
 // Dropout draws four neighbouring keys of a query from one block of random numbers. Of 16 x 8 weights each lane draws four,
 // and they trade. Both return in bit e whether the lane's element c[e] stays.
 struct Kept {
-  const WeightDropout& dropout;
+  Philox random;
+  uint32_t dropped_below;
   int64_t head_row, context;
   __device__ Kept(const Problem& problem, int64_t head)
-      : dropout(problem.dropout), head_row(problem.dropout.row(head, 0, problem.context)), context(problem.context) {}
+      : random(problem.dropout.random.philox()),
+        dropped_below(problem.dropout.dropped_below),
+        head_row(problem.dropout.row(head, 0, problem.context)),
+        context(problem.context) {}
 
   // Rows are the queries t .. t + 15, columns the keys s .. s + 7.
   __device__ unsigned of_queries(int t, int s) const {
@@ -79,8 +94,8 @@ struct Kept {
     return kept >> begin;
   }
   __device__ unsigned of_block(int64_t block) const {
-    const auto [v] = dropout.random.block(static_cast<uint64_t>(block));
-    const auto stays = [this](uint32_t bits) { return bits >= dropout.dropped_below ? 1u : 0u; };
+    const auto [v] = random.block(static_cast<uint64_t>(block));
+    const auto stays = [this](uint32_t bits) { return bits >= dropped_below ? 1u : 0u; };
     return stays(v[0]) | stays(v[1]) << 1 | stays(v[2]) << 2 | stays(v[3]) << 3;
   }
 };

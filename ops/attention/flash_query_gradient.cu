@@ -5,10 +5,9 @@
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
 //   FLOPs   6 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 510 MB at 4.8 TB/s 0.11 ms; 155 GFLOP at 989 TFLOP/s 0.16 ms
-#include "cuda/launch.h"
 #include "cuda/math.h"
-#include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
+#include "ops/attention/flash_launch.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -31,14 +30,14 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
   };
 
   HD int d() const { return static_cast<int>(in.problem.heads) * kWidth; }
-  HD int query_blocks() const { return blocks_of(in.problem, kQueries); }
+  HD int blocks() const { return blocks_of(in.problem, kQueries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> gradients() { return queries().after(kQueries); }
   __device__ static Tile<kWidth> keys(int stage) { return queries().after(2 * kQueries + 2 * kKeys * stage); }
   __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kKeys); }
 
   __device__ void operator()() const {
-    const Place at(in.problem, query_blocks(), true);
+    const Place at(in.problem, blocks(), true);
     const Visible visible(in.bounds, in.problem, at.head);
     const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
     const bf16* const q = in.qkv + in.problem.packed(at.head);
@@ -93,7 +92,7 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     add_scores(p, of.q, keys(stage), part);
     add_scores(ds, of.dy, values(stage), part);
     weigh(of, p);
-    if (!visible.all(of.t, t1, s, s + kPart)) hide(visible, of.t, s, p);
+    if (!visible.all(of.t, t1, s, s + kPart)) hide_keys(visible, of.t, s, p, 0.0f);
     differentiate(of, s, p, ds);
     add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
   }
@@ -104,15 +103,6 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
     for (int j = 0; j < kPartTiles; ++j)
       for (int e = 0; e < 4; ++e) p[i][j][e] = ptx::exp2_approx(math::fma(p[i][j][e], scale, -of.lse[i][e / 2]));
-  }
-
-  __device__ static void hide(const Visible& visible, int t0, int s0, Scores& p) {
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i)
-      for (int half = 0; half < 2; ++half) {
-        const int t = t0 + 16 * i + 8 * half + lane_row();
-        hide_outside(p, i, half, visible.first_key(t) - s0, visible.end_key(t + 1) - s0, 0.0f);
-      }
   }
 
   // ds, from dy . v in its place.
@@ -131,15 +121,8 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
   }
 };
 
-template <int kWidth, bool dropping> void launch_query_gradient(const BackwardInputs& in, const Tensor& dqkv) {
-  const QueryGradientKernel<kWidth, dropping> kernel{in, dqkv.data<bf16>()};
-  launch("attention' dq", dqkv.device(), {in.problem.batches * in.problem.heads * kernel.query_blocks(), kernel.kThreads, kernel.kBytes},
-         kernel);
-}
-
 HOST void query_gradient(const BackwardInputs& in, const Tensor& dqkv) {
-  with_flash_width(in.problem,
-                   [&]<int width, bool dropping>(FlashChoice<width, dropping>) { launch_query_gradient<width, dropping>(in, dqkv); });
+  launch_flash<QueryGradientKernel>("attention' dq", dqkv.device(), in.problem, in, dqkv.data<bf16>());
 }
 
 }  // namespace flash
@@ -147,13 +130,6 @@ HOST void query_gradient(const BackwardInputs& in, const Tensor& dqkv) {
 
 using namespace attention_kernels::flash;
 
-CUDA_KERNEL(QueryGradientKernel<32, false>);
-CUDA_KERNEL(QueryGradientKernel<32, true>);
-CUDA_KERNEL(QueryGradientKernel<64, false>);
-CUDA_KERNEL(QueryGradientKernel<64, true>);
-CUDA_KERNEL(QueryGradientKernel<96, false>);
-CUDA_KERNEL(QueryGradientKernel<96, true>);
-CUDA_KERNEL(QueryGradientKernel<128, false>);
-CUDA_KERNEL(QueryGradientKernel<128, true>);
+CUDA_FLASH(QueryGradientKernel);
 
 }  // namespace ricci

@@ -120,15 +120,16 @@ template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows
 template <class A>
 __device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t s0, int t_pitch, int s_pitch, A* to) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;
+  const Philox random = problem.dropout.random.philox();
   UNROLL(1)
   for (int n = static_cast<int>(threadIdx.x); n < kGpuBlock * kBlocks; n += kGpuThreads) {
     const int t = n / kBlocks, q = n % kBlocks;
     const int64_t first = problem.dropout.row(head, t0 + t, problem.context) + s0;
-    const Philox::Block random = problem.dropout.random.block(static_cast<uint64_t>(first / 4 + q));
+    const Philox::Block words = random.block(static_cast<uint64_t>(first / 4 + q));
     for (int word = 0; word < 4; ++word) {
       const int s = 4 * q + word - static_cast<int>(first % 4);
       if (s >= 0 && s < kGpuBlock)
-        to[t * t_pitch + s * s_pitch] = random.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
+        to[t * t_pitch + s * s_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
     }
   }
 }

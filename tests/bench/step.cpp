@@ -32,15 +32,14 @@ struct Run {
   TrainConfig config;
   Device device;
   Model model;
+  Optimizer optimizer;
   TrainStep train_step;
   RandomCrops crops;
-  Optimizer optimizer;
   int64_t done = 0;
 
   Run(const TrainConfig& c, const Corpus& corpus)
-      : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), train_step(model, device, c.seed),
-        crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed),
-        optimizer(model.parameters(), optimizer_config(c)) {}
+      : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), optimizer(model.parameters(), optimizer_config(c)),
+        train_step(model, optimizer, device, c), crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
@@ -50,9 +49,8 @@ struct Run {
     return model;
   }
   double step() {
-    const double loss = train_step.forward_backward(batches_of_step(crops, config, done), done);
-    const double norm = optimizer.gradient_norm();
-    optimizer.step(schedule_of(config).at(done++), config.clip > 0 && norm > config.clip ? config.clip / norm : 1.0);
+    const double loss = train_step.run(batches_of_step(crops, config, done), done, schedule_of(config).at(done)).loss;
+    ++done;
     return loss;
   }
   // Of the bytes of all weights.

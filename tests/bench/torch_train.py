@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Training speed of a GPT in current PyTorch, at its best: the bar for ricci-train on a GPU.
+"""Training speed of a GPT in current PyTorch, at its best: the bar for ricci-bench-training on a GPU.
 
 Pre-norm GPT with biases, GELU (erf), tied embeddings and learned positions; a step is forward, backward, clipping to
 norm 1 and fused AdamW on random tokens that are already on the device. f32 computes every product in f32 (TF32 off);
 bf16 is autocast over f32 weights. Attention is scaled_dot_product_attention. Measured plain and through torch.compile;
 warm-up and compilation are not counted.
 
-    torch_train.py --dtype bf16 --vocab 96 [--layers 12 --heads 12 --width 768 --context 1024 --batch 16] [--seconds 15]
+    torch_train.py --dtype bf16 --batch 64 [--vocab 50257 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15]
 
-Prints lines "measure NAME TOKENS_PER_SECOND tokens/s".
+Prints lines "measure NAME VALUE UNIT": tokens per second, and the most memory that tensors held.
 """
 import argparse
 import contextlib
@@ -53,16 +53,17 @@ class Gpt(torch.nn.Module):
         return F.cross_entropy(logits_bcv.flatten(0, 1).float(), targets_bc.flatten())
 
 
-def tokens_per_second(args, compiled):
-    """Steps until args.seconds have passed; every fifth waits for the device, so that the host does not run ahead."""
+def measure(args, name):
+    """Prints speed and memory. Steps until args.seconds have passed; every fifth waits for the device, so that the host does not run ahead."""
     torch.manual_seed(1)
     torch._dynamo.reset()
-    model = Gpt(args).to(args.device)
-    loss_of = torch.compile(model) if compiled else model
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    model = Gpt(args).to("cuda")
+    loss_of = torch.compile(model) if name == "compiled" else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    ids_bc = torch.randint(args.vocab, (args.batch, args.context + 1), device=args.device)
-    autocast = torch.autocast(args.device, torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext()
-    wait = torch.cuda.synchronize if args.device == "cuda" else lambda: None
+    ids_bc = torch.randint(args.vocab, (args.batch, args.context + 1), device="cuda")
+    autocast = torch.autocast("cuda", torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext()
 
     def five_steps():
         for _ in range(5):
@@ -72,22 +73,23 @@ def tokens_per_second(args, compiled):
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
             optimizer.step()
-        wait()
+        torch.cuda.synchronize()
 
     five_steps()
     steps, begin = 0, time.perf_counter()
     while time.perf_counter() - begin < args.seconds:
         five_steps()
         steps += 5
-    return steps * args.batch * args.context / (time.perf_counter() - begin)
+    speed = steps * args.batch * args.context / (time.perf_counter() - begin)
+    print(f"measure {name}_speed {speed:.0f} tokens/s")
+    print(f"measure {name}_memory {torch.cuda.max_memory_allocated() * 1e-6:.1f} MB", flush=True)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description="training speed of a GPT in PyTorch")
-    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
     parser.add_argument("--seconds", type=float, default=15, help="of each measurement")
-    sizes = {"vocab": 96, "layers": 12, "heads": 12, "width": 768, "context": 1024, "batch": 16}
+    sizes = {"vocab": 50257, "layers": 12, "heads": 12, "width": 768, "context": 1024, "batch": 16}
     for name, default in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args()
@@ -98,8 +100,7 @@ def main():
     torch.set_float32_matmul_precision("highest")
     print(f"torch {torch.__version__}, {args}", flush=True)
     for name in ["plain", "compiled"]:
-        speed = tokens_per_second(args, name == "compiled")
-        print(f"measure {args.dtype}_{name} {speed:.0f} tokens/s", flush=True)
+        measure(args, name)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,22 @@
-// One training step (forward, backward, gradient norm, AdamW) on random tokens, for the models that other frameworks are
-// measured on; tests/bench/torch_training.py is the same in PyTorch, tests/bench/compare.py runs the two in turn.
-//   ricci-bench-training [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu]      no name: every model
-// Prints "measure NAME VALUE UNIT": the median and the fastest step, and the peak of memory in tensors.
+// One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for the models that other frameworks
+// are measured on; tests/bench/torch_training.py is the same in PyTorch on the CPU, torch_train.py on a GPU;
+// tests/bench/compare.py runs ricci and PyTorch in turn.
+//   ricci-bench-training [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]      no name: the small models
+// Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory in tensors, and the operations of the
+// products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "apps/shared/cli.h"
+#include "apps/shared/train_step.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/philox.h"
-#include "autograd/random.h"
-#include "autograd/tape.h"
 #include "cuda/device.h"
 #include "cuda/trace.h"
-#include "models/model.h"
-#include "models/optim/optimizer.h"
-#include "models/training.h"
 
 using namespace ricci;
 
@@ -29,6 +27,7 @@ struct Case {
   const char* preset;
   int64_t vocab, d, heads, layers, ff, batch, context;
   bool bias;
+  bool small = true;
 };
 
 constexpr Case kCases[] = {
@@ -36,12 +35,14 @@ constexpr Case kCases[] = {
     {"gpt2_4x64", "gpt", 50257, 768, 12, 12, 3072, 4, 64, true},
     {"gpt2_4x256", "gpt", 50257, 768, 12, 12, 3072, 4, 256, true},
     {"msa_20x512", "msa", 28996, 512, 1, 6, 512, 20, 512, true},
+    {"gpt2_4x1024", "gpt", 50257, 768, 12, 12, 3072, 4, 1024, true, false},
+    {"gpt2_64x1024", "gpt", 50257, 768, 12, 12, 3072, 64, 1024, true, false},
 };
 
 struct Options {
   int steps = 0;  // 0: about ten seconds of them
-  Dtype dtype = Dtype::f32;
-  Device device = Device::cpu;
+  std::string dtype = "f32", device = "cpu";
+  bool graph = false;
   std::vector<std::string> names;
 };
 
@@ -56,40 +57,49 @@ ModelConfig config_of(const Case& c) {
   return config;
 }
 
-Tensor random_ids(const Shape& shape, int64_t vocab, uint64_t seed) {
-  const Tensor ids(shape, Dtype::i64);
-  const Philox random{seed, 0};
-  for (int64_t i = 0; i < ids.size(); ++i) ids.data<int64_t>()[i] = static_cast<int64_t>(random.bits(static_cast<uint64_t>(i)) % static_cast<uint64_t>(vocab));
-  return ids;
+Batch random_batch(const Case& c) {
+  const auto ids = [&](uint64_t seed) {
+    std::vector<int64_t> drawn(static_cast<size_t>(c.batch * c.context));
+    for (size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<int64_t>(Philox{seed, 0}.bits(i) % static_cast<uint64_t>(c.vocab));
+    return drawn;
+  };
+  return {c.batch, c.context, ids(1), ids(2), c.batch * c.context};
 }
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+apps::TrainConfig training_of(const Options& options) {
+  apps::TrainConfig config;
+  config.device = options.device, config.precision = options.dtype, config.cuda_graph = options.graph, config.seed = 1;
+  return config;  // beta2 0.99, weight decay 0.1, clipping to norm 1
+}
+
+void report(const Case& c, std::vector<double> seconds, int64_t parameters, Device device, double loss) {
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2], tokens = static_cast<double>(c.batch * c.context);
+  const double of_token = 6 * static_cast<double>(parameters) + 6 * static_cast<double>(c.layers * c.d * c.context);
+  std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", c.name, median * 1e3, c.name, seconds[0] * 1e3);
+  std::printf("measure %s_speed %.0f tokens/s\nmeasure %s_products %.1f GFLOP/s\n", c.name, tokens / median, c.name, of_token * tokens / median * 1e-9);
+  std::printf("measure %s_memory %.1f MB\nmeasure %s_loss %.6f nats\n", c.name, static_cast<double>(memory_use(device).peak) * 1e-6, c.name, loss);
+  std::fflush(stdout);
+}
+
 void measure(const Case& c, const Options& options) {
+  const Device device = parse_device(options.device.c_str());
+  const apps::TrainConfig config = training_of(options);
+  reset_peak(device);
   Model model(config_of(c));
-  model.init(1);
-  model.place_for_training(options.dtype, options.device);
-  set_random_state({1, 0});
-  OptimizerConfig optimizer_config;
-  optimizer_config.beta2 = 0.99, optimizer_config.weight_decay = 0.1;
-  Optimizer optimizer(model.parameters(), optimizer_config);
-  const Tensor ids_bc = to(random_ids({c.batch, c.context}, c.vocab, 1), options.device);
-  const Tensor targets_bc = to(random_ids({c.batch, c.context}, c.vocab, 2), options.device);
+  model.init(config.seed);
+  model.place_for_training(parse_dtype(options.dtype.c_str()), device);
+  Optimizer optimizer(model.parameters(), apps::optimizer_config(config));
+  apps::TrainStep train_step(model, optimizer, device, config);
+  const std::vector<Batch> parts{random_batch(c)};
   std::vector<double> seconds;
   double loss = 0, total = 0;
   constexpr int kWarmUp = 3;
   for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 10 && step < 1000); ++step) {
     const double started = seconds_now();
-    {
-      const Training training;
-      Tape tape;
-      const Tensor nats = model.loss(ids_bc, targets_bc);
-      loss = item(nats);
-      tape.backward(nats);
-    }
-    const double norm = optimizer.gradient_norm();
-    optimizer.step(1e-4, norm > 1 ? 1 / norm : 1);
-    synchronize(options.device);
+    loss = train_step.run(parts, step, 1e-4).loss;
     if (step < kWarmUp) {
       trace::restart();
       continue;
@@ -97,41 +107,26 @@ void measure(const Case& c, const Options& options) {
     seconds.push_back(seconds_now() - started);
     total += seconds.back();
   }
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[seconds.size() / 2];
-  std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", c.name, median * 1e3, c.name, seconds[0] * 1e3);
-  std::printf("measure %s_speed %.0f tokens/s\n", c.name, static_cast<double>(c.batch * c.context) / median);
-  std::printf("measure %s_memory %.1f MB\nmeasure %s_loss %.6f nats\n", c.name, static_cast<double>(memory_use(options.device).peak) * 1e-6, c.name, loss);
-  std::fflush(stdout);
-}
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i], value = argument.substr(argument.find('=') + 1);
-    if (argument.starts_with("--steps="))
-      options.steps = std::atoi(value.c_str());
-    else if (argument.starts_with("--dtype="))
-      options.dtype = value == "bf16" ? Dtype::bf16 : Dtype::f32;
-    else if (argument.starts_with("--device="))
-      options.device = parse_device(value.c_str());
-    else
-      options.names.push_back(argument);
-  }
-  return options;
+  report(c, seconds, model.parameter_count(), device, loss);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  const Options options = parse(argc, argv);
-  for (const Case& c : kCases)
-    if (options.names.empty() || std::find(options.names.begin(), options.names.end(), c.name) != options.names.end()) {
-      reset_peak(options.device);
-      measure(c, options);
-    }
-  return 0;
-} catch (const Error& error) {
-  std::fprintf(stderr, "ricci-bench-training: %s\n", error.what());
-  return 1;
+int main(int argc, char** argv) {
+  Options options;
+  const apps::AppText text{"ricci-bench-training", "The speed of training steps on random tokens."};
+  const auto setup = [&](CLI::App& app) {
+    app.add_option("names", options.names, "models; none: the small ones");
+    app.add_option("--steps", options.steps, "that are measured; 0: about ten seconds of them");
+    app.add_option("--dtype", options.dtype, "f32 or bf16");
+    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
+    app.add_flag("--graph", options.graph, "record a step as a CUDA graph");
+  };
+  return apps::run_app(argc, argv, text, setup, [&] {
+    for (const std::string& name : options.names)
+      if (std::none_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return name == c.name; })) fail("{}: no such model", {name});
+    for (const Case& c : kCases)
+      if (options.names.empty() ? c.small : std::find(options.names.begin(), options.names.end(), c.name) != options.names.end()) measure(c, options);
+    return 0;
+  });
 }

@@ -1,5 +1,6 @@
 #include "ops/adamw.h"
 
+#include "cuda/arithmetic.h"
 #include "ops/arithmetic.h"
 #include "tests/ops/optimizer_cases.h"
 
@@ -7,12 +8,28 @@ using namespace ricci;
 
 namespace {
 
+struct Step : AdamW {
+  double learning_rate = 1e-3, gradient_scale = 1;
+  int64_t step = 1;
+};
+
+StepNumbers numbers_of(const Step& s, Device device) {
+  const StepNumbers now{Tensor({3}, Dtype::f64, device), Tensor({}, Dtype::f64, device)};
+  const auto [rate, step_size, correction2] = rates_of(s, s.learning_rate, s.step);
+  fill(now.rates, {rate, step_size, correction2}), fill(now.gradient_scale, s.gradient_scale);
+  return now;
+}
+
+void update(const std::vector<OptimizerTensor>& tensors, const Step& s = {}) {
+  adamw_update(tensors, s, numbers_of(s, tensors[0].value.device()));
+}
+
 struct Scalar {
   double x, m = 0, v = 0;
 };
 
 // As in the paper, with alpha = learning rate and lambda = learning rate * weight decay; or Adam, decay in the gradient.
-void paper(Scalar& s, double gradient, const AdamWStep& o, double weight_decay) {
+void paper(Scalar& s, double gradient, const Step& o, double weight_decay) {
   const double t = static_cast<double>(o.step), g = gradient * o.gradient_scale + (o.decoupled ? 0 : weight_decay * s.x);
   s.m = o.beta1 * s.m + (1 - o.beta1) * g;
   s.v = o.beta2 * s.v + (1 - o.beta2) * g * g;
@@ -21,7 +38,7 @@ void paper(Scalar& s, double gradient, const AdamWStep& o, double weight_decay) 
 }
 
 // PyTorch's sequence of operations (torch.optim.AdamW, one tensor), each rounded to T.
-template <class T> void torch(T& x, T& m, T& v, T g, const AdamWStep& o, double weight_decay) {
+template <class T> void torch(T& x, T& m, T& v, T g, const Step& o, double weight_decay) {
   const double t = static_cast<double>(o.step), step_size = o.learning_rate / (1 - std::pow(o.beta1, t));
   x *= static_cast<T>(1 - o.learning_rate * weight_decay);
   m += static_cast<T>(1 - o.beta1) * (g - m);
@@ -45,12 +62,12 @@ TEST_CASE("adamw and adam: steps are the paper's, for every dtype, with decay an
       if (dtype == Dtype::bf16) t.master = convert(t.value, Dtype::f32);
       std::vector<Scalar> expected;
       for (double x : values_of(t.value)) expected.push_back({x});
-      AdamWStep step{.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .gradient_scale = 0.5, .decoupled = decoupled};
+      Step step{{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .decoupled = decoupled}, 0.01, 0.5};
       for (step.step = 1; step.step <= 5; ++step.step) {
         t.grad = drawn({n}, dtype, device, 10 + static_cast<uint64_t>(step.step));
         const Values gradient = values_of(t.grad);
         for (size_t i = 0; i < expected.size(); ++i) paper(expected[i], gradient[i], step, t.weight_decay);
-        adamw_update({t}, step);
+        update({t}, step);
       }
       Values x, m, v;
       for (const Scalar& s : expected) x.push_back(s.x), m.push_back(s.m), v.push_back(s.v);
@@ -62,11 +79,11 @@ TEST_CASE("adamw and adam: steps are the paper's, for every dtype, with decay an
 TEST_CASE("adamw: PyTorch's sequence of operations, element by element") {
   OptimizerTensor t = drawn_state(100, Dtype::f32, Device::cuda_emulated, 2, 0.01);
   Tensor x = to(t.value, Device::cpu), m = to(t.m, Device::cpu), v = to(t.v, Device::cpu);
-  AdamWStep step{.learning_rate = 3e-4};
+  Step step{{}, 3e-4};
   for (step.step = 1; step.step <= 3; ++step.step) {
     t.grad = drawn({100}, Dtype::f32, Device::cuda_emulated, 20 + static_cast<uint64_t>(step.step));
     const Tensor g = to(t.grad, Device::cpu);
-    adamw_update({t}, step);
+    update({t}, step);
     for (int64_t i = 0; i < 100; ++i)
       torch(x.data<float>()[i], m.data<float>()[i], v.data<float>()[i], g.data<float>()[i], step, t.weight_decay);
     const Tensor got = to(t.value, Device::cpu);
@@ -84,8 +101,8 @@ TEST_CASE("adamw: a bf16 value without master weights is rounded at every step")
     const Values before = values_of(t.value);
     t.grad = drawn({77}, Dtype::bf16, device, 4);
     const Values gradient = values_of(t.grad);
-    const AdamWStep step{.learning_rate = 0.1};
-    adamw_update({t}, step);
+    const Step step{{}, 0.1};
+    update({t}, step);
     Values expected;
     for (size_t i = 0; i < before.size(); ++i) {
       Scalar s{before[i]};
@@ -98,11 +115,27 @@ TEST_CASE("adamw: a bf16 value without master weights is rounded at every step")
 
 TEST_CASE("adamw: many tensors of different sizes and dtypes in one call are as many calls") {
   // The rate is large enough for bf16 values to change.
-  check_together(drawn_state, [](const auto& list) { adamw_update(list, {.learning_rate = 0.5}); });
+  check_together(drawn_state, [](const auto& list) { update(list, {{}, 0.5}); });
+}
+
+TEST_CASE("adamw: with a scale that is not finite nothing changes") {
+  on_every_device([](Device device) {
+    for (double scale : {double{NAN}, double{HUGE_VAL}}) {
+      OptimizerTensor t = drawn_state(5000, Dtype::f32, device, 5, 0.1);
+      t.grad = drawn({5000}, Dtype::f32, device, 6);
+      const Tensor zero = zeros({5000}, Dtype::f32, Device::cpu);
+      update({t}, {{}, 0.1, scale});
+      CHECK(same_bits(to(t.value, Device::cpu), drawn({5000}, Dtype::f32, Device::cpu, 5)));
+      CHECK(same_bits(to(t.m, Device::cpu), zero));
+      CHECK(same_bits(to(t.v, Device::cpu), zero));
+      update({t}, {{}, 0.1});
+      CHECK(!same_bits(to(t.m, Device::cpu), zero));
+    }
+  });
 }
 
 TEST_CASE("adamw: the same bits for any number of threads") {
-  check_threads(drawn_state, [](const auto& list) { adamw_update(list, {.step = 3}); });
+  check_threads(drawn_state, [](const auto& list) { update(list, {.step = 3}); });
 }
 
 TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
@@ -110,7 +143,7 @@ TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
   const Tensor m = zeros({3}, Dtype::f32, Device::cpu), v = zeros({3}, Dtype::f32, Device::cpu);
   Tape tape;
   const Tensor y = p * p;
-  adamw_update({{p.value, p.grad, m, v, {}, 0}}, {});
+  adamw_update({{p.value, p.grad, m, v, {}, 0}}, {}, numbers_of({}, Device::cpu));
   const std::string message = message_of([&] { tape.backward({y}, {y}); });
   CHECK(message.find("was changed at " __FILE__ ":" + std::to_string(__LINE__ - 2)) != message.npos);
 }
@@ -118,20 +151,25 @@ TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
 TEST_CASE("adamw: messages") {
   OptimizerTensor t = drawn_state(3, Dtype::f32, Device::cpu, 9, 0);
   t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
-  CHECK(message_of([&] { adamw_update({t}, {.step = 0}); }) == "adamw: steps count from 1, got 0");
+  CHECK(message_of([&] { update({t}, {.step = 0}); }) == "adamw: steps count from 1, got 0");
   OptimizerTensor other = t;
   other.grad = drawn({4}, Dtype::f32, Device::cpu, 10);
-  CHECK(message_of([&] { adamw_update({t, other}, {}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
+  CHECK(message_of([&] { update({t, other}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
   other = t;
   other.m = {};
-  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: m of tensor 0 is empty");
+  CHECK(message_of([&] { update({other}); }) == "adamw: m of tensor 0 is empty");
   other = t;
   other.v = drawn({3}, Dtype::f64, Device::cpu, 10);
-  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: v of tensor 0 is f64 [3] on cpu, expected f32 [3] on cpu");
+  CHECK(message_of([&] { update({other}); }) == "adamw: v of tensor 0 is f64 [3] on cpu, expected f32 [3] on cpu");
   other = t;
   other.master = t.m;
-  CHECK(message_of([&] { adamw_update({other}, {}); }) == "adamw: tensor 0 is f32, which has no master weights");
+  CHECK(message_of([&] { update({other}); }) == "adamw: tensor 0 is f32, which has no master weights");
+  StepNumbers now = numbers_of({}, Device::cpu);
+  now.rates = Tensor({2}, Dtype::f64);
+  CHECK(message_of([&] { adamw_update({t}, {}, now); }) == "adamw: the step's rates are f64 [2] on cpu, expected f64 [3] on cpu");
+  now = numbers_of({}, Device::cpu), now.gradient_scale = {};
+  CHECK(message_of([&] { adamw_update({t}, {}, now); }) == "adamw: the scale of the gradients is missing");
   other = drawn_state(3, Dtype::f32, Device::cuda_emulated, 9, 0);
   other.grad = other.value;
-  CHECK(message_of([&] { adamw_update({t, other}, {}); }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
+  CHECK(message_of([&] { update({t, other}); }) == "adamw: tensor 1 is on cuda_emulated, tensor 0 on cpu");
 }

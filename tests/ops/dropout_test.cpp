@@ -104,7 +104,7 @@ TEST_CASE("dropout: no element of a NaN disappears, and messages") {
 
 TEST_CASE("the random state is one per thread, and streams are counted") {
   set_random_state({5, 10});
-  CHECK(take_stream() == 10);
-  CHECK(take_stream() == 11);
+  CHECK(take_stream().stream == 10);
+  CHECK(take_stream().stream == 11);
   CHECK(random_state() == RandomState{5, 12});
 }
