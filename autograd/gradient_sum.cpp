@@ -30,4 +30,8 @@ void GradientSum::give() {
   }
 }
 
+void GradientSum::each_held(const Visit& visit) const {
+  for (const Tensor& sum : sums_) visit(sum, HeldFor::gradients);
+}
+
 }  // namespace ricci

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "core/memory.h"
 
 namespace ricci {
 
@@ -11,11 +12,12 @@ namespace ricci {
 //   GradientSum sum(parameters);
 //   for (part) tape.backward(loss, weight), sum.take();
 //   sum.give();
-class GradientSum {
+class GradientSum final : public MemoryHolder {
  public:
   explicit GradientSum(std::vector<Parameter*> parameters);
   void take();  // adds every bf16 Parameter::grad, and clears it
   void give();  // puts the sums back, rounded, and forgets them
+  void each_held(const Visit& visit) const override;
 
  private:
   std::vector<Parameter*> parameters_;  // those of bf16

@@ -21,7 +21,14 @@ TEST_CASE("gradient sum: bf16 gradients are added in f32 and rounded once") {
       sum.take();
       CHECK(!narrow.grad);
     }
+    const auto held = [&sum] {
+      int64_t bytes = 0;
+      sum.each_held([&](const Tensor& t, HeldFor use) { bytes += t && use == HeldFor::gradients ? t.bytes() : 0; });
+      return bytes;
+    };
+    CHECK(held() == 9 * 4);
     sum.give();
+    CHECK(held() == 0);
     CHECK(narrow.grad.dtype() == Dtype::bf16);
     const Values got = values_of(narrow.grad);
     for (size_t i = 0; i < 9; ++i)
