@@ -39,6 +39,7 @@ class CudaMemory final : public DeviceMemory {
     check(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
     uint64_t keep_everything = UINT64_MAX;  // freed blocks stay in the pool from one step to the next
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything), "cudaMemPoolSetAttribute");
+    check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "cudaDeviceGetAttribute");
   }
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
@@ -75,6 +76,7 @@ class CudaMemory final : public DeviceMemory {
     check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), the_stream()), "zeros on the GPU");
   }
   void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
+  int64_t shared_bytes() const override { return shared_bytes_; }
 
   void* make_stream() override { return new_stream(); }
   void end_stream(void* stream) override {
@@ -128,6 +130,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
   cudaMemPool_t pool_ = nullptr;
+  int shared_bytes_ = 0;
   std::atomic<uint64_t> reserved_{0};
   std::atomic<int64_t> growths_{0};
 };

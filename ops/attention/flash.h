@@ -6,7 +6,12 @@
 
 namespace ricci::attention_kernels {
 
-// Whether the kernels below can do it: bf16, one of the widths, positions within 32 bits, and every tensor on 16 bytes.
+// Of shared memory, what the most demanding of the kernels needs per thread block. Width 128 is too much for GPUs of compute
+// capability 8.6, 8.9 and 12.0, which have 99 KiB.
+constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
+
+// Whether the kernels below can do it: bf16, one of the widths, positions within 32 bits, every tensor on 16 bytes, and enough
+// shared memory.
 bool flash_fits(const Problem& problem, std::initializer_list<const Tensor*> tensors);
 
 // As forward_gpu and backward_gpu, of problems that fit.

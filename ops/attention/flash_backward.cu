@@ -1,5 +1,6 @@
 // Flash attention backward in bf16: what the two gradient kernels need, in the order they need it. They do not wait for each
 // other and share nothing that is written, so that no atomics are needed: the same bits on every run.
+#include "cuda/device_memory.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
 #include "ops/attention/flash_launch.h"
@@ -46,6 +47,7 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 HOST bool flash_fits(const Problem& problem, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors)
     if (t->dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(t->raw()) % 16) return false;
+  if (device_memory((*tensors.begin())->device()).shared_bytes() < flash_shared_bytes(problem.width)) return false;
   const int64_t k = problem.width, rows = problem.batches * problem.heads * problem.context;
   return (k == 32 || k == 64 || k == 96 || k == 128) && rows < int64_t{1} << 27 && problem.d() < 1 << 20;
 }

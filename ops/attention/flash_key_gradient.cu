@@ -7,6 +7,7 @@
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 610 MB at 4.8 TB/s 0.13 ms; 206 GFLOP at 989 TFLOP/s 0.21 ms
 #include "cuda/math.h"
+#include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
 #include "ops/attention/flash_launch.h"
 
@@ -18,6 +19,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kSums = (2 * kKeys + 4 * kQueries) * Tile<kWidth>::kRowBytes, kBytes = kSums + 4 * kQueries * 4;
+  static_assert(kBytes == flash_shared_bytes(kWidth));
   using Rows = ReadRows<kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 

@@ -13,6 +13,12 @@ struct Step : AdamW {
   int64_t step = 1;
 };
 
+Step number(int64_t step) {
+  Step s;
+  s.step = step;
+  return s;
+}
+
 StepNumbers numbers_of(const Step& s, Device device) {
   const StepNumbers now{Tensor({3}, Dtype::f64, device), Tensor({}, Dtype::f64, device)};
   const auto [rate, step_size, correction2] = rates_of(s, s.learning_rate, s.step);
@@ -135,7 +141,7 @@ TEST_CASE("adamw: with a scale that is not finite nothing changes") {
 }
 
 TEST_CASE("adamw: the same bits for any number of threads") {
-  check_threads(drawn_state, [](const auto& list) { update(list, {.step = 3}); });
+  check_threads(drawn_state, [](const auto& list) { update(list, number(3)); });
 }
 
 TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
@@ -151,7 +157,7 @@ TEST_CASE("adamw: a tape that kept the value notices, and names the caller") {
 TEST_CASE("adamw: messages") {
   OptimizerTensor t = drawn_state(3, Dtype::f32, Device::cpu, 9, 0);
   t.grad = drawn({3}, Dtype::f32, Device::cpu, 10);
-  CHECK(message_of([&] { update({t}, {.step = 0}); }) == "adamw: steps count from 1, got 0");
+  CHECK(message_of([&] { update({t}, number(0)); }) == "adamw: steps count from 1, got 0");
   OptimizerTensor other = t;
   other.grad = drawn({4}, Dtype::f32, Device::cpu, 10);
   CHECK(message_of([&] { update({t, other}); }) == "adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu");
