@@ -2,6 +2,7 @@
 # Installs the Debian packages that ricci is built with; does nothing when they are there.
 #   install_packages.sh [more packages]
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 packages=(g++ cmake ninja-build libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libarchive-dev libdnnl-dev "$@")
 missing=()
 for package in "${packages[@]}"; do

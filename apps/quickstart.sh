@@ -3,6 +3,7 @@
 # of this project for about two minutes, and prints its validation loss and a sample.
 #   apps/quickstart.sh [key=value ...]      overrides for the run, such as steps=200
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "$0")/.."
 apps/install_packages.sh
 cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build-configure.log 2>&1 || { cat build-configure.log; exit 1; }

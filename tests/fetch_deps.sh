@@ -8,6 +8,7 @@
 # libarchive becomes one static library, with the compression libraries in it. The others stay shared, as Debian's CMake
 # files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
 cd "$(dirname "$0")/.."
 most_mib=64

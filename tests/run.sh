@@ -7,6 +7,11 @@
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
 # "pip install tensorboard"); GPUs, oneDNN, AVX-512, the right to mount a disk. What Debian has is installed.
 set -uo pipefail
+case ${1:-} in
+  '' | --quick) ;;
+  -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *) echo "tests/run.sh: expected --quick or nothing, got '$1'" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 apps/install_packages.sh doctest-dev zstd libxml2-utils || exit 1
 presets=(test)
