@@ -1,4 +1,6 @@
 // y += x,  y *= f,  y = f,  sums over broadcast indices, rounding, counting what is not finite.
+//   bytes   12 N for y += x of N numbers in f32, 8 N for a factor, 4 N to fill, sum or count; half in bf16
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms for y += x
 #include "cuda/arithmetic.h"
 
 #include "core/dims.h"

@@ -1,7 +1,9 @@
-// AdamW, fused over all tensors: 28 bytes of memory traffic per f32 parameter, which is what it costs.
+// AdamW, fused over all tensors.
 //   x = x (1 - lr decay);  m = m + (1 - beta1)(g - m);  v = beta2 v + (1 - beta2) g g;  x = x - lr' m / (sqrt(v) / c + eps)
 //   lr' = lr / (1 - beta1^step),   c = sqrt(1 - beta2^step),   g = gradient_scale grad
 // Adam: x does not shrink, and g = gradient_scale grad + decay x
+//   bytes   28 n for n parameters, in f32 and in bf16 with f32 masters; FLOPs 15 n
+//   floor   124 million on an H200: 3.5 GB at 4.8 TB/s 0.73 ms
 #include "ops/adamw.h"
 
 #include <cmath>

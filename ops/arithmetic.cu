@@ -1,6 +1,8 @@
 // a + b,  a - b,  a b,  a / b with broadcasting, and factor x.
 // Backward: d(a + b) = {dy, dy},  d(a - b) = {dy, -dy},  d(a b) = {dy b, dy a},  d(a / b) = {dy / b, -(dy / b) y};
 // the tape sums over what was repeated.
+//   bytes   12 N for two inputs of N numbers in f32, half in bf16; an input that is repeated counts once
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
 #include "ops/arithmetic.h"
 
 #include "autograd/record.h"

@@ -1,4 +1,6 @@
 // y = factor x with indices of extent 1, or missing ones, repeated.
+//   bytes   4 (n + N) from n to N numbers in f32, half in bf16
+//   floor   N = 65,536 x 768 in bf16 on an H200: 0.10 GB at 4.8 TB/s 0.02 ms
 #include "ops/broadcast.h"
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // dropout:   y_i = x_i m_i,   m_i = 1/(1-p) where word i of the random stream is at least 2^32 p, and 0 elsewhere
 //           dx_i = dy_i m_i,  with m made again instead of kept
 // A random block has four words, so four neighbours are one unit of work.
+//   bytes   8 N for N numbers in f32, 4 N in bf16, each way; about 25 N integer operations for the random words
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms each way
 #include "ops/dropout.h"
 
 #include "autograd/random.h"

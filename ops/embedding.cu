@@ -1,6 +1,9 @@
 // y_bcd = scale table_vd[ids_bc] + positions_Cd[first + c]
 // dtable_vd = scale sum over (b, c) with ids_bc = v of dy_bcd,   dpositions_Cd[first + c] = sum_b dy_bcd
 // The rows of dy are sorted by their id first, so that each row of dtable is one sum in a fixed order.
+//   bytes   forward 4 N d for N rows of d in bf16 (8 in f32), positions come from the cache; backward 2 N d and the rows of
+//           dtable that occur, written once (twice as much in f32)
+//   floor   N = 65,536, d = 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms forward, half of it backward
 #include "ops/embedding.h"
 
 #include "autograd/record.h"

@@ -1,4 +1,6 @@
 // sqrt(sum of x^2): one f64 partial sum per chunk of fixed size, then the sum of these, each in a fixed order.
+//   bytes   4 n for n f32 gradients, 2 n in bf16; FLOPs 2 n
+//   floor   124 million in bf16 on an H200: 0.25 GB at 4.8 TB/s 0.05 ms
 #include "ops/gradient_norm.h"
 
 #include "core/error.h"

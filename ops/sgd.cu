@@ -1,5 +1,7 @@
-// SGD, fused over all tensors: 20 bytes of memory traffic per f32 parameter with momentum, 12 without.
+// SGD, fused over all tensors.
 //   g = gradient_scale grad + decay x;  m = momentum m + g;  x = x - lr d,   d = m, g + momentum m (Nesterov), or g
+//   bytes   20 n for n f32 parameters with momentum, 12 n without; FLOPs 7 n
+//   floor   124 million with momentum on an H200: 2.5 GB at 4.8 TB/s 0.52 ms
 #include "ops/sgd.h"
 
 #include "core/error.h"

@@ -2,6 +2,10 @@
 //   p_ts = exp(q_t . k_s - lse_t),   ds_ts = p_ts (dy_t . v_s - delta_t),   delta_t = dy_t . y_t
 // One kernel owns 64 queries and sums dq_t = sum_s ds_ts k_s / sqrt(k); another owns 64 keys and sums dv_s = sum_t p_ts dy_t and
 // dk_s = sum_t ds_ts q_t. No atomics: the same bits on every run.
+// With N = b n c rows of width k, s bytes a number:
+//   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
+//   FLOPs   14 N c k, half of it when causal: both kernels make the scores and their gradients
+//   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 361 GFLOP at 67 TFLOP/s 5.4 ms
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/rows.h"

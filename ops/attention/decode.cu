@@ -1,6 +1,8 @@
 // Attention of new positions against the keys and values kept from earlier ones:
 //   y_t = sum_s p_ts v_s over the visible s <= t,  p_ts = softmax of q_t . k_s / sqrt(k)
 // A query reads every key and value once: this is a matter of reading memory in order, not of products.
+//   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs as many
+//   floor   12 layers of 12 heads of 64, c = 1024 in bf16 on an H200: 38 MB at 4.8 TB/s 0.008 ms per sequence
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"

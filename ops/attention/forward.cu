@@ -2,6 +2,9 @@
 // and goes over the blocks of 64 keys they see. With the maximum m, the sum l and the output o so far:
 //   s = q k^T / sqrt(k),  m' = max(m, max_s s),  p = exp(s - m'),  l = l exp(m - m') + sum_s p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l.
+// What flash_forward.cu cannot do, in f32, f64 or bf16 without tensor cores. With N = b n c rows of width k, s bytes a number:
+//   bytes   4 s N k read and written, keys and values again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
+//   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 67 TFLOP/s 1.5 ms
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/reduce.h"
