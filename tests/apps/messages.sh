@@ -191,7 +191,14 @@ verdict 'all of them read the same tokens, the last too' "$([ "$(grep -c 'over 9
 "$build/ricci-train" tiny.yaml name=unread steps=400 eval_every=4 2>err </dev/null | true
 code=${PIPESTATUS[0]}
 verdict 'output that nobody reads does not end a run' "$([ "$code" = 0 ] && [ -s runs/unread/model.safetensors ] || echo "exit code $code")"
+export CUDA_VISIBLE_DEVICES=  # as if there were no GPU
 refuse 'gradient check on no GPU' 1 'device cuda: ' check --device cuda --op gelu
+accept 'gradient check on every device there is' check --op gelu
+verdict 'its table has a column for the missing one' \
+  "$(grep -qE '^op +cases +cpu +cuda_emulated +cuda$' out && grep -qE '^gelu +[0-9]+ +[0-9.e-]+ +[0-9.e-]+ +no device$' out || echo no)"
+accept 'gradient check on one device' check --op gelu --device cpu
+verdict 'its table has that column alone' "$(grep -qE '^op +cases +cpu$' out && grep -qE '^gelu +[0-9]+ +[0-9.e-]+$' out || echo no)"
+unset CUDA_VISIBLE_DEVICES
 
 "$build/ricci-train" tiny.yaml name=stopped steps=1000000 >out 2>err </dev/null &
 background=$!
