@@ -1,7 +1,7 @@
 // The threads are our own. A call opens a job, and whichever threads come while it is open take chunks of it; the caller
 // works too, and when no chunk is left it waits only for those that are still at one. A thread that comes late, or
-// that the system runs something else on, is not waited for. libgomp's barriers wait for every thread and spin meanwhile:
-// beside another program on the same processors that made training ten times slower.
+// that the system runs something else on, is not waited for. libgomp's barriers wait for every thread and spin meanwhile,
+// also for one that another program keeps from running.
 #include "cuda/parallel.h"
 
 #include <algorithm>

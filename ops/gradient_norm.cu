@@ -4,10 +4,10 @@
 #include "ops/gradient_norm.h"
 
 #include "core/error.h"
+#include "cuda/chunks.h"
 #include "cuda/elements.h"
 #include "cuda/math.h"
 #include "cuda/trace.h"
-#include "cuda/chunks.h"
 
 namespace ricci {
 namespace gradient_norm_kernels {

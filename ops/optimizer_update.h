@@ -5,8 +5,8 @@
 //     HD A operator()(int64_t i, A x, A g) const;     the new x, for the gradient g; brings the moments up to date
 //   };                                                (A: Accumulator<T>)
 #pragma once
-#include "cuda/math.h"
 #include "cuda/chunks.h"
+#include "cuda/math.h"
 #include "ops/optimizer_tensor.h"
 
 namespace ricci {

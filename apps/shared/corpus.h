@@ -21,10 +21,10 @@ struct Corpus {
 // Errors: a text that is missing, empty or too short to split; text with characters outside the vocabulary.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-// The tokens of another text for a model that is trained already.
 // The size of the tokenizer's vocabulary. Error: the config asks for another one.
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
+// The tokens of another text for a model that is trained already.
 TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer);
 
 // The end of the config's data, or its validation files: what a trained run is evaluated on.
