@@ -9,6 +9,7 @@
 #include "apps/shared/train_step.h"
 #include "cuda/arithmetic.h"
 #include "models/optim/optimizer.h"
+#include "tests/apps/small_training.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -16,18 +17,34 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr int64_t kContext = 7, kVocabulary = 11;
+ModelConfig one_block(double dropout = 0, int64_t width = 12) { return small_model({.d = width, .layers = 1, .dropout = dropout}); }
 
-ModelConfig small(double dropout = 0) {
-  ModelConfig c;
-  c.vocab = kVocabulary, c.ctx = kContext, c.d = 12, c.heads = 3, c.layers = {1}, c.dropout = dropout;
-  return c;
-}
+// A model of one block and what trains it, two sequences of seven tokens at a time.
+struct Trainer {
+  Model model;
+  Optimizer optimizer;
+  TrainStep step;
 
-TokenFile text() {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < 300; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
-  return TokenFile::of_ids(ids, kVocabulary);
+  Trainer(Device on, const TrainConfig& config, const ModelConfig& of, Dtype dtype = Dtype::f32)
+      : model(placed(on, of, dtype)), optimizer(model.parameters(), optimizer_config(config)), step(model, optimizer, on, config) {}
+
+ private:
+  static Model placed(Device on, const ModelConfig& of, Dtype dtype) {
+    Model model(of);
+    model.init(3);
+    model.place_for_training(dtype, on);
+    return model;
+  }
+};
+
+constexpr int64_t kContext = SmallModel{}.context;
+
+RandomCrops crops_of(int64_t sequences) { return RandomCrops(small_text(), sequences, kContext, 5); }
+
+TrainConfig with_graph(bool graph = true) {
+  TrainConfig config;
+  config.batch = 2, config.cuda_graph = graph;
+  return config;
 }
 
 // Of a step; in some of them targets are missing, so that the parts weigh differently.
@@ -54,26 +71,20 @@ struct Variant {
 
 // Six steps with a rate, a bias correction, a clipping and random numbers of their own, and work between two of them.
 Outcome trained(Device device, bool graph, const Variant& v) {
-  TrainConfig config;
-  config.accumulation = v.accumulation, config.batch = 2, config.seed = 5, config.clip = 0.5, config.cuda_graph = graph;
+  TrainConfig config = with_graph(graph);
+  config.accumulation = v.accumulation, config.seed = 5, config.clip = 0.5;
   config.optimizer = v.optimizer, config.momentum = v.momentum;
-  ModelConfig of_model = small(v.dropout);
-  of_model.d = v.width;
-  Model model(of_model);
-  model.init(3);
-  model.place_for_training(v.dtype, device);
-  model.recompute_blocks(v.recompute);
-  Optimizer optimizer(model.parameters(), optimizer_config(config));
-  TrainStep train_step(model, optimizer, device, config);
-  const RandomCrops crops(text(), config.batch, kContext, 5);
-  const Windows validation(text(), 2, kContext, kContext);
+  Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
+  trainer.model.recompute_blocks(v.recompute);
+  const RandomCrops crops = crops_of(config.batch);
+  const Windows validation(small_text(), 2, kContext, kContext);
   Outcome outcome;
   for (int64_t step = 0; step < 6; ++step) {
-    const StepResult result = train_step.run(parts_of(crops, config, step), step, 1e-2 / static_cast<double>(step + 1));
+    const StepResult result = trainer.step.run(parts_of(crops, config, step), step, 1e-2 / static_cast<double>(step + 1));
     outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
-    if (step % 2) outcome.numbers.push_back(evaluate(model, validation, device, 1).nats_per_token);
+    if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device, 1).nats_per_token);
   }
-  for (const Parameter* p : model.parameters()) outcome.values.push_back(to(p->unrounded(), Device::cpu));
+  for (const Parameter* p : trainer.model.parameters()) outcome.values.push_back(to(p->unrounded(), Device::cpu));
   return outcome;
 }
 
@@ -114,65 +125,49 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
 
 TEST_CASE("step graph: a step draws its own random numbers") {
   on_devices_with_graphs([](Device device) {
-    TrainConfig config;
-    config.batch = 2, config.lr = 0, config.cuda_graph = true;
-    Model model(small(0.5));
-    model.init(3);
-    model.place(Dtype::f32, device);
-    Optimizer optimizer(model.parameters(), optimizer_config(config));
-    TrainStep train_step(model, optimizer, device, config);
-    const auto parts = batches_of_step(RandomCrops(text(), config.batch, kContext, 5), config, 0);
+    const TrainConfig config = with_graph();
+    Trainer trainer(device, config, one_block(0.5));
+    const auto parts = batches_of_step(crops_of(2), config, 0);
     std::set<double> losses;
-    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(train_step.run(parts, step, 0).loss);  // weights stay
+    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(trainer.step.run(parts, step, 0).loss);  // weights stay
     CHECK(losses.size() == 6);
-    CHECK(losses.count(train_step.run(parts, 3, 0).loss) == 1);
-    CHECK(losses.count(train_step.forward_backward(parts, 4)) == 1);
+    CHECK(losses.count(trainer.step.run(parts, 3, 0).loss) == 1);
+    CHECK(losses.count(trainer.step.forward_backward(parts, 4)) == 1);
   });
 }
 
 TEST_CASE("step graph: where the loss is not finite nothing is updated, and the op is named") {
   on_devices_with_graphs([](Device device) {
     for (bool graph : {false, true}) {
-      TrainConfig config;
-      config.batch = 2, config.cuda_graph = graph;
-      Model model(small(0.2));
-      model.init(3);
-      model.place(Dtype::f32, device);
-      Optimizer optimizer(model.parameters(), optimizer_config(config));
-      TrainStep train_step(model, optimizer, device, config);
-      const auto parts = batches_of_step(RandomCrops(text(), config.batch, kContext, 5), config, 0);
-      for (int64_t step = 0; step < 4; ++step) train_step.run(parts, step, 1e-3);
+      const TrainConfig config = with_graph(graph);
+      Trainer trainer(device, config, one_block(0.2));
+      const auto parts = batches_of_step(crops_of(2), config, 0);
+      for (int64_t step = 0; step < 4; ++step) trainer.step.run(parts, step, 1e-3);
       std::vector<Tensor> before;
-      model.each_parameter([&](const std::string& path, Parameter& p) {
+      trainer.model.each_parameter([&](const std::string& path, Parameter& p) {
         if (path == "blocks.0.fc.weight") fill(p.value, HUGE_VAL);
         before.push_back(to(p.value, Device::cpu));
       });
-      const StepResult result = train_step.run(parts, 4, 1e-3);
+      const StepResult result = trainer.step.run(parts, 4, 1e-3);
       CHECK(!std::isfinite(result.loss));
       size_t i = 0;
-      for (const Parameter* p : model.parameters()) CHECK(same_bits(to(p->value, Device::cpu), before[i++]));
-      CHECK(message_of([&] { train_step.explain_nonfinite(parts, 4, result.loss); }).find("linear (") != std::string::npos);
+      for (const Parameter* p : trainer.model.parameters()) CHECK(same_bits(to(p->value, Device::cpu), before[i++]));
+      CHECK(message_of([&] { trainer.step.explain_nonfinite(parts, 4, result.loss); }).find("linear (") != std::string::npos);
     }
   });
 }
 
 TEST_CASE("step graph: messages") {
-  const Device device = Device::cuda_emulated;
-  TrainConfig config;
-  config.batch = 2, config.cuda_graph = true;
-  const RandomCrops crops(text(), config.batch, kContext, 5), wider(text(), 3, kContext, 5);
-  const auto parts = batches_of_step(crops, config, 0);
-  Model model(small());
-  model.init(3);
-  model.place(Dtype::f32, device);
-  Optimizer optimizer(model.parameters(), {});
-  TrainStep step(model, optimizer, device, config);
+  const TrainConfig config = with_graph();
+  const auto parts = batches_of_step(crops_of(2), config, 0), wider = batches_of_step(crops_of(3), config, 0);
+  Trainer trainer(Device::cuda_emulated, config, one_block());
+  TrainStep& step = trainer.step;
   step.run(parts, 0, 1e-3);
   CHECK(message_of([&] { step.run({parts[0], parts[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
-  CHECK(message_of([&] { step.run(batches_of_step(wider, config, 0), 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
-  CHECK(message_of([&] { TrainStep(model, optimizer, Device::cpu, config); }) == "graph: the cpu has no graphs");
+  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
+  CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, config); }) == "graph: the cpu has no graphs");
   step.forward_backward(parts, 0);
-  CHECK(message_of([&] { step.run(parts, 1, 1e-3); }) == "train step: the gradient of " + model.parameters()[0]->path + " is left from before");
+  CHECK(message_of([&] { step.run(parts, 1, 1e-3); }) == "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
 }
 
 TEST_CASE("step graph: what a run file may ask for") {
