@@ -4,7 +4,7 @@
 
 namespace ricci {
 
-// CPU, any strides, every dtype: packed blocks, and a tile of c in registers.
+// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on how c is cut.
 void gemm_blocked(const Gemm& g);
 
 // CPU, m at most kFewRows (bf16: 1): reads b once, where it lies. False, with nothing done: more rows, or b has no stride of 1.

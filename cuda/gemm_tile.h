@@ -1,109 +1,118 @@
-// The inner loops of the blocked matrix product: copying panels of a and b into the order they are read in, and
-//   sum_ij = sum_k a_ki b_kj
-// with a whole tile of sums in registers. Plain loops: inlined into a function for an instruction set (cuda/isa.h) they
-// become its vectors. Every element is summed over k in the same order, wherever in a tile, a panel or a task it lies.
+// The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j, with all sums
+// in registers. Every element is summed over k in the same order, wherever in a tile, a panel or a task it lies.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
-#include "core/host_device.h"
+#include "core/tensor.h"
 
 namespace ricci {
 
-// Rows x 2 vectors of sums fill the registers.
-template <int Rows, int Vector> struct Tile {
-  static constexpr int kRows = Rows, kVector = Vector, kColumns = 2 * Vector;
+// Elements T that are packed one by one, as what sums are held in. A kind of elements tells how they are packed and summed.
+template <class T> struct Single {
+  using Element = T;
+  using Sum = Accumulator<T>;
+  using Packed = Sum;
+  static constexpr int kTerms = 1;  // of a sum, in one Packed
+
+  // The terms at `at`, of which there are `more`.
+  static HD Packed load(const T* at, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*at); }
+
+  template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum += a * b; }
 };
 
-// A panel's rows are packed at a distance of a power of two: g++ vectorises the transposition of so many and of no others.
-constexpr int padded(int rows) { return rows > 8 ? 16 : rows > 4 ? 8 : rows > 2 ? 4 : rows; }
-
-// Calls f(number of rows as a constant, first row, where its panel is packed) for panels of kRows rows and for what is left
-// over in panels of 8, 4, 2, 1.
+// Calls f(number of rows as a constant, first row) for panels of kRows rows and for what is left over in panels of 8, 4, 2, 1.
 template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
-  int64_t row = 0, at = 0;
-  for (; row + kRows <= rows; row += kRows, at += padded(kRows)) f(std::integral_constant<int, kRows>{}, row, at);
+  int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) f(std::integral_constant<int, kRows>{}, row);
   auto rest = [&](auto few) {
     if constexpr (few() < kRows) {
-      if (row + few() <= rows) f(few, row, at), row += few(), at += few();
+      if (row + few() <= rows) f(few, row), row += few();
     }
   };
   rest(std::integral_constant<int, 8>{}), rest(std::integral_constant<int, 4>{});
   rest(std::integral_constant<int, 2>{}), rest(std::integral_constant<int, 1>{});
 }
 
-// panel[k][i] = from(i, k). The rows that pad the panel repeat the first and are never used.
-template <int Rows, class A, class T>
-HD void pack_rows(const T* from, int64_t row_stride, int64_t k_stride, int64_t ks, A* __restrict panel) {
-  constexpr int kPadded = padded(Rows);
-  if (k_stride == 1) {
-#pragma omp simd
-    for (int64_t k = 0; k < ks; ++k)
-#pragma GCC unroll 16
-      for (int i = 0; i < kPadded; ++i) panel[k * kPadded + i] = static_cast<A>(from[(i < Rows ? i : 0) * row_stride + k]);
-  } else if (row_stride == 1) {
-    for (int64_t k = 0; k < ks; ++k)
-#pragma omp simd
-      for (int i = 0; i < Rows; ++i) panel[k * kPadded + i] = static_cast<A>(from[k * k_stride + i]);
-  } else {
-    for (int64_t k = 0; k < ks; ++k)
-      for (int i = 0; i < Rows; ++i) panel[k * kPadded + i] = static_cast<A>(from[k * k_stride + i * row_stride]);
-  }
-}
+// Where the sums of a tile go: to `sums`, and at last, when c is of another type, from there to c.
+template <class Sum, class C> struct TileTo {
+  Sum* sums;
+  int64_t sum_stride;  // of rows
+  bool add;            // to what is in `sums`
+  C* c;                // null: not yet, or the sums are c itself
+  int64_t c_stride;
+  bool accumulate;  // to what is in c
+  const Sum* bias;  // of the first column; may be null
+  int64_t columns;  // that exist
+};
 
-// A panel of b is two of Vector columns, one behind the other; columns past the matrix are zero.
-template <int Vector, class A, class T>
-HD void pack_columns(const T* from, int64_t k_stride, int64_t column_stride, int64_t ks, int64_t columns, A* __restrict panel) {
-  for (int half = 0; half < 2; ++half, from += Vector * column_stride, panel += Vector * ks, columns -= Vector) {
-    if (columns >= Vector) {
-      pack_rows<Vector>(from, column_stride, k_stride, ks, panel);
-      continue;
-    }
-    for (int64_t k = 0; k < ks; ++k)
-      for (int j = 0; j < Vector; ++j) panel[k * Vector + j] = j < columns ? static_cast<A>(from[k * k_stride + j * column_stride]) : A(0);
-  }
-}
-
-// c_ij = sum_ij (+ c_ij) for Rows rows and the first `columns` columns of a tile; a and b are packed panels.
-template <int Rows, int Vector, class A> struct MultiplyTile {
+// Rows of packed a (ks x Rows) times two vectors of columns of packed b (ks x 2 vectors), vectors having `Bytes`.
+template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
+  using Sum = typename Kind::Sum;
+  using Packed = typename Kind::Packed;
+  static constexpr int kVector = Bytes / sizeof(Sum), kColumns = 2 * kVector;
+  typedef Sum Vec __attribute__((vector_size(Bytes), aligned(sizeof(Sum)), may_alias));
   int64_t ks;
-  const A *a, *b;
-  A* c;
-  int64_t row_stride, columns;
-  bool add;
+  const Packed *a, *b;
+  TileTo<Sum, C> to;
 
   HD void operator()(int64_t, int64_t) const {
-    const A* b_right = b + ks * Vector;
-    A left[Rows][Vector] = {}, right[Rows][Vector] = {};
-    for (int64_t k = 0; k < ks; ++k)
+    prefetch();
+    Vec left[Rows], right[Rows];
 #pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i)
-#pragma omp simd
-        for (int j = 0; j < Vector; ++j) {
-          left[i][j] += a[k * padded(Rows) + i] * b[k * Vector + j];
-          right[i][j] += a[k * padded(Rows) + i] * b_right[k * Vector + j];
-        }
-    columns == 2 * Vector ? store(left, right) : store_some(left, right);
-  }
-  HD void store(const A (&left)[Rows][Vector], const A (&right)[Rows][Vector]) const {
+    for (int i = 0; i < Rows; ++i) left[i] = Vec{}, right[i] = Vec{};
+    const Packed *a_k = a, *b_k = b;
+    for (int64_t k = 0; k < ks; ++k, a_k += Rows, b_k += kColumns) {
+      const Vec b_left = *reinterpret_cast<const Vec*>(b_k), b_right = *reinterpret_cast<const Vec*>(b_k + kVector);
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      A* to = c + i * row_stride;
-#pragma omp simd
-      for (int j = 0; j < Vector; ++j) {
-        to[j] = left[i][j] + (add ? to[j] : 0);
-        to[j + Vector] = right[i][j] + (add ? to[j + Vector] : 0);
-      }
+      for (int i = 0; i < Rows; ++i) Kind::multiply_add(left[i], a_k[i], b_left), Kind::multiply_add(right[i], a_k[i], b_right);
     }
+    if (to.columns < kColumns || (to.c && Kind::kTerms == 1)) return store_some(left, right);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) store(left[i], i, 0), store(right[i], i, kVector);
   }
-  HD void store_some(const A (&left)[Rows][Vector], const A (&right)[Rows][Vector]) const {
-#pragma GCC unroll 1
-    for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 1
-      for (int64_t j = 0; j < columns; ++j) {
-        A& to = c[i * row_stride + j];
-        to = (j < Vector ? left[i][j] : right[i][j - Vector]) + (add ? to : 0);
+
+ private:
+  // Where the tile goes is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
+  // would drive each other and the panels out of it.
+  HD void prefetch() const {
+    const char* const at = to.c ? reinterpret_cast<const char*>(to.c) : reinterpret_cast<const char*>(to.sums);
+    const int64_t stride = to.c ? to.c_stride * int64_t{sizeof(C)} : to.sum_stride * int64_t{sizeof(Sum)};
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) __builtin_prefetch(at + i * stride, 0, 2), __builtin_prefetch(at + i * stride + Bytes, 0, 2);
+  }
+
+  HD void store(Vec& sum, int i, int j) const {
+    Vec* const at = reinterpret_cast<Vec*>(to.sums + i * to.sum_stride + j);
+    if (to.bias) sum += *reinterpret_cast<const Vec*>(to.bias + j);
+    if (to.add) sum += *at;
+    if constexpr (!std::is_same_v<C, Sum> && Kind::kTerms > 1)
+      if (to.c) {
+        C* const c = to.c + i * to.c_stride + j;
+        if (to.accumulate) Kind::add(sum, c);
+        return Kind::put(sum, c);
       }
+    *at = sum;
+  }
+  // Where columns are missing, and for types that vectors cannot make by one instruction.
+  HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
+    Sum sums[Rows][kColumns];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) std::memcpy(sums[i], &left[i], Bytes), std::memcpy(sums[i] + kVector, &right[i], Bytes);
+    for (int i = 0; i < Rows; ++i) {
+      Sum* const at = to.sums + i * to.sum_stride;
+      for (int64_t j = 0; j < to.columns && to.bias; ++j) sums[i][j] += to.bias[j];
+      for (int64_t j = 0; j < to.columns && to.add; ++j) sums[i][j] += at[j];
+      if (!to.c) {
+        std::memcpy(at, sums[i], static_cast<size_t>(to.columns) * sizeof(Sum));
+        continue;
+      }
+      C* const c = to.c + i * to.c_stride;
+      for (int64_t j = 0; j < to.columns && to.accumulate; ++j) sums[i][j] += static_cast<Sum>(c[j]);
+#pragma omp simd
+      for (int64_t j = 0; j < to.columns; ++j) c[j] = static_cast<C>(sums[i][j]);
+    }
   }
 };
 

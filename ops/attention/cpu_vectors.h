@@ -47,6 +47,7 @@ template <class A, int Bytes> struct Vectors {
 // f(the length of this CPU's vectors in bytes, as a constant)
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
+    case Isa::avx512_bf16:
     case Isa::avx512:
       return f(std::integral_constant<int, 64>());
     case Isa::avx2:
