@@ -40,7 +40,7 @@ cp -r runs/tiny runs/elsewhere
 RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
 verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: commit .*, device cpu \(baseline\), threads 1, seed 1337$')"
 accept 'the same in one piece' train tiny.yaml name=straight steps=12
-verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu \([a-z0-9]+\), threads 2, seed 1337$')"
+verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
 # ---- Damage
