@@ -45,7 +45,7 @@ struct Baseline {
   template <class Body> static void run(const Body& body) { run_baseline(body, 0, 1); }
 };
 
-// Lines of memory that will be needed soon, fetched into the second cache bit by bit.
+// Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
 struct Ahead {
   const char* line;
   int64_t stride, lines, bytes, at = 0;

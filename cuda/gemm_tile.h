@@ -43,7 +43,7 @@ template <class Sum, class C> struct TileTo {
   C* c;                // null: not yet, or the sums are c itself
   int64_t c_stride;
   bool accumulate;  // to what is in c
-  const Sum* bias;  // of the first column; may be null
+  const Sum* bias;  // of the first column; null: none, or it is in `sums` already
   int64_t columns;  // that exist
 };
 
