@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/shared/cli.h"
+#include "apps/terminal/cli.h"
 #include "core/error.h"
-#include "cuda/device.h"
-#include "ops/checks.h"
+#include "cuda/device/device.h"
+#include "ops/checks/checks.h"
 
 using namespace ricci;
 

@@ -1,14 +1,14 @@
 // ricci-eval: mean negative log likelihood and perplexity of a text under a trained model.
 #include <cstdio>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/corpus.h"
-#include "apps/shared/evaluation.h"
-#include "apps/shared/progress.h"
-#include "apps/shared/run_folder.h"
+#include "apps/corpus/corpus.h"
+#include "apps/corpus/micro_batches.h"
+#include "apps/runs/run_folder.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/progress.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "cuda/device.h"
-#include "cuda/parallel.h"
+#include "cuda/device/device.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -34,7 +34,7 @@ int evaluate_run(const Options& options) {
   const Windows windows(tokens, options.batch, context, stride);
 
   Progress progress({.steps = windows.batches(), .out = stderr});
-  const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done, int64_t) { progress.update(done, done * options.batch * context); });
+  const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done) { progress.update(done, done * options.batch * context); });
   progress.erase();
   std::printf("%s: %lld tokens, context %lld, stride %lld: %.4f nats per token, perplexity %.3f\n", tokens.name().c_str(),
               static_cast<long long>(result.tokens), static_cast<long long>(context), static_cast<long long>(stride), result.nats_per_token,

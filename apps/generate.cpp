@@ -1,11 +1,11 @@
 // ricci-generate: continues a prompt with a trained model.
 #include <cstdio>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/run_folder.h"
-#include "apps/shared/sampling.h"
-#include "cuda/device.h"
-#include "cuda/parallel.h"
+#include "apps/runs/run_folder.h"
+#include "apps/terminal/cli.h"
+#include "core/cpu/parallel.h"
+#include "cuda/device/device.h"
+#include "models/decoding/sampling.h"
 
 using namespace ricci;
 using namespace ricci::apps;

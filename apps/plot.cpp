@@ -2,12 +2,12 @@
 //   ricci-plot runs/a runs/b -o plot.html
 #include <cstdio>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/plot/page.h"
-#include "apps/shared/plot/records.h"
-#include "apps/shared/plot/svg.h"
+#include "apps/plot/page.h"
+#include "apps/plot/records.h"
+#include "apps/plot/svg.h"
+#include "apps/terminal/cli.h"
 #include "core/error.h"
-#include "core/file.h"
+#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;

@@ -2,16 +2,16 @@
 #include <string>
 #include <vector>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/run_folder.h"
+#include "apps/terminal/cli.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
 #include "core/error.h"
-#include "core/safetensors.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "core/files/safetensors.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 #include "models/model.h"
-#include "ops/embedding.h"
+#include "models/training/checkpoint.h"
+#include "ops/embedding/embedding.h"
 
 using namespace ricci;
 
@@ -59,10 +59,7 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   return lengths_b;
 }
 
-struct Batch {
-  Tensor ids_bc, targets_bc, lengths_b;
-};
-Batch load_batch(const SafetensorsFile& file, Device device) {
+Inputs load_inputs(const SafetensorsFile& file, Device device) {
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets_bc = load_integers(file, "targets", 2, "[batch position]");
   for (const std::string& name : file.names())
     if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
@@ -80,16 +77,16 @@ int probe(const Options& options) {
   const SafetensorsFile weights(options.weights), input(options.input);
   follow_weights(config, weights);
   Model model(config);
-  apps::load_weights(model, options.weights);
+  load_weights(model, options.weights);
   const auto format = weights.metadata().find("format");
   if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
   model.place(parse_dtype(options.dtype.c_str()), device);
 
-  const auto [ids_bc, targets_bc, lengths_b] = load_batch(input, device);
-  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(ids_bc, lengths_b))}};
+  const Inputs inputs = load_inputs(input, device);
+  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
-  const Tensor loss = model.loss(ids_bc, targets_bc, lengths_b);
+  const Tensor loss = model.loss(inputs);
   outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
   tape.backward(loss);
   model.each_parameter([&](const std::string& path, Parameter& p) {

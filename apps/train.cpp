@@ -8,21 +8,21 @@
 #include <csignal>
 #include <cstdio>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/corpus.h"
-#include "apps/shared/evaluation.h"
-#include "apps/shared/interrupt.h"
-#include "apps/shared/metrics.h"
-#include "apps/shared/progress.h"
-#include "apps/shared/run_folder.h"
-#include "apps/shared/run_report.h"
-#include "apps/shared/train_step.h"
+#include "apps/corpus/corpus.h"
+#include "apps/corpus/micro_batches.h"
+#include "apps/runs/metrics.h"
+#include "apps/runs/run_folder.h"
+#include "apps/runs/run_report.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/progress.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/memory.h"
-#include "cuda/device.h"
-#include "cuda/parallel.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device.h"
 #include "cuda/trace.h"
-#include "models/optim/optimizer.h"
+#include "models/training/optimizer.h"
+#include "models/training/train_step.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -47,12 +47,12 @@ struct Step {
   double loss, grad_norm, lr;
 };
 
-// Batch; tape, loss, backward, clip, update.
-Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step) {
-  const std::vector<Batch> parts = batches_of_step(crops, config, step);
+// Reads the tokens of a step and takes it.
+Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+  const std::vector<MicroBatch> micro_batches = micro_batches_of(crops, config, step, device);
   const double lr = schedule_of(config).at(step);
-  const auto [loss, norm] = train_step.run(parts, step, lr);
-  if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(parts, step, loss);
+  const auto [loss, norm] = train_step.run(micro_batches, step, lr);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(micro_batches, step, loss);
   return {loss, norm, lr};
 }
 
@@ -60,19 +60,19 @@ Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfi
 Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
                Device device) {
   const TrainConfig& config = run.config();
-  TrainStep train_step(model, optimizer, device, config);
+  TrainStep train_step(model, optimizer, device, step_options(config));
   MetricsFile metrics(run.path(), state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
   const Interrupt interrupt;
   const int64_t step_tokens = config.accumulation * config.batch * *config.context;
-  const int64_t eval_batches = config.eval_batches * (config.batch / cut_of(config).sequences);
+  const int64_t eval_batches = config.eval_batches * (config.batch / layout_of(config).sequences);
   const int64_t first = state.step;
   int64_t saved = first;
   Work all, since_record;
   while (state.step < config.steps && !interrupt.requested()) {
     if (state.step == first + kUntraced) trace::restart();
     const double started = seconds_now();
-    const auto [loss, norm, lr] = take_step(train_step, crops, config, state.step);
+    const auto [loss, norm, lr] = take_step(train_step, crops, config, state.step, device);
     for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
 
     const int64_t done = ++state.step;
@@ -107,8 +107,8 @@ int train(const RunRequest& request) {
   }
   const Corpus corpus = open_corpus(config, run.tokenizer());
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
-  const RandomCrops crops(corpus.train, cut_of(config).sequences, *config.context, config.seed);
-  const Windows validation(corpus.validation, cut_of(config).sequences, *config.context, *config.context);
+  const RandomCrops crops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
+  const Windows validation(corpus.validation, layout_of(config).sequences, *config.context, *config.context);
   check_sample(config.sample, *corpus.tokenizer);
 
   Model model(config.model);

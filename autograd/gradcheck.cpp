@@ -6,7 +6,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "core/random.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 
 namespace ricci {
 namespace {

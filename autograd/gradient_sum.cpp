@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cuda/arithmetic.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 

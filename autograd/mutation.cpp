@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 namespace {

@@ -8,8 +8,8 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 
 namespace ricci {
 

@@ -76,7 +76,7 @@ struct Philox {
   }
 };
 
-// A generator whose stream is counted from a number in memory, where there is one. A kernel that was recorded (cuda/graph.h)
+// A generator whose stream is counted from a number in memory, where there is one. A kernel that was recorded (cuda/device/graph.h)
 // is launched with the same arguments each time; what it draws depends on that number.
 struct PhiloxSource {
   uint64_t seed = 0, stream = 0;

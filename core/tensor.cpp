@@ -4,7 +4,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 
 namespace ricci {
 

@@ -73,7 +73,7 @@ struct Storage {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised memory. Errors: no such device; out of memory (core/memory.h), which names who asked.
+  // Uninitialised memory. Errors: no such device; out of memory (core/memory/memory.h), which names who asked.
   explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, Asker asker = {});
   Tensor(const Tensor& other);
   Tensor(Tensor&& other) noexcept;

@@ -1,7 +1,7 @@
 #include "cuda/launch.h"
 
 #include "core/error.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 
 namespace ricci {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
 #include "core/tensor.h"
-#include "cuda/device.h"
-#include "cuda/isa.h"
-#include "cuda/parallel.h"
+#include "cuda/device/device.h"
 
 namespace ricci::trace {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/files/hash.h"
 #include "core/random.h"
-#include "core/hash.h"
 
 namespace ricci {
 

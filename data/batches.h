@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/token_file.h"
+#include "data/tokens/token_file.h"
 
 namespace ricci {
 

@@ -5,13 +5,13 @@
 #pragma once
 #include <vector>
 
-#include "autograd/checkpoint.h"
+#include "autograd/recompute.h"
 #include "models/config.h"
+#include "models/drop.h"
 #include "models/layers.h"
-#include "models/training.h"
-#include "ops/arithmetic.h"
-#include "ops/gelu.h"
-#include "ops/relu.h"
+#include "ops/elements/arithmetic.h"
+#include "ops/elements/gelu.h"
+#include "ops/elements/relu.h"
 
 namespace ricci {
 
@@ -60,8 +60,8 @@ template <class Mixer> struct Block {
       return std::array{y.x, y.branch};
     };
     const std::vector<Arg> inputs = s.branch ? std::vector<Arg>{s.x, s.branch} : std::vector<Arg>{s.x};
-    if (!pre_norm) return {checkpoint([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
-    const auto [x, branch] = checkpoint(run, inputs);
+    if (!pre_norm) return {recompute([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
+    const auto [x, branch] = recompute(run, inputs);
     return {x, branch};
   }
 

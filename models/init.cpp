@@ -1,8 +1,8 @@
 #include "models/init.h"
 
-#include "core/hash.h"
+#include "core/files/hash.h"
 #include "core/random.h"
-#include "cuda/arithmetic.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 void Draw::constant(Parameter& p, double value) const { fill(p.value, value); }

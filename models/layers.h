@@ -1,8 +1,8 @@
 // The layers every family is built from. Members are parameters, operator() is the formula.
 #pragma once
 #include "autograd/arg.h"
-#include "ops/layer_norm.h"
-#include "ops/linear.h"
+#include "ops/products/linear.h"
+#include "ops/rows/layer_norm.h"
 
 namespace ricci {
 

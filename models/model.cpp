@@ -1,9 +1,9 @@
 #include "models/model.h"
 
 #include "core/error.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
-#include "models/decoder.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/families/decoder.h"
 #include "models/visit.h"
 
 namespace ricci {
@@ -16,10 +16,8 @@ template <class Family> class ModelOf final : public AnyModel {
 
  public:
   explicit ModelOf(const ModelConfig& config) : family_(config) {}
-  Tensor logits(const Arg& ids_bc, const Tensor& lengths_b) const override { return family_.logits(ids_bc, lengths_b); }
-  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b) const override {
-    return family_.loss(ids_bc, targets_bc, lengths_b);
-  }
+  Tensor logits(const Inputs& inputs) const override { return family_.logits(inputs); }
+  Tensor loss(const Inputs& inputs) const override { return family_.loss(inputs); }
   std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
     auto state = std::make_unique<State>();
     state->value = family_.init_state(batch);

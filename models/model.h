@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "autograd/arg.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "models/config.h"
+#include "models/inputs.h"
 
 namespace ricci {
 
@@ -22,8 +23,8 @@ class DecodingState {
 class AnyModel {
  public:
   virtual ~AnyModel() = default;
-  virtual Tensor logits(const Arg& ids_bc, const Tensor& lengths_b) const = 0;
-  virtual Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b) const = 0;
+  virtual Tensor logits(const Inputs& inputs) const = 0;
+  virtual Tensor loss(const Inputs& inputs) const = 0;
   virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
   virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
   virtual void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) = 0;
@@ -40,13 +41,10 @@ class Model final : public MemoryHolder {
 
   const ModelConfig& config() const { return config_; }
 
-  // logits [b c v] for ids [b c] (i64); the plain head, every position. With lengths_b (i64, 0 .. c each) the positions from
-  // lengths_b[b] on are padding: no position hears from them.
-  Tensor logits(const Arg& ids_bc, const Tensor& lengths_b = {}) const { return model_->logits(ids_bc, lengths_b); }
+  // Of a language model [b c v], every position.
+  Tensor logits(const Inputs& inputs) const { return model_->logits(inputs); }
   // Mean nats per target other than -1, an f64 scalar: the path that training takes. Padding counts unless its targets are -1.
-  Tensor loss(const Arg& ids_bc, const Tensor& targets_bc, const Tensor& lengths_b = {}) const {
-    return model_->loss(ids_bc, targets_bc, lengths_b);
-  }
+  Tensor loss(const Inputs& inputs) const { return model_->loss(inputs); }
 
   // Decoding: advance reads the next positions of every sequence, step a single one: ids_b -> logits_bv.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const { return model_->init_state(batch); }
@@ -71,7 +69,7 @@ class Model final : public MemoryHolder {
   std::unique_ptr<AnyModel> model_;
 };
 
-// Takes the value of every parameter from `load`, which is given each path and shape. See apps/shared for files.
+// Takes the value of every parameter from `load`, which is given each path and shape. For files see models/training/checkpoint.h.
 using TensorSource = std::function<Tensor(const std::string& path, const Shape& shape)>;
 void load_parameters(Model& model, const TensorSource& load);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "autograd/mutation.h"
-#include "ops/checks.h"
+#include "ops/checks/checks.h"
 
 using namespace ricci;
 

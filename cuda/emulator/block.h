@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cuda/emulator/async_copies.h"
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/fiber.h"
-#include "cuda/emulator/shared_memory.h"
+#include "cuda/emulator/instructions/async_copies.h"
+#include "cuda/emulator/memory/shared_memory.h"
 
 namespace emu {
 

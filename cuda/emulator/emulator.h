@@ -136,4 +136,4 @@ using emu::dim3, emu::double2, emu::float2, emu::float4, emu::int2, emu::int4, e
 using emu::make_double2, emu::make_float2, emu::make_float4, emu::make_int2, emu::make_int4;
 using emu::make_uint2, emu::make_uint3, emu::make_uint4;
 
-#include "cuda/emulator/collectives.h"
+#include "cuda/emulator/instructions/collectives.h"

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
-#include "cuda/emulator/isolation.h"
+#include "cuda/emulator/memory/isolation.h"
 
 namespace emu {
 namespace {

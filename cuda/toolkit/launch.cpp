@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "cuda/gpu_errors.h"
-#include "cuda/graph.h"
+#include "cuda/device/gpu_errors.h"
+#include "cuda/device/graph.h"
 #include "cuda/grid.h"
 #include "cuda/toolkit/runtime.h"
 

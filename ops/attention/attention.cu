@@ -8,7 +8,7 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 #include "cuda/seam.h"
 #include "cuda/trace.h"
 #include "ops/attention/attention.h"

@@ -8,7 +8,7 @@
 //   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 361 GFLOP at 67 TFLOP/s 5.4 ms
 #include "cuda/launch.h"
 #include "cuda/math.h"
-#include "cuda/rows.h"
+#include "cuda/verbs/rows.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/gpu_block.h"
 #include "ops/attention/kernels.h"

@@ -3,7 +3,7 @@
 //   p_ts = exp(q_t . k_s - lse_t),   ds_ts = p_ts (dy_t . v_s - delta_t),   delta_t = dy_t . y_t
 //   dv_s += sum_t p_ts dy_t,   dk_s += sum_t ds_ts q_t,   dq_t += sum_s ds_ts k_s / sqrt(k)
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
-#include "cuda/parallel.h"
+#include "core/cpu/parallel.h"
 #include "ops/attention/cpu_block.h"
 #include "ops/attention/kernels.h"
 

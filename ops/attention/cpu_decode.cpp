@@ -1,7 +1,7 @@
 // Decoding on the CPU: per query one pass over the visible keys for the scores, their softmax, one pass over the values.
-#include "cuda/isa.h"
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
 #include "cuda/math.h"
-#include "cuda/parallel.h"
 #include "ops/attention/cpu_block.h"
 #include "ops/attention/decode.h"
 

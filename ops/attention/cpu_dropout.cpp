@@ -1,6 +1,6 @@
 // Dropout of a block of weights on the CPU. The random numbers of neighbouring keys come four at a time out of one block of
 // the generator; where a row begins within such a block depends on its query.
-#include "cuda/isa.h"
+#include "core/cpu/isa.h"
 #include "ops/attention/cpu_block.h"
 
 namespace ricci::attention_kernels {

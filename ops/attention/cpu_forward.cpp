@@ -1,8 +1,8 @@
 // The forward on the CPU. A task owns some queries of one (batch, head) and goes over the blocks of 64 keys they see:
 //   s = q k^T / sqrt(k),  m' = max(m, max_s s),  p = exp(s - m'),  l = l exp(m - m') + sum_s p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
+#include "core/cpu/parallel.h"
 #include "cuda/math.h"
-#include "cuda/parallel.h"
 #include "ops/attention/cpu_block.h"
 #include "ops/attention/kernels.h"
 

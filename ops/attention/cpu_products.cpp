@@ -1,6 +1,6 @@
 // Products of the blocks, C_ij (+)= sum_p A_ip B_pj, held in vector registers: a tile of Rows x 2 vectors of C is summed
 // over p before it is stored. Tiles and parts of sums that are not visible are left out.
-#include "cuda/isa.h"
+#include "core/cpu/isa.h"
 #include "ops/attention/cpu_block.h"
 #include "ops/attention/cpu_vectors.h"
 

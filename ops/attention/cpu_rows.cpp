@@ -1,5 +1,5 @@
 // The steps of a block that go row by row: the softmax of the forward and of the backward, packing, transposing.
-#include "cuda/isa.h"
+#include "core/cpu/isa.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu_block.h"
 #include "ops/attention/cpu_vectors.h"

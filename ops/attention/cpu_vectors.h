@@ -1,12 +1,12 @@
 // Vectors of numbers of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that
-// are built for an instruction set which has such vectors (cuda/isa.h). For arithmetic only: g++ takes comparisons apart.
+// are built for an instruction set which has such vectors (core/cpu/isa.h). For arithmetic only: g++ takes comparisons apart.
 #pragma once
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
+#include "core/cpu/isa.h"
 #include "core/tensor.h"
-#include "cuda/isa.h"
 
 namespace ricci::attention_kernels {
 

@@ -6,9 +6,9 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
-#include "cuda/elements.h"
 #include "cuda/math.h"
-#include "cuda/reduce.h"
+#include "cuda/verbs/elements.h"
+#include "cuda/verbs/reduce.h"
 #include "ops/attention/decode.h"
 
 namespace ricci {

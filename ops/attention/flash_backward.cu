@@ -1,6 +1,6 @@
 // Flash attention backward in bf16: what the two gradient kernels need, in the order they need it. They do not wait for each
 // other and share nothing that is written, so that no atomics are needed: the same bits on every run.
-#include "cuda/device_memory.h"
+#include "cuda/device/device_memory.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/flash_backward.h"
 #include "ops/attention/flash_launch.h"

@@ -10,7 +10,7 @@
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 403 MB at 4.8 TB/s 0.08 ms; 103 GFLOP at 989 TFLOP/s 0.10 ms
 #include "cuda/math.h"
-#include "cuda/reduce.h"
+#include "cuda/verbs/reduce.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/flash_launch.h"
 #include "ops/attention/flash_mask.h"

@@ -7,7 +7,7 @@
 //   floor   f32, k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 67 TFLOP/s 1.5 ms
 #include "cuda/launch.h"
 #include "cuda/math.h"
-#include "cuda/reduce.h"
+#include "cuda/verbs/reduce.h"
 #include "ops/attention/flash.h"
 #include "ops/attention/gpu_block.h"
 #include "ops/attention/kernels.h"

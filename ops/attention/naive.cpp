@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "autograd/record.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci {

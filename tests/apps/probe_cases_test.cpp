@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/shared/config.h"
-#include "apps/shared/run_folder.h"
+#include "apps/config/config.h"
 #include "autograd/tape.h"
-#include "core/safetensors.h"
-#include "cuda/device.h"
+#include "core/files/safetensors.h"
+#include "cuda/device/device.h"
 #include "models/model.h"
+#include "models/training/checkpoint.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -37,13 +37,13 @@ void check_close(const Tensor& got, const Tensor& expected) {
 void check_case(const std::string& folder, Device device) {
   const SafetensorsFile input(folder + "/in.safetensors"), expected(folder + "/expected.safetensors");
   Model model(apps::load_config<CaseConfig>(folder + "/model.yaml").model);
-  apps::load_weights(model, folder + "/weights.safetensors");
+  load_weights(model, folder + "/weights.safetensors");
   model.place(Dtype::f64, device);
   const Tensor ids = to(input.load("ids"), device), targets = to(input.load("targets"), device);
   const Tensor lengths = input.contains("lengths") ? to(input.load("lengths"), device) : Tensor();
-  check_close(model.logits(ids, lengths), expected.load("logits"));
+  check_close(model.logits({.ids_bc = ids, .lengths_b = lengths}), expected.load("logits"));
   Tape tape;
-  const Tensor loss = model.loss(ids, targets, lengths);
+  const Tensor loss = model.loss({ids, targets, lengths});
   check_close(loss, expected.load("loss"));
   tape.backward(loss);
   size_t gradients = 0;

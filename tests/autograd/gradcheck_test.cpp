@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "autograd/record.h"
-#include "ops/arithmetic.h"
+#include "ops/elements/arithmetic.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -8,12 +8,12 @@
 
 #include "autograd/record.h"
 #include "core/error.h"
-#include "core/memory.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
-#include "ops/arithmetic.h"
-#include "ops/gelu.h"
-#include "ops/reduce.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "ops/elements/arithmetic.h"
+#include "ops/elements/gelu.h"
+#include "ops/rows/reduce.h"
 
 using namespace ricci;
 

@@ -10,11 +10,11 @@
 #include <functional>
 #include <string>
 
-#include "apps/shared/cli.h"
+#include "apps/terminal/cli.h"
 #include "autograd/tape.h"
 #include "core/random.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 
 using namespace ricci;
 

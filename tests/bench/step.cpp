@@ -11,16 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/config.h"
-#include "apps/shared/corpus.h"
-#include "apps/shared/train_step.h"
+#include "apps/config/config.h"
+#include "apps/corpus/corpus.h"
+#include "apps/corpus/micro_batches.h"
+#include "apps/terminal/cli.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/hash.h"
-#include "core/memory.h"
-#include "cuda/device.h"
-#include "cuda/parallel.h"
-#include "models/optim/optimizer.h"
+#include "core/files/hash.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device.h"
+#include "models/training/optimizer.h"
+#include "models/training/train_step.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -39,7 +40,7 @@ struct Run {
 
   Run(const TrainConfig& c, const Corpus& corpus)
       : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), optimizer(model.parameters(), optimizer_config(c)),
-        train_step(model, optimizer, device, c), crops(corpus.train, cut_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
+        train_step(model, optimizer, device, step_options(c)), crops(corpus.train, layout_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
@@ -49,7 +50,7 @@ struct Run {
     return model;
   }
   double step() {
-    const double loss = train_step.run(batches_of_step(crops, config, done), done, schedule_of(config).at(done)).loss;
+    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, schedule_of(config).at(done)).loss;
     ++done;
     return loss;
   }

@@ -12,13 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "apps/shared/cli.h"
-#include "apps/shared/train_step.h"
+#include "apps/config/train_config.h"
+#include "apps/corpus/micro_batches.h"
+#include "apps/terminal/cli.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "core/philox.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
 #include "cuda/trace.h"
+#include "models/training/train_step.h"
 
 using namespace ricci;
 
@@ -101,14 +103,14 @@ void measure(const Case& c, const Options& options) {
   model.init(config.seed);
   model.place_for_training(parse_dtype(options.dtype.c_str()), device);
   Optimizer optimizer(model.parameters(), apps::optimizer_config(config));
-  apps::TrainStep train_step(model, optimizer, device, config);
-  const std::vector<Batch> parts{random_batch(c)};
+  TrainStep train_step(model, optimizer, device, apps::step_options(config));
+  const std::vector<MicroBatch> micro_batches{apps::micro_batch_of(random_batch(c), device)};
   std::vector<double> seconds;
   double loss = 0, total = 0;
   constexpr int kWarmUp = 3;
   for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 10 && step < 1000); ++step) {
     const double started = seconds_now();
-    loss = train_step.run(parts, step, 1e-4).loss;
+    loss = train_step.run(micro_batches, step, 1e-4).loss;
     if (step < kWarmUp) {
       trace::restart();
       continue;

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <vector>
 
+#include "core/cpu/parallel.h"
 #include "core/view.h"
-#include "cuda/elements.h"
 #include "cuda/math.h"
-#include "cuda/parallel.h"
-#include "cuda/rows.h"
+#include "cuda/verbs/elements.h"
+#include "cuda/verbs/rows.h"
 
 using namespace ricci;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "core/view.h"
 
 using namespace ricci;

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/cpu/isa.h"
 #include "core/philox.h"
-#include "cuda/isa.h"
 
 using namespace ricci;
 

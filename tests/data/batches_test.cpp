@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/files/hash.h"
 #include "core/random.h"
-#include "core/hash.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -2,12 +2,12 @@
 #include <limits>
 #include <thread>
 
-#include "core/memory_report.h"
-#include "cuda/device_memory.h"
+#include "core/memory/memory_report.h"
+#include "cuda/device/device_memory.h"
+#include "models/drop.h"
 #include "models/model.h"
-#include "models/optim/optimizer.h"
-#include "models/training.h"
-#include "ops/gelu.h"
+#include "models/training/optimizer.h"
+#include "ops/elements/gelu.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -57,13 +57,13 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
   const Optimizer optimizer(s.model.parameters(), {});
   const Training training;
   const Tape tape;
-  const Tensor h = gelu(s.model.logits(s.ids_bc));
+  const Tensor h = gelu(s.model.logits({s.ids_bc}));
   const int64_t parameters = s.model.parameter_count() * 4, together = used();
   memory.most = together + 100;
   const std::string line = message_of([&] { gelu(h); });
   CAPTURE(line);
   CHECK(line.starts_with("out of memory on cuda_emulated: gelu: forward ("));
-  CHECK(has(line, "ops/gelu.cu:"));
+  CHECK(has(line, "ops/elements/gelu.cu:"));
   CHECK(has(line, ", after gelu ("));
   CHECK(has(line, "models/out_of_memory_test.cpp:"));
   CHECK(has(line, "), asked for 616 bytes; 7 bytes free; held: "));
@@ -96,7 +96,7 @@ TEST_CASE("out of memory: in the backward the line names the op whose gradient w
     memory.most = std::numeric_limits<int64_t>::max();
     for (const Parameter* p : s.model.parameters()) p->grad = {};
     Tape tape;
-    const Tensor loss = s.model.loss(s.ids_bc, s.ids_bc);
+    const Tensor loss = s.model.loss({s.ids_bc, s.ids_bc});
     Tensor seed = like(loss);
     fill(seed, 1);
     memory.most = used() + most;

@@ -1,8 +1,8 @@
 // Every op on every device here: its backward is the derivative of its forward.
 #include <doctest/doctest.h>
 
-#include "cuda/device.h"
-#include "ops/checks.h"
+#include "cuda/device/device.h"
+#include "ops/checks/checks.h"
 
 using namespace ricci;
 

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/random.h"
 #include "core/tensor.h"
-#include "cuda/arithmetic.h"
-#include "cuda/device.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 

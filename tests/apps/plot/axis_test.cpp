@@ -1,5 +1,5 @@
 // Ticks at round numbers, their labels, and ranges of axes.
-#include "apps/shared/plot/axis.h"
+#include "apps/plot/axis.h"
 
 #include <doctest/doctest.h>
 

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/shared/metrics.h"
-#include "apps/shared/plot/page.h"
-#include "apps/shared/plot/records.h"
+#include "apps/plot/page.h"
+#include "apps/plot/records.h"
+#include "apps/runs/metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;

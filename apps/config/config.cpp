@@ -1,0 +1,229 @@
+// Reading: YAML nodes into members, with the place of every fault.
+#include "apps/config/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "apps/config/nearest.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci::apps {
+namespace {
+
+// One line for a message, control characters replaced, not too long.
+std::string shown(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+std::string shown(const YAML::Node& node) {
+  if (node.IsScalar()) return "'" + shown(node.Scalar()) + "'";
+  return node.IsSequence() ? "a list" : node.IsMap() ? "keys and values" : "nothing";
+}
+
+struct Setting {
+  std::string key, place;  // place: "run.yaml:3" or "command line"
+  YAML::Node value;
+};
+
+// ---- Values
+template <class Number> bool parse_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+// Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
+bool parse(const YAML::Node& node, std::string& value) {
+  if (!node.IsScalar()) return false;
+  value = node.Scalar();
+  return true;
+}
+bool parse(const YAML::Node& node, int64_t& value) { return node.IsScalar() && parse_number(node.Scalar(), value); }
+bool parse(const YAML::Node& node, uint64_t& value) { return node.IsScalar() && parse_number(node.Scalar(), value); }
+bool parse(const YAML::Node& node, double& value) {
+  return node.IsScalar() && parse_number(node.Scalar(), value) && std::isfinite(value);
+}
+bool parse(const YAML::Node& node, bool& value) {
+  if (!node.IsScalar()) return false;
+  const std::string& text = node.Scalar();
+  value = text == "true" || text == "True" || text == "TRUE";
+  return value || text == "false" || text == "False" || text == "FALSE";
+}
+// [0, 8] or 0:8
+bool parse(const YAML::Node& node, Window& window) {
+  if (node.IsSequence()) return node.size() == 2 && parse(node[0], window.lo) && parse(node[1], window.hi);
+  if (!node.IsScalar()) return false;
+  const std::string_view text = node.Scalar();
+  const size_t colon = text.find(':');
+  return colon != text.npos && parse_number(text.substr(0, colon), window.lo) &&
+         parse_number(text.substr(colon + 1), window.hi);
+}
+template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
+  if (node.IsNull()) value.reset();
+  return node.IsNull() || parse(node, value.emplace());
+}
+template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
+  values.clear();
+  if (node.IsNull()) return true;
+  if (!node.IsSequence()) return parse(node, values.emplace_back());
+  for (const YAML::Node& each : node)
+    if (!parse(each, values.emplace_back())) return false;
+  return true;
+}
+// A list, or "0:8, 8:256"
+bool parse(const YAML::Node& node, std::vector<Window>& windows) {
+  if (!node.IsScalar()) return parse<Window>(node, windows);
+  windows.clear();
+  std::string_view text = node.Scalar();
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+    text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
+    if (!parse(YAML::Node(std::string(one)), windows.emplace_back())) return false;
+  }
+  return true;
+}
+
+const char* what(const std::string&) { return "text"; }
+const char* what(int64_t) { return "integer"; }
+const char* what(uint64_t) { return "integer of 0 or more"; }
+const char* what(double) { return "number"; }
+const char* what(bool) { return "true or false"; }
+const char* what(const std::optional<int64_t>&) { return "integer or null"; }
+const char* what(const std::vector<int64_t>&) { return "integer or list of integers"; }
+const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
+const char* what(const std::vector<Window>&) { return "windows such as [[0, 8], [8, 256]] or '0:8, 8:256'"; }
+
+void check_allowed(const Setting& setting, const Field& field) {
+  if (field.allowed.empty()) return;
+  const std::string& name = **std::get_if<std::string*>(&field.value);
+  if (std::find(field.allowed.begin(), field.allowed.end(), name) != field.allowed.end()) return;
+  std::string list;
+  for (const char* each : field.allowed) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail("{}: {}: expected one of {}, got '{}'", {setting.place, field.key, list, shown(name)});
+}
+
+void store(const Setting& setting, const Field& field) {
+  std::visit(
+      [&](auto* member) {
+        if (!parse(setting.value, *member))
+          fail("{}: {}: expected {}, got {}", {setting.place, field.key, what(*member), shown(setting.value)});
+      },
+      field.value);
+  check_allowed(setting, field);
+}
+
+// ---- Keys
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+// The known key or section nearest to a key; one in another section is as near as one wrong letter.
+std::string nearest(const std::string& key, const std::vector<Field>& fields) {
+  const std::string start = key.substr(0, 100);
+  size_t least = SIZE_MAX;
+  std::string best;
+  const auto consider = [&](const std::string& known) {
+    const size_t in_place = edit_distance(start, known);
+    const size_t elsewhere = edit_distance(last_part(start), last_part(known)) + 1;
+    const size_t distance = std::min(in_place, elsewhere);
+    if (distance < least) least = distance, best = known;
+  };
+  for (const Field& field : fields) {
+    consider(field.key);
+    if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
+  }
+  return best;
+}
+
+const Field* find_field(const std::vector<Field>& fields, const std::string& key) {
+  for (const Field& field : fields)
+    if (field.key == key) return &field;
+  return nullptr;
+}
+
+bool is_section(const std::vector<Field>& fields, const std::string& key) {
+  const auto inside = [&](const Field& field) { return field.key.starts_with(key + "."); };
+  return std::any_of(fields.begin(), fields.end(), inside);
+}
+
+// Turns nodes into settings of known keys.
+struct Collector {
+  const std::vector<Field>& fields;
+  std::string source;  // file, or "command line"
+  bool has_lines;
+  std::vector<Setting> settings = {};
+  std::set<std::string> seen = {};
+
+  std::string place(const YAML::Node& node) const {
+    return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source;
+  }
+  void add(const std::string& key, const std::string& where, const YAML::Node& value) {
+    if (is_section(fields, key)) return add_section(key + ".", where, value);
+    if (!find_field(fields, key))
+      fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
+    if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
+    settings.push_back({key, where, value});
+  }
+  void add_section(const std::string& prefix, const std::string& where, const YAML::Node& node) {
+    if (node.IsNull()) return;
+    if (!node.IsMap()) {
+      const std::string name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1) + ": ";
+      fail("{}: {}expected keys and values, got {}", {where, name, shown(node)});
+    }
+    for (const auto& pair : node) {
+      if (!pair.first.IsScalar()) fail("{}: expected a key, got {}", {place(pair.first), shown(pair.first)});
+      add(prefix + pair.first.Scalar(), place(pair.first), pair.second);
+    }
+  }
+};
+
+YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
+  try {
+    // yaml-cpp takes a quote for closed by the last line break of a text; a comment behind it makes it notice.
+    const std::vector<YAML::Node> documents = YAML::LoadAll(has_lines ? text + "\n#" : text);
+    if (documents.size() > 1) fail("{}: expected one YAML document, got {}", {source, documents.size()});
+    return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const YAML::Exception& error) {
+    const auto last = std::count(text.begin(), text.end(), '\n');
+    const std::string line = has_lines && !error.mark.is_null() ? ":" + std::to_string(std::min<int64_t>(error.mark.line, last) + 1) : "";
+    fail("{}{}: not YAML: {}", {source, line, error.msg});
+  }
+}
+
+void read_file(const std::string& path, Collector& into) {
+  const YAML::Node root = parse_yaml(read_text(path), path, true);
+  into.add_section("", into.place(root), root);
+}
+
+void read_override(const std::string& assignment, Collector& into) {
+  const size_t equals = assignment.find('=');
+  if (equals == assignment.npos || equals == 0)
+    fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
+  const YAML::Node value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
+  into.seen.clear();
+  into.add(assignment.substr(0, equals), into.source, value);
+}
+
+}  // namespace
+
+void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
+           const std::function<void()>& apply_presets) {
+  Collector file{fields, path, true}, command_line{fields, "command line", false};
+  if (!path.empty()) read_file(path, file);
+  for (const std::string& assignment : overrides) read_override(assignment, command_line);
+
+  std::vector<Setting> all = std::move(file.settings);
+  all.insert(all.end(), command_line.settings.begin(), command_line.settings.end());
+  for (const Setting& setting : all)
+    if (last_part(setting.key) == "preset") store(setting, *find_field(fields, setting.key));
+  apply_presets();
+  for (const Setting& setting : all) store(setting, *find_field(fields, setting.key));
+}
+
+}  // namespace ricci::apps

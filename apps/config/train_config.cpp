@@ -1,0 +1,113 @@
+// What the config of a training run may hold.
+#include "apps/config/train_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+
+namespace ricci::apps {
+namespace {
+
+void at_least(const char* key, int64_t value, int64_t lowest) {
+  if (value < lowest) fail("{}: {}, expected {} or more", {key, value, lowest});
+}
+
+void more_than_0(const char* key, double value) {
+  if (!(value > 0 && std::isfinite(value))) fail("{}: {}, expected more than 0", {key, value});
+}
+
+void not_negative(const char* key, double value) {
+  if (!(value >= 0 && std::isfinite(value))) fail("{}: {}, expected 0 or more", {key, value});
+}
+
+void below_1(const char* key, double value) {
+  if (!(value >= 0 && value < 1)) fail("{}: {}, expected 0 or more and less than 1", {key, value});
+}
+
+void check_optimizer(const TrainConfig& c) {
+  at_least("steps", c.steps, 1);
+  more_than_0("lr", c.lr);
+  not_negative("min_lr", c.min_lr);
+  if (c.schedule != "constant" && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
+  at_least("warmup", c.warmup, 0);
+  if (!(c.decay_fraction >= 0 && c.decay_fraction <= 1)) fail("decay_fraction: {}, expected 0 to 1", {c.decay_fraction});
+  below_1("beta1", c.beta1);
+  below_1("beta2", c.beta2);
+  more_than_0("eps", c.eps);
+  below_1("momentum", c.momentum);
+  if (c.nesterov && c.optimizer == "sgd" && c.momentum == 0) fail("nesterov: needs a momentum above 0");
+  not_negative("weight_decay", c.weight_decay);
+  not_negative("clip", c.clip);
+}
+
+void check_data(const TrainConfig& c) {
+  if (c.data.empty()) fail("data: nothing given");
+  for (const std::string& path : c.data)
+    if (path.empty()) fail("data: an empty path");
+  if (!(c.train_fraction > 0 && c.train_fraction < 1))
+    fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
+  at_least("batch", c.batch, 1);
+  at_least("accumulation", c.accumulation, 1);
+  constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
+  if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
+    fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
+  if (!c.context) return;
+  at_least("context", *c.context, 1);
+  if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
+}
+
+// The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
+void check_name(const std::string& name) {
+  const auto control = [](unsigned char c) { return c < 32 || c == 127; };
+  if (std::any_of(name.begin(), name.end(), control)) fail("name: a control character cannot be in the name of a folder");
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') || name.size() > 200)
+    fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
+}
+
+}  // namespace
+
+void check(const TrainConfig& config) {
+  ModelConfig model = config.model;
+  if (model.vocab == 0) model.vocab = 1;
+  check(model);
+  if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
+  check_name(config.name);
+  check_data(config);
+  check_optimizer(config);
+  if (config.cuda_graph && config.device == "cpu") fail("cuda_graph: device cpu has no graphs, expected cuda");
+  at_least("threads", config.threads, 0);
+  if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
+  at_least("eval_every", config.eval_every, 0);
+  at_least("eval_batches", config.eval_batches, 0);
+  at_least("log_every", config.log_every, 1);
+  at_least("checkpoint_every", config.checkpoint_every, 0);
+  at_least("keep_checkpoints", config.keep_checkpoints, 1);
+  at_least("sample.tokens", config.sample.tokens, 0);
+  check(config.sample.sampling);
+}
+
+OptimizerConfig optimizer_config(const TrainConfig& c) {
+  return {.kind = parse_optimizer(c.optimizer), .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps, .momentum = c.momentum,
+          .nesterov = c.nesterov, .weight_decay = c.weight_decay, .decay_tables = c.decay_embeddings};
+}
+
+TrainStepOptions step_options(const TrainConfig& c) { return {.seed = c.seed, .clip = c.clip, .cuda_graph = c.cuda_graph}; }
+
+Schedule schedule_of(const TrainConfig& c) {
+  return {parse_schedule(c.schedule), c.lr, c.min_lr, c.warmup, c.steps, c.decay_fraction};
+}
+
+bool may_change(const std::string& key) {
+  static const std::set<std::string> free = {"name",         "model.preset", "recompute", "steps",            "threads",      "cuda_graph",
+                                             "eval_every",   "eval_batches", "log_every", "checkpoint_every", "keep_checkpoints"};
+  return free.count(key) || key.starts_with("sample.");
+}
+
+void resolve(TrainConfig& config) {
+  resolve(config.model);
+  config.context = config.context.value_or(config.model.ctx);
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,55 @@
+#include "apps/corpus/corpus.h"
+
+#include "apps/corpus/embedded_corpus.h"
+#include "core/error.h"
+#include "core/files/hash.h"
+#include "data/text/split.h"
+#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+
+namespace ricci::apps {
+namespace {
+
+TextSource open_text(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) files.push_back(path == "embedded" ? embedded_corpus_file(default_cache_folder()) : path);
+  return files.size() == 1 ? TextSource(files[0]) : TextSource::of_paths(files);
+}
+
+Split open_split(const TrainConfig& config) {
+  const TextSource text = open_text(config.data);
+  if (config.validation.empty()) return split_by_characters(text, config.train_fraction, default_cache_folder());
+  return {text, open_text(config.validation)};
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
+  if (config.tokenizer == "byte") return std::make_shared<ByteTokenizer>();
+  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data), default_cache_folder()));
+}
+
+}  // namespace
+
+uint64_t Corpus::hash() const { return hash_bytes(format_message("{} {}", {train.hash(), validation.hash()})); }
+
+Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  const Split split = open_split(config);
+  if (!tokenizer) tokenizer = make_tokenizer(config);
+  const std::string cache = default_cache_folder();
+  return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
+}
+
+int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
+  const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
+  if (asked != 0 && asked != size) fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
+  return size;
+}
+
+TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
+  return TokenFile::open(open_text(paths), tokenizer, default_cache_folder());
+}
+
+TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer) {
+  return TokenFile::open(open_split(config).validation, tokenizer, default_cache_folder());
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,103 @@
+#include "apps/plot/records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "apps/config/nearest.h"
+#include "apps/runs/metrics.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+
+// JSON has no NaN, yet some programs write it: NaN, Infinity and -Infinity outside of strings become texts.
+std::string with_quoted_names(std::string_view line) {
+  std::string result;
+  bool in_string = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) in_string = !in_string;
+    size_t length = 0;
+    for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
+      if (!in_string && !length && line.substr(i).starts_with(name)) length = name.size();
+    if (length)
+      result.append("\"NaN\""), i += length - 1;
+    else
+      result += line[i];
+  }
+  return result;
+}
+
+double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
+  if (value.is_null()) return kNothing;
+  if (value.is_string() && value == "NaN") return ++run.not_finite, kNothing;
+  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, key, value.dump().substr(0, 40)});
+  return value.get<double>();
+}
+
+void add(const json& record, const std::string& place, RunRecords& run) {
+  const auto size = static_cast<size_t>(run.records++);
+  for (const auto& [key, value] : record.items()) {
+    auto& column = run.columns[key];
+    column.resize(size, kNothing);
+    column.push_back(number(value, key, place, run));
+  }
+}
+
+// A name for the legend: that of the folder.
+std::string name_of(const std::string& file) {
+  const fs::path folder = fs::weakly_canonical(file).parent_path();
+  return folder.filename().empty() ? file : folder.filename().string();
+}
+
+}  // namespace
+
+RunRecords read_records(const std::string& path) {
+  RunRecords run;
+  run.path = fs::is_directory(path) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
+  if (!fs::exists(path)) fail("{}: no such run", {path});
+  if (!fs::exists(run.path)) fail("{}: holds no metrics.jsonl, so no run has begun in it", {path});
+  run.name = name_of(run.path);
+  const std::string text = read_text(run.path);
+  int64_t line_number = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    const std::string place = run.path + ":" + std::to_string(++line_number);
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    json record = json::parse(line, nullptr, false);
+    if (record.is_discarded()) record = json::parse(with_quoted_names(line), nullptr, false);
+    if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
+    add(record, place, run);
+  }
+  if (run.records == 0) fail("{}: holds no record yet", {run.path});
+  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNothing);
+  return run;
+}
+
+std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths) {
+  std::vector<RunRecords> runs;
+  std::multiset<std::string> names;
+  for (const std::string& path : paths) names.insert(runs.emplace_back(read_records(path)).name);
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (names.count(runs[i].name) > 1) runs[i].name = paths[i];
+  return runs;
+}
+
+void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
+  std::vector<std::string> known(metrics_keys().begin(), metrics_keys().end());
+  for (const RunRecords& run : runs)
+    for (const auto& [name, column] : run.columns) known.push_back(name);
+  if (std::find(known.begin(), known.end(), key) == known.end())
+    fail("no run has '{}' among its metrics, the nearest is '{}'", {key.substr(0, 60), nearest(key, known)});
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,79 @@
+#include "apps/runs/metrics.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/files/file.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
+
+// f(key, value) for every key, in order.
+template <class F> void each_value(const Metrics& m, const F& f) {
+  int key = 0;
+  const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
+  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.time);
+}
+
+std::string number(const std::optional<double>& value) { return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null"; }
+std::string number(const std::optional<int64_t>& value) { return value ? fmt::format("{}", *value) : "null"; }
+
+double unix_time() {
+  const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return static_cast<double>(now.time_since_epoch().count()) / 1000;
+}
+
+bool is_record_until(std::string_view line, int64_t step) {
+  const auto record = nlohmann::json::parse(line, nullptr, false);
+  const auto found = record.is_object() ? record.find("step") : record.end();
+  return record.is_object() && found != record.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+}
+
+// The path of the records, without those beyond the step.
+std::string rewind(const std::string& folder, int64_t step) {
+  const std::string path = folder + "/metrics.jsonl";
+  if (!std::filesystem::is_regular_file(path)) return path;
+  const std::string text = read_text(path);
+  std::string kept;
+  for (size_t begin = 0, end; begin < text.size(); begin = end) {
+    end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (line.ends_with('\n') && is_record_until(line, step)) kept += line;
+  }
+  if (kept != text) write_file_atomically(path, kept);
+  return path;
+}
+
+}  // namespace
+
+std::span<const char* const> metrics_keys() { return kKeys; }
+
+std::string to_json(const Metrics& metrics) {
+  std::string line;
+  each_value(metrics, [&](const char* key, const auto& value) {
+    line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, number(value));
+  });
+  return line + "}";
+}
+
+MetricsFile::MetricsFile(const std::string& folder, int64_t step) : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {}
+
+void MetricsFile::append(Metrics metrics) {
+  if (!metrics.time) metrics.time = unix_time();
+  lines_.append(to_json(metrics) + "\n");
+  std::vector<Scalar> scalars;
+  each_value(metrics, [&](std::string_view key, const auto& value) {
+    if (value && std::isfinite(static_cast<double>(*value)) && key != "step" && key != "time")
+      scalars.push_back({key, static_cast<float>(*value)});
+  });
+  events_.append(*metrics.time, metrics.step, scalars);
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,77 @@
+// runs/NAME: what a run leaves behind, and what it goes on from.
+//   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
+//                       Its first lines, comments, tell what its bits depend on beside the keys: build, device, vectors
+//   tokenizer.json      the vocabulary
+//   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
+//   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
+//   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/config/train_config.h"
+#include "data/tokenizers/tokenizer.h"
+#include "models/model.h"
+#include "models/training/checkpoint.h"
+
+namespace ricci::apps {
+
+// What the command line of ricci-train asks for.
+struct RunRequest {
+  std::string folder;
+  TrainConfig config;
+};
+
+// From a run file, or from a run folder, which stands for the config in it. The folder is runs/NAME, or the one given
+// unless an override names another run. Errors: those of load_config.
+RunRequest request_run(const std::string& file_or_folder, const std::vector<std::string>& overrides);
+
+class RunFolder {
+ public:
+  // To train: a run that goes on when the folder holds checkpoints, else a new one. Nothing is written before begin().
+  // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps
+  // than before, a trained model without checkpoints, a run that another process is training.
+  static RunFolder to_train(const RunRequest& request);
+  // To read. Error: no such folder, or one of its files is missing or damaged.
+  static RunFolder open(const std::string& path);
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+  const TrainConfig& config() const { return config_; }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin()
+  Checkpoints checkpoints() const { return Checkpoints(file("checkpoints")); }
+
+  // All steps are done and the model is saved. A damaged model is not; a warning on stderr names it.
+  bool finished() const;
+
+  // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
+  // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
+  // on stderr. Errors: all are damaged; one of another shape; a text other than before.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
+
+  // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
+  // left. Error: names the path and the reason.
+  void begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step);
+
+  // A checkpoint of this step, and the removal of those that are not kept.
+  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
+  // Replaces model.safetensors as a whole; metadata: the step.
+  void save_model(Model& model, int64_t step) const;
+
+  // The trained model on `device`, with weights and activations of `dtype`: that of the `last` step saved, of the `best`
+  // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; missing,
+  // surplus or misshapen tensors, each named.
+  Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
+
+ private:
+  std::string weights_file(const std::string& which) const;
+  void lock();
+
+  std::string path_;
+  TrainConfig config_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<void> lock_;  // while alive, no other process trains here
+};
+
+}  // namespace ricci::apps

@@ -1,0 +1,51 @@
+#include "apps/runs/run_report.h"
+
+#include <cstdio>
+
+#include "apps/terminal/progress.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "models/decoding/sampling.h"
+
+namespace ricci::apps {
+
+std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
+  const std::string line = format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads",
+                                          {run.path(), with_commas(model.parameter_count()), with_commas(corpus.train.size()),
+                                           with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(), run.config().device, thread_count()});
+  if (state.step == 0) return line;
+  return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
+}
+
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+  return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
+                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
+}
+
+std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
+  const char* const what = state.step == run.config().steps ? "saved" : "interrupted, saved";
+  return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.file("model.safetensors")});
+}
+
+void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
+  if (sample.tokens == 0) return;
+  if (sample.prompt.empty()) fail("sample.prompt: is empty; sample.tokens=0 writes no sample");
+  try {
+    tokenizer.encode(sample.prompt);
+  } catch (const Error& error) {
+    fail("sample.prompt: {}; sample.tokens=0 writes no sample", {error.what()});
+  }
+}
+
+void write_sample(const RunFolder& run, const Model& model, Device device) {
+  const SampleConfig& sample = run.config().sample;
+  if (sample.tokens == 0) return;
+  std::string text = sample.prompt;
+  generate(model, run.tokenizer()->encode(sample.prompt), sample.tokens, sample.sampling, device, [&](int64_t token) {
+    text += run.tokenizer()->decode({&token, 1});
+    return true;
+  });
+  std::printf("\n%s\n\n", text.c_str());
+}
+
+}  // namespace ricci::apps

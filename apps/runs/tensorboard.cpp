@@ -1,0 +1,103 @@
+#include "apps/runs/tensorboard.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <filesystem>
+
+namespace ricci::apps {
+namespace {
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table = {};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0x82f63b78u : 0u);
+    table[byte] = value;
+  }
+  return table;
+}
+
+template <class T> std::string little_endian(T value) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
+
+std::string masked_crc(std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); }
+
+// ---- Protocol buffers: a field is its number and kind in one integer, then the value
+enum Kind : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 128; value >>= 7) bytes += static_cast<char>((value & 127) | 128);
+  return bytes + static_cast<char>(value);
+}
+std::string field(uint32_t number, Kind kind) { return varint(number << 3 | kind); }
+std::string field(uint32_t number, int64_t value) { return field(number, kVarint) + varint(static_cast<uint64_t>(value)); }
+std::string field(uint32_t number, double value) { return field(number, kFixed64) + little_endian(std::bit_cast<uint64_t>(value)); }
+std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
+std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "localhost";
+}
+
+// TIME of the newest event file of the folder, 0 where there is none.
+int64_t newest(const std::string& folder) {
+  int64_t latest = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    int64_t time = 0;
+    if (name.starts_with(kPrefix)) std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), time);
+    latest = std::max(latest, time);
+  }
+  return latest;
+}
+
+// After the others by name, whatever the clock says.
+std::string next_path(const std::string& folder, double time) {
+  const int64_t second = std::max(static_cast<int64_t>(time), newest(folder) + 1);
+  return fmt::format("{}/{}{:010}.{}", folder, kPrefix, second, host_name());
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr std::array<uint32_t, 256> kTable = crc_table();
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+  return ~crc;
+}
+
+std::string tfrecord(std::string_view data) {
+  const std::string length = little_endian(static_cast<uint64_t>(data.size()));
+  return (length + masked_crc(length)).append(data) + masked_crc(data);
+}
+
+std::string version_event(double time) { return field(1, time) + field(3, std::string_view("brain.Event:2")); }
+
+std::string restart_event(double time, int64_t first_step) {
+  return field(1, time) + field(2, first_step) + field(7, field(1, int64_t{1}));  // session_log: status START
+}
+
+std::string scalars_event(double time, int64_t step, std::span<const Scalar> scalars) {
+  std::string summary;
+  for (const Scalar& scalar : scalars) summary += field(1, field(1, scalar.tag) + field(2, scalar.value));
+  return field(1, time) + field(2, step) + field(5, std::string_view(summary));
+}
+
+EventFile::EventFile(const std::string& folder, double time, int64_t first_step) : file_(next_path(folder, time), AppendFile::Old::refuse) {
+  file_.append(tfrecord(version_event(time)) + tfrecord(restart_event(time, first_step)));
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,119 @@
+#include "apps/terminal/cli.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+
+namespace ricci::apps {
+namespace {
+
+// One line on stderr, whatever the message holds.
+int report(const AppText& text, std::string message, int exit_code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", text.name, message.c_str());
+  return exit_code;
+}
+
+// Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
+// would go into that file.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+}
+
+// A result that did not reach its reader is no success.
+int after_output(const AppText& text, int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
+  const std::string reason = errno ? ": " + std::generic_category().message(errno) : "";
+  return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
+}
+
+int run(const AppText& text, const std::function<int()>& main) {
+  try {
+    const int exit_code = main();
+    return text.prints_result ? after_output(text, exit_code) : exit_code;
+  } catch (const std::bad_alloc&) {
+    return report(text, "out of memory", 1);
+  } catch (const std::exception& error) {
+    return report(text, error.what(), 1);
+  }
+}
+
+template <class Integer> bool is_integer(const std::string& text, Integer least, Integer most) {
+  Integer value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+}
+
+}  // namespace
+
+int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
+            const std::function<int()>& main) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
+  CLI::App app(text.summary, text.name);
+  app.set_version_flag("--version", std::string(text.name) + " " + RICCI_VERSION, "Print the version and exit");
+  app.get_formatter()->column_width(36);
+  try {
+    setup(app);
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    return after_output(text, app.exit(request));
+  } catch (const CLI::Error& mistake) {
+    return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
+  } catch (const std::exception& error) {
+    return report(text, error.what(), 1);
+  }
+  return run(text, main);
+}
+
+std::string at_least_one(const std::string& text) {
+  return is_integer<int64_t>(text, 1, INT64_MAX) ? "" : "expected an integer of at least 1, got " + text;
+}
+
+std::string at_least_zero(const std::string& text) {
+  return is_integer<uint64_t>(text, 0, UINT64_MAX) ? "" : "expected an integer of 0 or more, got " + text;
+}
+
+std::string thread_number(const std::string& text) {
+  return is_integer<int64_t>(text, 1, 1024) ? "" : "expected an integer from 1 to 1024, got " + text;
+}
+
+void add_run_arguments(CLI::App& app, RunOptions& options) {
+  const auto sort_in = [&options](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      if (word.empty()) {
+        throw CLI::ValidationError("the name of a run file is empty");
+      } else if (word.find('=') != word.npos) {
+        options.overrides_.push_back(word);
+      } else if (options.file_.empty()) {
+        options.file_ = word;
+      } else {
+        throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
+      }
+    }
+  };
+  const char* const help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4";
+  app.add_option_function<std::vector<std::string>>("run", sort_in, help)->type_name("[FILE] [KEY=VALUE ...]");
+}
+
+void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text) {
+  app.add_flag_callback(
+      flag,
+      [text] {
+        std::fputs(text().c_str(), stdout);
+        throw CLI::Success();
+      },
+      help);
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,57 @@
+// What all programs share on the command line: --help, --version, one line per error, exit codes.
+//   int main(int argc, char** argv) {
+//     RunOptions options;
+//     return run_app(argc, argv, {"ricci-train", "Trains a language model."},
+//                    [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+//                    [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+//   }
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/config/config.h"
+
+namespace ricci::apps {
+
+struct AppText {
+  const char* name;           // before every error
+  const char* summary;        // the first line of --help
+  bool prints_result = true;  // what it prints is its result; false: its results are files, and nobody need read along
+};
+
+// Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
+// and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
+// "NAME: message" on stderr; 2 after a mistake in the usage, with a line that names it.
+int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
+            const std::function<int()>& main);
+
+// For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 1 to 1024.
+std::string at_least_one(const std::string& text);
+std::string at_least_zero(const std::string& text);
+std::string thread_number(const std::string& text);
+
+// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file.
+class RunOptions {
+ public:
+  const std::string& file() const { return file_; }  // empty: none given
+  const std::vector<std::string>& overrides() const { return overrides_; }
+
+ private:
+  friend void add_run_arguments(CLI::App& app, RunOptions& options);
+  std::string file_;
+  std::vector<std::string> overrides_;
+};
+void add_run_arguments(CLI::App& app, RunOptions& options);
+// Prints the text and ends the program with exit code 0, as soon as the flag is met.
+void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
+
+// The arguments, and --help-config: every key of Config with default and description.
+template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
+  add_run_arguments(app, options);
+  add_text_flag(app, "--help-config", "Print every key of a run file with its default, as YAML, and exit",
+                [] { return describe(Config()); });
+}
+
+}  // namespace ricci::apps

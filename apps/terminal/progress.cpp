@@ -1,0 +1,140 @@
+#include "apps/terminal/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+namespace ricci::apps {
+namespace {
+
+constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
+constexpr const char* kEraseLine = "\r\x1b[K";
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool is_terminal(std::FILE* file) {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(::fileno(file)) == 1 && kind && std::string_view(kind) != "dumb";
+}
+
+// Output that cannot be written, on a full disk or a terminal that is gone, is no reason to end a run.
+void write(std::FILE* file, const std::string& text) {
+  std::fputs(text.c_str(), file);
+  std::fflush(file);
+}
+
+// The first `columns` characters of UTF-8 text.
+std::string cut(const std::string& text, int columns) {
+  size_t end = 0;
+  for (int seen = 0; end < text.size(); ++end) {
+    const bool starts_character = (static_cast<unsigned char>(text[end]) & 0xc0) != 0x80;
+    if (starts_character && seen++ == columns) break;
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+std::string with_commas(int64_t number) {
+  std::string digits = fmt::format("{}", number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string short_number(double number) {
+  constexpr const char* units[] = {"", "k", "M", "G", "T"};
+  size_t unit = 0;
+  while (number >= 999.5 && unit + 1 < std::size(units)) number /= 1000, ++unit;
+  return fmt::format("{:.{}f}{}", number, unit > 0 && number < 99.95 ? 1 : 0, units[unit]);
+}
+
+std::string clock_time(double seconds) {
+  const auto whole = static_cast<int64_t>(std::clamp(std::round(seconds), 0.0, 3.6e9));
+  const int64_t h = whole / 3600, m = whole / 60 % 60, s = whole % 60;
+  return h > 0 ? fmt::format("{}:{:02}:{:02}", h, m, s) : fmt::format("{}:{:02}", m, s);
+}
+
+Progress::Progress(const ProgressOptions& options) : options_(options) {
+  if (!options_.seconds) options_.seconds = steady_seconds;
+  terminal_ = options_.terminal.value_or(is_terminal(options_.out));
+  const double now = options_.seconds();
+  last_output_ = terminal_ ? now - kBarInterval : now;
+  samples_.push_back({now, options_.first_step, 0});
+}
+
+Progress::~Progress() { erase(); }
+
+void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
+  const double now = options_.seconds();
+  // The newest sample is replaced until it is old enough to be kept.
+  if (samples_.size() > 1 && now - samples_[samples_.size() - 2].seconds < kSampleInterval) samples_.pop_back();
+  samples_.push_back({now, step, tokens});
+  while (samples_.size() > 2 && now - samples_[1].seconds >= kMemory) samples_.pop_front();
+
+  if (now - last_output_ < (terminal_ ? kBarInterval : kLineInterval)) return;
+  last_output_ = now;
+  if (terminal_) {
+    const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
+    write(options_.out, kEraseLine + text(note, columns));
+    drawn_ = true;
+  } else {
+    write(options_.out, text(note, 0) + "\n");
+  }
+}
+
+void Progress::line(const std::string& text) {
+  erase();
+  write(options_.out, text + "\n");
+  if (terminal_) last_output_ -= kBarInterval;  // the bar may come back at once
+}
+
+void Progress::erase() {
+  if (!drawn_) return;
+  write(options_.out, kEraseLine);
+  drawn_ = false;
+}
+
+double Progress::tokens_per_second() const {
+  const double seconds = samples_.back().seconds - samples_.front().seconds;
+  return seconds > 0 ? static_cast<double>(samples_.back().tokens - samples_.front().tokens) / seconds : 0;
+}
+
+int Progress::width() const {
+  if (options_.width) return *options_.width;
+  winsize size = {};
+  return ::ioctl(::fileno(options_.out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// With a width: the bar takes the columns that the rest leaves. Without one: no bar.
+std::string Progress::text(const std::string& note, int width) const {
+  const Sample &oldest = samples_.front(), &newest = samples_.back();
+  const double all = static_cast<double>(std::max<int64_t>(options_.steps, 1));
+  const double done = std::clamp(static_cast<double>(newest.step) / all, 0.0, 1.0);
+  const std::string head = fmt::format("step {}/{} ", with_commas(newest.step), with_commas(options_.steps));
+  std::string tail = fmt::format("{:3.0f}%", std::floor(100 * done));
+  if (!note.empty()) tail += "  " + note;
+  const double seconds = newest.seconds - oldest.seconds;
+  if (seconds > 0 && newest.step > oldest.step) {
+    const double seconds_per_step = seconds / static_cast<double>(newest.step - oldest.step);
+    if (newest.tokens > oldest.tokens) tail += fmt::format("  {} tokens/s", short_number(tokens_per_second()));
+    tail += fmt::format("  {} left", clock_time(seconds_per_step * (1 - done) * all));
+  }
+  if (width == 0) return head + tail;
+  const int room = std::min(width - static_cast<int>(head.size() + tail.size()) - 3, 40);  // 3: brackets and a blank
+  if (room < 5) return cut(head + tail, width);
+  const int filled = static_cast<int>(done * room);
+  const std::string arrow = filled < room ? ">" : "";
+  const std::string bar = std::string(static_cast<size_t>(filled), '=') + arrow;
+  return head + fmt::format("[{:<{}}] ", bar, room) + tail;
+}
+
+}  // namespace ricci::apps

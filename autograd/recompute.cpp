@@ -1,0 +1,105 @@
+// Recomputation: the forward runs without a tape, the backward replays it on an inner one.
+#include "autograd/recompute.h"
+
+#include "autograd/random.h"
+#include "autograd/record.h"
+
+namespace ricci {
+namespace {
+
+class RestoreRandomState {
+ public:
+  RestoreRandomState() : state_(random_state()) {}
+  ~RestoreRandomState() { set_random_state(state_); }
+  RestoreRandomState(const RestoreRandomState&) = delete;
+  RestoreRandomState& operator=(const RestoreRandomState&) = delete;
+
+ private:
+  RandomState state_;
+};
+
+std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
+  std::vector<Tensor> tensors;
+  for (const Arg& input : inputs) tensors.push_back(input.detached());
+  return tensors;
+}
+
+// On a tape the inputs are followed by an integer leaf: parameters inside f get their gradients even when no input is on
+// the tape.
+std::vector<Arg> anchored(std::vector<Arg> inputs) {
+  if (Tape* tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
+  return inputs;
+}
+
+TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
+
+// f(inputs) without a trace. To find the op that makes a NaN, f is recorded nevertheless, on a tape that nobody reads: every
+// op looks at its result then.
+template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
+  if (!options.find_nonfinite) {
+    const NoTape unrecorded;
+    return f(inputs);
+  }
+  Tape searching(options);
+  for (Tensor& input : inputs) input = searching.watch(input);
+  return f(inputs);
+}
+
+// Runs f again from `state` and returns the gradients of its inputs and an empty one for the anchor.
+template <class F>
+Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
+  const RestoreRandomState restore;
+  set_random_state(state);
+  Tape tape(options);
+  std::vector<bool> watched;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
+    if (watched[i]) inputs[i] = tape.watch(inputs[i]);
+  }
+  std::vector<Tensor> ys, seeds;
+  const std::vector<Tensor> results = f(inputs);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!tape.has(results[i])) continue;
+    ys.push_back(results[i]);
+    seeds.push_back(dys[i]);
+  }
+  tape.backward(ys, seeds);
+  Grads gradients;
+  for (size_t i = 0; i < inputs.size(); ++i) gradients.push_back(watched[i] ? tape.gradient_of(inputs[i]) : Tensor());
+  gradients.emplace_back();
+  return gradients;
+}
+
+}  // namespace
+
+using One = std::function<Tensor(const std::vector<Tensor>&)>;
+using Two = std::function<std::array<Tensor, 2>(const std::vector<Tensor>&)>;
+
+Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
+  const std::vector<Tensor> kept = detached(inputs);
+  const RandomState state = random_state();
+  const TapeOptions options = recording_options();
+  const Tensor y = call_unrecorded(f, kept, options);
+  return record("recompute", anchored(inputs), y, keep(f, state, options, kept),
+                [](const Tensor& dy, const One& f, RandomState state, TapeOptions options, const std::vector<Tensor>& inputs) -> Grads {
+    return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, options, inputs, {dy});
+  });
+}
+
+std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
+  const std::vector<Tensor> kept = detached(inputs);
+  const RandomState state = random_state();
+  const TapeOptions options = recording_options();
+  const std::array<Tensor, 2> ys = call_unrecorded(f, kept, options);
+  return record("recompute", anchored(inputs), ys, keep(f, state, options, kept),
+                [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, TapeOptions options,
+                   const std::vector<Tensor>& inputs) -> Grads {
+    auto run = [&](const std::vector<Tensor>& x) {
+      const auto [y0, y1] = f(x);
+      return std::vector<Tensor>{y0, y1};
+    };
+    return replay(run, state, options, inputs, {dy0, dy1});
+  });
+}
+
+}  // namespace ricci

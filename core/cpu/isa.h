@@ -1,0 +1,47 @@
+// Runs a loop in the widest instruction set this CPU has: the body is inlined into one function per instruction set, so
+// that the same source is vectorised for SSE2, AVX2 and AVX-512 and chosen at run time.
+#pragma once
+#include <cstdint>
+
+namespace ricci {
+
+// avx512_bf16 is avx512 with products of pairs of bf16, which cuda/gemm/pairs.h uses; loops are the same for both.
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
+
+// What this CPU has, or less when RICCI_ISA=baseline|avx2|avx512|avx512_bf16 says so.
+Isa cpu_isa();
+const char* name_of(Isa isa);
+
+// Whether this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does.
+bool cpu_has_bf16_tiles();
+
+#if defined(__x86_64__)
+#define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt,prefer-vector-width=512"
+#define RICCI_AVX2 "avx2,fma,bmi,bmi2,lzcnt"
+
+template <class Body> __attribute__((flatten, noinline, target(RICCI_AVX512))) void run_avx512(Body body, int64_t begin, int64_t end) {
+  body(begin, end);
+}
+template <class Body> __attribute__((flatten, noinline, target(RICCI_AVX2))) void run_avx2(Body body, int64_t begin, int64_t end) {
+  body(begin, end);
+}
+#endif
+template <class Body> __attribute__((flatten, noinline)) void run_baseline(Body body, int64_t begin, int64_t end) { body(begin, end); }
+
+// body(begin, end), passed by value: the compiler then knows that no store through a pointer changes the body itself.
+template <class Body> void run_vectorized(const Body& body, int64_t begin, int64_t end) {
+#if defined(__x86_64__)
+  switch (cpu_isa()) {
+    case Isa::avx512_bf16:
+    case Isa::avx512:
+      return run_avx512(body, begin, end);
+    case Isa::avx2:
+      return run_avx2(body, begin, end);
+    case Isa::baseline:
+      break;
+  }
+#endif
+  run_baseline(body, begin, end);
+}
+
+}  // namespace ricci

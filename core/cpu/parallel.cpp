@@ -1,0 +1,169 @@
+// The threads are our own. A call opens a job, and whichever threads come while it is open take chunks of it; the caller
+// works too, and when no chunk is left it waits only for those that are still at one. A thread that comes late, or
+// that the system runs something else on, is not waited for. libgomp's barriers wait for every thread and spin meanwhile,
+// also for one that another program keeps from running.
+#include "core/cpu/parallel.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+constexpr int kSpins = 4000;  // some 50 microseconds: the next call of a training step mostly comes within it
+
+int default_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int asked = text ? std::atoi(text) : 0;
+  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::atomic<int>& threads() {
+  static std::atomic<int> count{default_threads()};
+  return count;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+thread_local bool inside = false;  // a parallel_for within a parallel_for runs in its own thread
+
+// The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
+// theirs. A tensor's elements are so mostly worked on by the thread that made them, in whose caches they still are.
+struct Work {
+  static constexpr int kMostShares = 32;  // of more threads some have one together
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  int64_t n, grain;
+  ChunkFunction call;
+  const void* body;
+  int shares;
+  std::array<Share, kMostShares> share{};
+  std::mutex mutex{};
+  std::exception_ptr error{};
+
+  Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
+      : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMostShares)) {
+    const int64_t chunks = (n + grain - 1) / grain;
+    for (int i = 0; i < shares; ++i) share[i].next = chunks * i / shares * grain, share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+  }
+
+  void run(int thread) {
+    inside = true;
+    for (int i = 0; i < shares; ++i) finish(share[(thread + i) % shares]);
+    inside = false;
+  }
+
+ private:
+  void finish(Share& of) {
+    for (int64_t begin; (begin = of.next.fetch_add(grain, std::memory_order_relaxed)) < of.end;) {
+      try {
+        call(body, begin, std::min(n, begin + grain));
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        for (int i = 0; i < shares; ++i) share[i].next = n;
+      }
+    }
+  }
+};
+
+// A thread that leaves requests to end to the first one, as handlers may need a stack that only that one has.
+template <class Body> void start_thread(const Body& body) {
+  sigset_t ending, before;
+  ::sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ending, &before);
+  std::thread(body).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+class Pool {
+ public:
+  // Runs work on the caller and up to `helpers` other threads. False, with nothing done: another thread's job is running.
+  bool run(Work& work, int helpers) {
+    const std::unique_lock lock(busy_, std::try_to_lock);
+    if (!lock) return false;
+    for (; started_ < helpers; ++started_) start_thread([this, thread = started_ + 1] { serve(thread); });
+    work_ = &work;
+    const uint32_t number = number_.load(std::memory_order_relaxed) + 1;
+    job_.store(uint64_t{number} << 32 | kOpen | static_cast<uint64_t>(helpers) << 16);
+    number_.store(number);
+    number_.notify_all();
+    work.run(0);
+    uint64_t job = job_.fetch_and(~kOpen);
+    for (int spins = 0; (job & kActive) != 0; job = job_.load(std::memory_order_acquire)) ++spins < kSpins ? relax() : std::this_thread::yield();
+    return true;
+  }
+
+ private:
+  // A job: its number, whether threads may join, how many more may, how many are at it.
+  static constexpr uint64_t kOpen = uint64_t{1} << 31, kRoom = 0x7fff0000, kOneRoom = 0x10000, kActive = 0xffff;
+
+  [[noreturn]] void serve(int thread) {
+    for (uint32_t seen = 0;;) {
+      for (int spins = 0; spins < kSpins && number_.load(std::memory_order_relaxed) == seen; ++spins) relax();
+      number_.wait(seen);
+      seen = number_.load(std::memory_order_acquire);
+      uint64_t job = job_.load(std::memory_order_acquire);
+      while (job >> 32 == seen && (job & kOpen) && (job & kRoom)) {
+        if (!job_.compare_exchange_weak(job, job - kOneRoom + 1)) continue;
+        work_.load(std::memory_order_relaxed)->run(thread);
+        job_.fetch_sub(1, std::memory_order_release);
+        break;
+      }
+    }
+  }
+
+  std::mutex busy_;
+  int started_ = 0;  // threads besides the callers
+  std::atomic<Work*> work_{nullptr};
+  std::atomic<uint64_t> job_{0};
+  std::atomic<uint32_t> number_{0};  // of the newest job; sleeping threads wait for it to change
+};
+
+Pool& pool() {
+  static Pool& one = *new Pool;  // never destroyed: its threads end with the program
+  return one;
+}
+
+}  // namespace
+
+int thread_count() { return threads(); }
+
+void set_thread_count(int count) {
+  if (count < 1) fail("threads: expected at least 1, got {}", {count});
+  threads() = count;
+}
+
+void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(1, grain);
+  const int64_t chunks = (n + grain - 1) / grain;
+  const int count = inside ? 1 : static_cast<int>(std::min<int64_t>(thread_count(), chunks));
+  if (count > 1) {
+    Work work(n, grain, call, body, count);
+    if (pool().run(work, count - 1)) {
+      if (work.error) std::rethrow_exception(work.error);
+      return;
+    }
+  }
+  for (int64_t begin = 0; begin < n; begin += grain) call(body, begin, std::min(n, begin + grain));
+}
+
+}  // namespace ricci

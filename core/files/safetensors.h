@@ -1,0 +1,66 @@
+// Named tensors in a file, in the safetensors format (github.com/huggingface/safetensors):
+//   8 bytes: length n of the header, little-endian
+//   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
+//   the rest: the elements, row-major and little-endian, without holes; offsets count from its start
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/files/file.h"
+#include "core/tensor.h"
+
+namespace ricci {
+
+using Metadata = std::map<std::string, std::string>;
+
+// A file opened for reading. Its pages are read only for the tensors that are loaded.
+class SafetensorsFile {
+ public:
+  // Reads and checks the whole header. Errors: unreadable, or anything that breaks the format; each names the file and
+  // the fault in one line.
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  const Metadata& metadata() const { return metadata_; }
+  const std::vector<std::string>& names() const { return names_; }  // in the order of the data
+  bool contains(const std::string& name) const { return entries_.count(name) > 0; }
+
+  // Errors of all three: no tensor of this name. Of dtype and load: a type that Tensor does not have, such as F16.
+  const Shape& shape(const std::string& name) const { return entry(name).shape; }
+  Dtype dtype(const std::string& name) const;
+  Tensor load(const std::string& name) const;  // a copy on the CPU
+
+  // Whether the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
+  // damaged.
+  void verify() const;
+
+ private:
+  friend class SafetensorsHeader;
+  struct Entry {
+    std::string type;  // as the file names it: F32, F64, BF16, I64, or one that only its size is known of
+    Shape shape;
+    int64_t begin = 0, end = 0;  // bytes from the start of the data
+  };
+  const Entry& entry(const std::string& name) const;
+
+  MappedFile file_;
+  int64_t data_start_ = 0;
+  Metadata metadata_;
+  std::map<std::string, Entry> entries_;
+  std::vector<std::string> names_;
+};
+
+// Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple
+// of 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
+// Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
+void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const Metadata& metadata = {});
+
+// The same with a checksum over the whole file, its header included, in the metadata: any damaged byte is noticed by
+// SafetensorsFile::verify.
+void save_checked_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                              const Metadata& metadata = {});
+
+}  // namespace ricci

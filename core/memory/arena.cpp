@@ -1,0 +1,132 @@
+// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes). A released block waits in the
+// list of its class, last in first out. Small blocks are carved from slabs, large ones get a mapping of their own.
+#include "core/memory/arena.h"
+
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "core/error.h"
+#include "core/memory/memory_report.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RICCI_PLAIN_ALLOCATION 1  // every tensor its own allocation, so that an overrun is seen
+#else
+#define RICCI_PLAIN_ALLOCATION 0
+#endif
+
+namespace ricci {
+namespace {
+
+constexpr int64_t kSlab = int64_t{32} << 20, kHugePage = int64_t{2} << 20, kLargest = kSlab / 8;
+
+struct SizeClass {
+  int index;
+  int64_t bytes;
+};
+
+SizeClass class_of(int64_t bytes) {
+  const uint64_t units = static_cast<uint64_t>(bytes < 256 ? 255 : bytes - 1);
+  const int shift = 61 - std::countl_zero(units);         // units >> shift is 4 .. 7
+  const int64_t quarter = static_cast<int64_t>(units >> shift) + 1;  // 5 .. 8
+  return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
+}
+
+// Memory and swap. Linux promises more than there is, and ends the program when the promise falls due; a line is better.
+int64_t machine_bytes() {
+  struct sysinfo machine = {};
+  if (::sysinfo(&machine) != 0) return INT64_MAX;
+  return static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
+}
+
+char* map_huge(int64_t bytes) {
+  const size_t size = static_cast<size_t>((bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage);
+  void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  const auto aligned = (reinterpret_cast<uintptr_t>(p) + kHugePage - 1) / kHugePage * kHugePage;
+  madvise(reinterpret_cast<void*>(aligned), size - kHugePage, MADV_HUGEPAGE);
+  return reinterpret_cast<char*>(aligned);
+}
+
+class Arena final : public Allocator {
+ public:
+  void* allocate(int64_t bytes) override {
+    const SizeClass c = class_of(bytes);
+    std::lock_guard lock(mutex_);
+    auto& list = free_[c.index];
+    if (!list.empty()) {
+      void* block = list.back();
+      list.pop_back();
+      return block;
+    }
+    ++system_allocations_;
+    return c.bytes > kLargest ? map(bytes, c.bytes) : carve(c.bytes);
+  }
+
+  void release(void* data, int64_t bytes) override {
+    if (!data) return;
+    std::lock_guard lock(mutex_);
+    free_[class_of(bytes).index].push_back(data);
+  }
+
+  int64_t system_allocations() const override { return system_allocations_; }
+  std::string room() const override { return format_message("this machine has {}", {show_bytes(machine_bytes_)}); }
+
+ private:
+  // Of the class's bytes those that were asked for are touched, and count.
+  char* map(int64_t asked, int64_t bytes) {
+    if (asked > machine_bytes_ - mapped_) return nullptr;
+    char* block = map_huge(bytes);
+    if (block) mapped_ += asked;
+    return block;
+  }
+
+  void* carve(int64_t bytes) {
+    if (left_ < bytes) {
+      char* slab = map(kSlab, kSlab);
+      if (!slab) return nullptr;
+      at_ = slab, left_ = kSlab;  // what is left of the old slab is given up
+    }
+    void* block = at_;
+    at_ += bytes, left_ -= bytes;
+    return block;
+  }
+
+  std::mutex mutex_;
+  std::vector<void*> free_[256];
+  std::atomic<int64_t> system_allocations_{0};
+  const int64_t machine_bytes_ = machine_bytes();
+  int64_t mapped_ = 0;
+  char* at_ = nullptr;
+  int64_t left_ = 0;
+};
+
+class PlainAllocator final : public Allocator {
+ public:
+  void* allocate(int64_t bytes) override {
+    ++system_allocations_;
+    return std::aligned_alloc(64, static_cast<size_t>((bytes + 64) / 64 * 64));
+  }
+  void release(void* data, int64_t) override { std::free(data); }
+  int64_t system_allocations() const override { return system_allocations_; }
+
+ private:
+  std::atomic<int64_t> system_allocations_{0};
+};
+
+}  // namespace
+
+Allocator& cpu_arena() {
+  // Never destroyed: tensors of static lifetime may be released after it would have been.
+  using Kind = std::conditional_t<RICCI_PLAIN_ALLOCATION, PlainAllocator, Arena>;
+  static Kind& arena = *new Kind;
+  return arena;
+}
+
+}  // namespace ricci

@@ -1,0 +1,56 @@
+// Where tensors come from: one allocator per device, and an account of the bytes held.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+struct MemoryUse {
+  int64_t current;      // bytes held by live tensors
+  int64_t peak;         // the most there ever were, or since reset_peak
+  int64_t allocations;  // requests that reached the system (not those answered from the cache)
+};
+
+MemoryUse memory_use(Device device);
+void reset_peak(Device device);
+std::string room_on(Device device);  // Allocator::room
+
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  virtual void* allocate(int64_t bytes) = 0;  // null when there is no memory left
+  virtual void release(void* data, int64_t bytes) = 0;
+  virtual int64_t system_allocations() const = 0;
+  // How much room the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free"; empty: not known.
+  virtual std::string room() const { return {}; }
+};
+
+// What memory is held for. Memory that several hold counts for the first of these.
+enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
+
+// Something that holds tensors and knows for what: a model, an optimizer, a tape. When memory runs out on the thread that
+// made it, it is asked.
+class MemoryHolder {
+ public:
+  using Visit = std::function<void(const Tensor&, HeldFor)>;  // takes empty tensors too
+  MemoryHolder();
+  MemoryHolder(const MemoryHolder&);
+  MemoryHolder& operator=(const MemoryHolder&) { return *this; }
+  virtual ~MemoryHolder();
+  virtual void each_held(const Visit& visit) const = 0;
+  // What it is at: "in the backward of gelu (models/block.h:31)"; empty: nothing.
+  virtual std::string doing() const { return {}; }
+};
+
+// The toolbox gives core the allocators of devices that core knows nothing about; they live to the end of the program.
+void set_allocator(Device device, Allocator* allocator);
+
+// Error: no memory left. The line says who asked for how much, during what, and what the memory in use is held for:
+//   out of memory on cuda: gelu: forward (ops/elements/gelu.cu:49), after linear (models/block.h:31), asked for 768.0 MiB (805306368 bytes);
+//   1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB, other 1.1 GiB, together 69.3 GiB
+Storage* allocate_storage(int64_t bytes, Device device, Asker asker = {});
+void release_storage(Storage* storage);
+
+}  // namespace ricci

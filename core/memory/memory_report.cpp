@@ -1,0 +1,113 @@
+#include "core/memory/memory_report.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/memory/memory.h"
+
+namespace ricci {
+namespace {
+
+struct Registered {
+  const MemoryHolder* holder;
+  std::thread::id thread;
+};
+
+std::mutex lock;  // of what follows
+std::vector<Registered>& registered() {
+  static std::vector<Registered>& all = *new std::vector<Registered>;  // outlives every holder
+  return all;
+}
+
+// Of this thread, the youngest last.
+std::vector<const MemoryHolder*> holders() {
+  const std::lock_guard locked(lock);
+  std::vector<const MemoryHolder*> mine;
+  for (const Registered& r : registered())
+    if (r.thread == std::this_thread::get_id()) mine.push_back(r.holder);
+  return mine;
+}
+
+constexpr size_t kUses = static_cast<size_t>(HeldFor::other) + 1;
+
+// Bytes on the device for each use.
+std::array<int64_t, kUses> held_on(Device device) {
+  std::map<const Storage*, HeldFor> use_of;
+  for (const MemoryHolder* holder : holders()) {
+    holder->each_held([&](const Tensor& t, HeldFor use) {
+      if (!t || t.device() != device) return;
+      const auto [found, is_new] = use_of.emplace(t.storage(), use);
+      if (!is_new) found->second = std::min(found->second, use);
+    });
+  }
+  std::array<int64_t, kUses> bytes{};
+  int64_t known = 0;
+  for (const auto& [storage, use] : use_of) bytes[static_cast<size_t>(use)] += storage->bytes, known += storage->bytes;
+  bytes[static_cast<size_t>(HeldFor::other)] += memory_use(device).current - known;
+  return bytes;
+}
+
+// The largest first.
+std::string list_of(const std::array<int64_t, kUses>& bytes) {
+  constexpr const char* names[] = {"parameters", "gradients", "optimizer state", "activations", "other"};
+  std::vector<std::pair<int64_t, const char*>> uses;
+  int64_t all = 0;
+  for (size_t i = 0; i < kUses; ++i) uses.emplace_back(bytes[i], names[i]), all += bytes[i];
+  std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [n, name] : uses)
+    if (n > 0) text += std::string(name) + " " + show_bytes(n) + ", ";
+  return text + "together " + show_bytes(all);
+}
+
+// "gelu (ops/elements/gelu.cu:49)" and, from a function of another name, "gelu: forward (ops/elements/gelu.cu:49)": a file is called as its op.
+std::string name_of(const Asker& asker) {
+  const std::string_view file = asker.file, base = file.substr(file.rfind('/') + 1), signature = asker.function;
+  const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
+  std::string name(base.substr(0, base.find('.')));
+  if (function != name && function != "operator()") name += ": " + std::string(function);
+  return format_message("{} ({}:{})", {name, file, asker.line});
+}
+
+}  // namespace
+
+MemoryHolder::MemoryHolder() {
+  const std::lock_guard locked(lock);
+  registered().push_back({this, std::this_thread::get_id()});
+}
+
+MemoryHolder::MemoryHolder(const MemoryHolder&) : MemoryHolder() {}
+
+MemoryHolder::~MemoryHolder() {
+  const std::lock_guard locked(lock);
+  std::erase_if(registered(), [this](const Registered& r) { return r.holder == this; });
+}
+
+std::string show_bytes(int64_t bytes) {
+  if (bytes < 1024) return format_message("{} bytes", {bytes});
+  const char* units[] = {"KiB", "MiB", "GiB", "TiB"};
+  double size = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; size >= 1023.95 && unit < 3; ++unit) size /= 1024;
+  return format_message("{:.1f} {}", {size, units[unit]});
+}
+
+std::string out_of_memory(int64_t bytes, Device device, const Asker& asker) {
+  std::string doing;
+  for (const MemoryHolder* holder : holders())
+    if (const std::string now = holder->doing(); !now.empty()) doing = ", " + now + ",";
+  std::string room = room_on(device);
+  if (!room.empty()) room = "; " + room;
+  const std::string exactly = bytes < 1024 ? "" : format_message(" ({} bytes)", {bytes});
+  return format_message("out of memory on {}: {}{} asked for {}{}{}; held: {}",
+                        {name_of(device), name_of(asker), doing, show_bytes(bytes), exactly, room, list_of(held_on(device))});
+}
+
+}  // namespace ricci

@@ -1,0 +1,121 @@
+#include "cuda/device/device.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/graph.h"
+
+namespace ricci {
+namespace {
+
+struct Cuda {
+  DeviceMemory* memory = nullptr;
+  const char* why = "";
+  Cuda() {
+#ifdef RICCI_HAS_CUDA
+    memory = find_cuda(&why);
+    if (memory) set_allocator(Device::cuda, memory);
+#else
+    why = "this binary was built without the CUDA toolkit";
+#endif
+  }
+};
+
+const Cuda& cuda() {
+  static const Cuda c;
+  return c;
+}
+
+// A tensor may be the first thing a program makes on the emulated device.
+[[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
+
+void not_recorded(const char* what) {
+  if (recording_graph()) fail("graph: {} cannot be recorded", {what});
+}
+
+}  // namespace
+
+DeviceMemory& device_memory(Device device) {
+  require(device);
+  return device == Device::cuda ? *cuda().memory : emulated_memory();
+}
+
+bool available(Device device) { return device != Device::cuda || cuda().memory; }
+
+const char* why_not(Device device) { return available(device) ? "" : cuda().why; }
+
+void require(Device device) {
+  if (!available(device)) fail("device {}: {}", {name_of(device), why_not(device)});
+}
+
+Device parse_device(const char* name) {
+  for (Device device : {Device::cpu, Device::cuda, Device::cuda_emulated}) {
+    if (std::string_view(name) != name_of(device)) continue;
+    require(device);
+    return device;
+  }
+  fail("device: expected cpu, cuda or cuda_emulated, got '{}'", {name});
+}
+
+void synchronize(Device device) {
+  if (device == Device::cpu) return;
+  not_recorded("waiting for the device");
+  device_memory(device).synchronize();
+}
+
+void copy(const Tensor& dst, const Tensor& src) {
+  if (dst.bytes() != src.bytes())
+    fail("copy: {} {} is not as long as {} {}", {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
+  const Device to = dst.device(), from = src.device();
+  const int64_t bytes = src.bytes();
+  if (bytes == 0) return;
+  if (to == Device::cpu && from == Device::cpu) {
+    std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
+  } else if (to == from) {
+    device_memory(to).copy_within(dst.raw(), src.raw(), bytes);
+  } else if (from == Device::cpu) {
+    not_recorded("a copy from the CPU");
+    device_memory(to).copy_in(dst.raw(), src.raw(), bytes);
+  } else if (to == Device::cpu) {
+    not_recorded("a copy to the CPU");
+    device_memory(from).copy_out(dst.raw(), src.raw(), bytes);
+  } else {
+    copy(dst, ricci::to(src, Device::cpu));
+  }
+}
+
+Tensor to(const Tensor& t, Device device) {
+  if (t.device() == device) return t;
+  require(device);
+  Tensor moved(t.shape(), t.dtype(), device);
+  copy(moved, t);
+  return moved;
+}
+
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
+  require(device);
+  Tensor t(shape, dtype, device, asker);
+  if (t.bytes() == 0) return t;
+  if (device == Device::cpu)
+    std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
+  else
+    device_memory(device).fill_zero(t.raw(), t.bytes());
+  return t;
+}
+
+double item(const Tensor& t, int64_t i) {
+  if (i < 0 || i >= t.size()) fail("item: index {} is outside {}", {i, show(t.shape())});
+  const Tensor one = to(t.reshaped({t.size()}).rows(i, 1), Device::cpu);
+  switch (t.dtype()) {
+    case Dtype::f32: return static_cast<double>(*one.data<float>());
+    case Dtype::f64: return *one.data<double>();
+    case Dtype::bf16: return static_cast<double>(static_cast<float>(*one.data<bf16>()));
+    case Dtype::i64: return static_cast<double>(*one.data<int64_t>());
+  }
+  return 0;
+}
+
+}  // namespace ricci

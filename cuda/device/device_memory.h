@@ -1,0 +1,39 @@
+// What a device offers to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
+#pragma once
+#include "core/memory/memory.h"
+#include "core/tensor.h"
+
+namespace ricci {
+
+class DeviceMemory : public Allocator {
+ public:
+  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;
+  virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
+  virtual void copy_within(void* to, const void* from, int64_t bytes) = 0;
+  virtual void fill_zero(void* device, int64_t bytes) = 0;
+  virtual void synchronize() = 0;  // waits for all streams
+  virtual int64_t shared_bytes() const = 0;  // that one thread block can have at most
+
+  // Streams, as cuda/device/stream.h describes them; null stands for the main one.
+  virtual void* make_stream() = 0;
+  virtual void end_stream(void* stream) = 0;
+  virtual void* use_stream(void* stream) = 0;  // of the calling OS thread; returns the one before
+  virtual void wait_for(void* stream, void* other) = 0;
+  virtual void synchronize(void* stream) = 0;
+
+  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, what this OS thread puts on its current stream
+  // is recorded and does not run.
+  virtual void begin_recording() = 0;
+  virtual void* end_recording() = 0;  // the graph
+  virtual void drop_recording() = 0;
+  virtual void launch_graph(void* graph) = 0;  // on the current stream
+  virtual void end_graph(void* graph) = 0;
+};
+
+DeviceMemory& device_memory(Device device);  // of cuda or cuda_emulated. Error: not available
+DeviceMemory& emulated_memory();
+
+// Built by nvcc. Null when there is no usable GPU; then `why` says so in one line.
+DeviceMemory* find_cuda(const char** why);
+
+}  // namespace ricci

@@ -1,0 +1,66 @@
+#include "cuda/device/device_memory.h"
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/streams.h"
+
+namespace ricci {
+namespace {
+
+// Copies from and to the CPU wait for the current stream; everything else takes its place in it.
+class EmulatedMemory final : public DeviceMemory {
+ public:
+  void* allocate(int64_t bytes) override {
+    ++allocations_;
+    return emu::allocate(static_cast<size_t>(bytes));
+  }
+  void release(void* data, int64_t) override { emu::release_in_order(data); }
+  int64_t system_allocations() const override { return allocations_; }
+  void copy_in(void* device, const void* host, int64_t bytes) override {
+    emu::synchronize(emu::current_stream());
+    emu::copy_in(device, host, static_cast<size_t>(bytes));
+  }
+  void copy_out(void* host, const void* device, int64_t bytes) override {
+    emu::synchronize(emu::current_stream());
+    emu::copy_out(host, device, static_cast<size_t>(bytes));
+  }
+  void copy_within(void* to, const void* from, int64_t bytes) override {
+    emu::queue_or_run([=] { emu::copy_within(to, from, static_cast<size_t>(bytes)); });
+  }
+  void fill_zero(void* device, int64_t bytes) override {
+    emu::queue_or_run([=] { emu::fill_zero(device, static_cast<size_t>(bytes)); });
+  }
+  void synchronize() override { emu::synchronize(); }
+  int64_t shared_bytes() const override { return 227 << 10; }  // as compute capability 9.0
+
+  void* make_stream() override { return new emu::Stream; }
+  void end_stream(void* stream) override { delete static_cast<emu::Stream*>(stream); }
+  void* use_stream(void* stream) override {
+    emu::Stream& before = emu::current_stream();
+    emu::use_stream(static_cast<emu::Stream*>(stream));
+    return &before == &emu::main_stream() ? nullptr : &before;
+  }
+  void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
+  void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
+
+  void begin_recording() override { emu::begin_recording(); }
+  void* end_recording() override { return new emu::Recorded(emu::end_recording()); }
+  void drop_recording() override { emu::end_recording(); }
+  void launch_graph(void* graph) override {
+    for (const auto& work : *static_cast<emu::Recorded*>(graph)) emu::queue_or_run(work);
+  }
+  void end_graph(void* graph) override {
+    emu::queue_or_run([graph] { delete static_cast<emu::Recorded*>(graph); });
+  }
+
+ private:
+  static emu::Stream& stream_of(void* stream) { return stream ? *static_cast<emu::Stream*>(stream) : emu::main_stream(); }
+  int64_t allocations_ = 0;
+};
+
+}  // namespace
+
+DeviceMemory& emulated_memory() {
+  static EmulatedMemory& memory = *new EmulatedMemory;  // outlives every tensor
+  return memory;
+}
+
+}  // namespace ricci

@@ -1,0 +1,188 @@
+#include "cuda/device/graph.h"
+
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/memory/memory_report.h"
+#include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
+
+namespace ricci {
+namespace {
+
+// The memory of one graph.
+struct Block {
+  Device device;
+  char* data;
+  int64_t bytes;
+  OffsetHeap heap = {};
+  bool owned = true;  // the graph still is
+
+  bool contains(const void* p) const { return p >= data && p < data + bytes; }
+};
+
+// What goes on between begin and end of measure() or record().
+struct Session {
+  Device device;
+  Block* block;                               // of record(); null: measuring
+  OffsetHeap* plan = nullptr;                 // of measure()
+  std::map<void*, int64_t> offset = {};       // where what was allocated since would lie
+  std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
+};
+
+thread_local Session* session = nullptr;
+
+// Stands before the allocator of a device and answers for the memory of graphs.
+class GraphMemory final : public Allocator {
+ public:
+  explicit GraphMemory(Device device) : device_(device), base_(device_memory(device)) {}
+
+  void* allocate(int64_t bytes) override {
+    if (!session || session->device != device_) return base_.allocate(bytes);
+    if (session->block) return place(*session->block, bytes);
+    void* const data = base_.allocate(bytes);
+    if (data) session->offset[data] = session->plan->allocate(bytes);
+    return data;
+  }
+  void release(void* data, int64_t bytes) override {
+    if (release_in_block(data)) return;
+    if (session && session->device == device_) {
+      if (session->block) return session->released.emplace_back(data, bytes), void();
+      if (const auto found = session->offset.find(data); found != session->offset.end()) {
+        session->plan->release(found->second);
+        session->offset.erase(found);
+      }
+    }
+    base_.release(data, bytes);
+  }
+  int64_t system_allocations() const override { return base_.system_allocations(); }
+  std::string room() const override { return base_.room(); }
+
+  // Null: no memory left.
+  Block* add(int64_t bytes) {
+    char* const data = static_cast<char*>(base_.allocate(bytes));
+    if (!data) return nullptr;
+    const std::lock_guard locked(lock_);
+    blocks_.push_back(std::make_unique<Block>(device_, data, bytes));
+    return blocks_.back().get();
+  }
+  void give_up(Block* block) {
+    const std::lock_guard locked(lock_);
+    block->owned = false;
+    remove_unused();
+  }
+
+ private:
+  void* place(Block& block, int64_t bytes) {
+    const std::lock_guard locked(lock_);
+    const int64_t offset = block.heap.allocate(bytes);
+    if (block.heap.extent() <= block.bytes) return block.data + offset;
+    block.heap.release(offset);
+    fail("graph: the work asks for more memory than the {} bytes it was measured with", {block.bytes});
+  }
+  bool release_in_block(void* data) {
+    const std::lock_guard locked(lock_);
+    for (const auto& block : blocks_) {
+      if (!block->contains(data)) continue;
+      block->heap.release(static_cast<char*>(data) - block->data);
+      remove_unused();
+      return true;
+    }
+    return false;
+  }
+  void remove_unused() {
+    std::erase_if(blocks_, [this](const std::unique_ptr<Block>& block) {
+      if (block->owned || !block->heap.empty()) return false;
+      base_.release(block->data, block->bytes);
+      return true;
+    });
+  }
+
+  Device device_;
+  DeviceMemory& base_;
+  std::mutex lock_;  // of the blocks
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+GraphMemory& graph_memory(Device device) {
+  if (device == Device::cpu) fail("graph: the cpu has no graphs");
+  if (device == Device::cuda) {
+    static GraphMemory& cuda = *new GraphMemory(device);  // outlives every tensor
+    return cuda;
+  }
+  static GraphMemory& emulated = *new GraphMemory(device);
+  return emulated;
+}
+
+class Within {
+ public:
+  explicit Within(Session& s) : outer_(std::exchange(session, &s)) {}
+  ~Within() { session = outer_; }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  Session* outer_;
+};
+
+// The graph of what `work` launches.
+void* recorded(DeviceMemory& memory, const std::function<void()>& work) {
+  memory.begin_recording();
+  try {
+    work();
+  } catch (...) {
+    memory.drop_recording();
+    throw;
+  }
+  return memory.end_recording();
+}
+
+}  // namespace
+
+Graph::Graph(Device device) : device_(device) { set_allocator(device, &graph_memory(device)); }
+
+Graph::~Graph() {
+  if (graph_) device_memory(device_).end_graph(graph_);
+}
+
+void Graph::measure(const std::function<void()>& work) {
+  plan_ = {}, measured_ = false;
+  Session measuring{device_, nullptr, &plan_};
+  const Within within(measuring);
+  work();
+  measured_ = true;
+}
+
+void Graph::record(const std::function<void()>& work) {
+  if (!measured_) fail("graph: measure() comes before record()");
+  if (graph_) fail("graph: something is recorded already");
+  if (session) fail("graph: recorded inside another");
+  GraphMemory& memory = graph_memory(device_);
+  Block* const block = memory.add(plan_.extent());
+  if (!block) fail("graph: out of memory on {}: {} asked for", {name_of(device_), show_bytes(plan_.extent())});
+  block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });
+  Session recording{device_, block};
+  std::exception_ptr error;
+  try {
+    const Within within(recording);
+    graph_ = recorded(device_memory(device_), work);
+  } catch (...) {
+    error = std::current_exception();
+    block_.reset();
+  }
+  for (const auto& [data, bytes] : recording.released) memory.release(data, bytes);
+  if (error) std::rethrow_exception(error);
+}
+
+void Graph::launch() const {
+  if (!graph_) fail("graph: nothing is recorded");
+  device_memory(device_).launch_graph(graph_);
+}
+
+bool recording_graph() { return session && session->block; }
+
+}  // namespace ricci

@@ -1,0 +1,48 @@
+// A CUDA graph: launches that are recorded once and then put on the stream in one call, for work of many short kernels.
+//   Graph graph(device);
+//   graph.measure(work);       runs it, and notes what memory it asks for
+//   graph.record(work);        notes down its launches, which do not run
+//   graph.launch();            runs them, as often as you like
+// A launch repeats every address and every number that a kernel was given. So the work must do the same each time: what
+// differs lies in tensors that were made before, which are overwritten between launches. Tensors made by record() lie in
+// one block that the graph owns, at places that measure() has found, and hold what the last launch wrote; nothing else of
+// the program can get that memory, which is why ordinary stream-ordered allocations were not recorded instead: memory of
+// theirs belongs to the graph's launches, and tensors that outlive a launch would be freed twice.
+// Run the work once before measure(): what is loaded and allocated on first use must not be part of it.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "core/tensor.h"
+#include "cuda/device/offset_heap.h"
+
+namespace ricci {
+
+class Graph {
+ public:
+  explicit Graph(Device device);  // error: the cpu has no graphs, device not available
+  ~Graph();                       // its block goes when the last tensor in it does
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void measure(const std::function<void()>& work);
+  // Errors: nothing was measured, something is recorded already, the work reads or writes on the CPU, or asks for more
+  // memory than it did then. After an error nothing is recorded.
+  void record(const std::function<void()>& work);
+  // On the current stream. Error: nothing is recorded.
+  void launch() const;
+
+  int64_t bytes() const { return plan_.extent(); }  // of the block
+
+ private:
+  Device device_;
+  OffsetHeap plan_;
+  bool measured_ = false;
+  void* graph_ = nullptr;             // of the device's
+  std::shared_ptr<void> block_ = {};  // see graph.cpp
+};
+
+// Whether this OS thread is recording.
+bool recording_graph();
+
+}  // namespace ricci

@@ -1,0 +1,196 @@
+// Device memory of the emulator: ordinary memory, filled with 0xff (NaN), between two red zones.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+#include "cuda/emulator/block.h"
+#include "cuda/emulator/memory/red_zone.h"
+
+namespace emu {
+namespace {
+
+constexpr size_t kAlign = 256, kRedZone = 256;
+
+struct Allocation {
+  unsigned char* data;
+  size_t bytes;
+
+  unsigned char* front() const { return data - kRedZone; }
+  unsigned char* back() const { return data + bytes; }
+  size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kAlign - 1) / kAlign * kAlign; }
+};
+
+// Under AddressSanitizer, what the rest of the program may not touch.
+void hide([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
+#if RICCI_ASAN
+  __asan_poison_memory_region(data, bytes);
+#endif
+}
+void show([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
+#if RICCI_ASAN
+  __asan_unpoison_memory_region(data, bytes);
+#endif
+}
+
+struct Heap {
+  std::mutex mutex;
+  std::map<const unsigned char*, Allocation> allocations;
+  int launches = 0;  // that run now
+
+  // The allocation that holds the range. `what` names the caller.
+  const Allocation& find(const char* what, const void* data, size_t bytes) {
+    const auto at = static_cast<const unsigned char*>(data);
+    auto next = allocations.upper_bound(at);
+    if (next == allocations.begin()) ricci::fail("emulator: {}: the pointer is not in device memory", {what});
+    const Allocation& found = std::prev(next)->second;
+    const size_t offset = static_cast<size_t>(at - found.data);
+    if (offset > found.bytes) ricci::fail("emulator: {}: the pointer is not in device memory", {what});
+    if (bytes > found.bytes - offset)
+      ricci::fail("emulator: {}: {} bytes at offset {} of a device allocation of {} bytes", {what, bytes, offset, found.bytes});
+    return found;
+  }
+
+  // Makes the range accessible for the host code of one copy.
+  template <class Copy> void access(const char* what, const void* data, size_t bytes, Copy copy) {
+    const std::lock_guard lock(mutex);
+    const Allocation allocation = find(what, data, bytes);
+    if (!launches) show(allocation.data, allocation.bytes);
+    copy();
+    if (!launches) hide(allocation.data, allocation.bytes);
+  }
+};
+
+Heap& heap() {
+  static Heap& heap = *new Heap;  // outlives everything that holds device memory
+  return heap;
+}
+
+const unsigned char* red_zone() {
+  static const auto zone = [] {
+    static unsigned char filled[kRedZone];
+    fill_red_zone(filled, kRedZone);
+    return filled;
+  }();
+  return zone;
+}
+
+// The first byte that was written of the red zones; null: none.
+unsigned char* find_damage(const Allocation& allocation) {
+  for (unsigned char* zone : {allocation.front(), allocation.back()})
+    if (std::memcmp(zone, red_zone(), kRedZone) != 0) return zone + find_written(zone, kRedZone);
+  return nullptr;
+}
+
+void fill_red_zones(const Allocation& allocation) {
+  fill_red_zone(allocation.front(), kRedZone);
+  fill_red_zone(allocation.back(), kRedZone);
+}
+
+}  // namespace
+
+void* allocate(size_t bytes) {
+  Allocation allocation{nullptr, bytes};
+  void* all = bytes < SIZE_MAX / 2 ? std::aligned_alloc(kAlign, allocation.all_bytes()) : nullptr;
+  if (!all) ricci::fail("emulator: no memory for a device allocation of {} bytes", {std::to_string(bytes)});
+  allocation.data = static_cast<unsigned char*>(all) + kRedZone;
+  std::memset(allocation.data, 0xff, bytes);
+  fill_red_zones(allocation);
+  Heap& h = heap();
+  const std::lock_guard lock(h.mutex);
+  h.allocations.emplace(allocation.data, allocation);
+  hide(all, allocation.all_bytes());
+  if (h.launches) show(allocation.data, bytes);
+  return allocation.data;
+}
+
+namespace {
+
+Allocation take_from_heap(void* device) {
+  Heap& h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = h.allocations.find(static_cast<unsigned char*>(device));
+  if (found == h.allocations.end()) ricci::fail("emulator: release of a pointer that is not a device allocation");
+  const Allocation allocation = found->second;
+  h.allocations.erase(found);
+  return allocation;
+}
+
+}  // namespace
+
+Retired retire(void* device) {
+  const Allocation allocation = take_from_heap(device);
+  show(allocation.data, allocation.bytes);
+  fill_red_zone(allocation.data, allocation.bytes);
+  hide(allocation.data, allocation.bytes);
+  return {allocation.front(), allocation.data, allocation.bytes, allocation.all_bytes()};
+}
+
+size_t give_back(const Retired& memory) {
+  show(memory.front, memory.all_bytes);
+  const size_t written = find_written(memory.data, memory.bytes);
+  std::free(memory.front);
+  return written;
+}
+
+void release(void* device) {
+  if (!device) return;
+  const Allocation allocation = take_from_heap(device);
+  show(allocation.front(), allocation.all_bytes());
+  std::free(allocation.front());
+}
+
+void copy_in(void* device, const void* host, size_t bytes) {
+  if (bytes) heap().access("copy to device", device, bytes, [&] { std::memcpy(device, host, bytes); });
+}
+
+void copy_out(void* host, const void* device, size_t bytes) {
+  if (bytes) heap().access("copy to host", device, bytes, [&] { std::memcpy(host, device, bytes); });
+}
+
+void copy_within(void* to, const void* from, size_t bytes) {
+  if (!bytes) return;
+  {
+    const std::lock_guard lock(heap().mutex);
+    heap().find("copy on the device, source", from, bytes);
+    heap().find("copy on the device, destination", to, bytes);
+  }
+  show_device_memory();
+  std::memcpy(to, from, bytes);
+  hide_device_memory();
+}
+
+void fill_zero(void* device, size_t bytes) {
+  if (bytes) heap().access("fill", device, bytes, [&] { std::memset(device, 0, bytes); });
+}
+
+void show_device_memory() {
+  const std::lock_guard lock(heap().mutex);
+  if (heap().launches++ || !RICCI_ASAN) return;
+  for (const auto& [data, allocation] : heap().allocations) show(data, allocation.bytes);
+}
+
+void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f) {
+  const std::lock_guard lock(heap().mutex);
+  for (const auto& [data, allocation] : heap().allocations) f(allocation.data, allocation.bytes);
+}
+
+void hide_device_memory() {
+  const std::lock_guard lock(heap().mutex);
+  if (--heap().launches || !RICCI_ASAN) return;
+  for (const auto& [data, allocation] : heap().allocations) hide(data, allocation.bytes);
+}
+
+DeviceDamage repair_device_memory() {
+  if (RICCI_ASAN) return {};  // it has seen any such write itself
+  const std::lock_guard lock(heap().mutex);
+  for (const auto& [data, allocation] : heap().allocations)
+    if (unsigned char* at = find_damage(allocation)) {
+      fill_red_zones(allocation);
+      return {at, at - data, allocation.bytes};
+    }
+  return {};
+}
+
+}  // namespace emu

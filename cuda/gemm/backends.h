@@ -1,0 +1,24 @@
+// What gemm() chooses from. Each computes the whole product. Extents are at least 1, except k, which may be 0.
+#pragma once
+#include "cuda/gemm/gemm.h"
+
+namespace ricci {
+
+// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on how c is cut.
+void gemm_blocked(const Gemm& g);
+
+// CPU, m at most kFewRows (bf16: 1): reads b once, where it lies. False, with nothing done: more rows, or b has no stride of 1.
+inline constexpr int64_t kFewRows = 4;
+bool gemm_few_rows(const Gemm& g);
+
+// CPU, f32 and bf16 by oneDNN. False, with nothing done: built without it, or the library has no fast way for these strides.
+bool gemm_onednn(const Gemm& g);
+
+// cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
+void gemm_tiled(const Gemm& g);
+
+// cuda by cuBLASLt, which is loaded when first needed. False, with nothing done: not found, or it has no algorithm for this
+// product. Only in builds with the toolkit.
+bool gemm_cublas(const Gemm& g);
+
+}  // namespace ricci

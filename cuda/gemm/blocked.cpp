@@ -1,0 +1,253 @@
+// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). c is cut
+// into tasks that share nothing. For a block of terms k at a time, a task packs its rows of a, which stay in the second
+// cache, then a strip of columns of b after the other, and multiplies both tile by tile; meanwhile the next strip is fetched.
+// A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
+// How c is cut follows the number of threads; the order in which an element is summed does not.
+#include <algorithm>
+
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "cuda/gemm/backends.h"
+#include "cuda/gemm/pack.h"
+#include "cuda/gemm/pairs.h"
+
+namespace ricci {
+namespace {
+
+constexpr int64_t kBlockBytes = 2048;             // of one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
+constexpr int64_t kStripBytes = 256;              // of one row of a strip, as sums
+constexpr int64_t kMostRows = 512;                // of a task
+constexpr int64_t kMostColumns = 4096;            // of a task
+constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kStretch = 16;  // terms of one panel, where lines lie together, before those of the next
+
+constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
+
+// The instruction sets, and the tile that fills the registers of each.
+#if defined(__x86_64__)
+struct Avx512 {
+  static constexpr int kRows = 14, kBytes = 64;
+  template <class Body> static void run(const Body& body) { run_avx512(body, 0, 1); }
+};
+struct Avx512Bf16 : Avx512 {
+  template <class Body> static void run(const Body& body) { run_avx512_bf16(body, 0, 1); }
+};
+struct Avx2 {
+  static constexpr int kRows = 6, kBytes = 32;
+  template <class Body> static void run(const Body& body) { run_avx2(body, 0, 1); }
+};
+#endif
+struct Baseline {
+  static constexpr int kRows = 6, kBytes = 16;
+  template <class Body> static void run(const Body& body) { run_baseline(body, 0, 1); }
+};
+
+// Stretches of memory that will be needed soon, fetched into the second cache a few cache lines at a time.
+struct Ahead {
+  const char* line;
+  int64_t stride, lines, bytes, at = 0;
+
+  HD int64_t size() const { return lines * parts(bytes, kCacheLine); }
+  HD void fetch(int64_t count) {
+    for (; count > 0 && lines > 0; --count) {
+      __builtin_prefetch(line + at, 0, 2);
+      if ((at += kCacheLine) < bytes) continue;
+      at = 0, line += stride, --lines;
+    }
+  }
+};
+
+// Rows x columns of one matrix c, from its first to its last element.
+template <class Isa, class Kind, class C> struct Task {
+  using T = typename Kind::Element;
+  using Sum = typename Kind::Sum;
+  using Packed = typename Kind::Packed;
+  static constexpr int kRows = Isa::kRows, kVector = Isa::kBytes / sizeof(Sum), kColumns = 2 * kVector;
+  int64_t rows, columns, k, block_ks, strip_columns;
+  const T *a, *b;
+  MatrixAt a_at, b_at;
+  Packed *packed_a, *packed_b;
+  TileTo<Sum, C> to;  // of the task's first element
+
+  static int64_t packed_a_size(int64_t rows, int64_t ks) { return round_up(rows * (ks / Kind::kTerms), kPad) + (rows / kRows + 1) * kPad; }
+  static int64_t packed_b_size(int64_t columns, int64_t ks) { return columns / kColumns * (kColumns * (ks / Kind::kTerms) + kPad); }
+
+  HD void operator()(int64_t, int64_t) const {
+    for (int64_t from = 0; from < k || from == 0; from += block_ks) {
+      const int64_t ks = std::min(block_ks, k - from);
+      pack_rows(from, ks);
+      for (int64_t j = 0; j < columns; j += strip_columns) {
+        const int64_t strip = std::min(strip_columns, columns - j);
+        pack_columns(j, strip, from, ks);
+        multiply(j, strip, from, ks, j + strip < columns ? ahead(j + strip, from) : ahead(0, from + block_ks));
+      }
+    }
+  }
+
+ private:
+  // Where the panel of a from this row on is packed, and that of b from this column of the strip on.
+  HD Packed* panel_of_row(int64_t row, int64_t ks) const { return packed_a + row * parts(ks, Kind::kTerms) + row / kRows * kPad; }
+  HD Packed* panel_of_column(int64_t j, int64_t ks) const { return packed_b + j / kColumns * (kColumns * parts(ks, Kind::kTerms) + kPad); }
+
+  static HD int64_t stretch(int64_t k_stride, int64_t ks) { return k_stride == 1 ? ks : kStretch; }
+
+  HD void pack_rows(int64_t from, int64_t ks) const {
+    const int64_t step = stretch(a_at.column_stride, ks);
+    for (int64_t first = 0; first < ks; first += step)
+      for_panels<kRows>(rows, [&](auto lines, int64_t row) {
+        const T* const line = a + row * a_at.row_stride + from * a_at.column_stride;
+        const Pack<Kind, lines(), lines(), Isa::kBytes == 64> pack{line, a_at.row_stride, a_at.column_stride, rows - row};
+        pack(first, std::min(first + step, ks), ks, panel_of_row(row, ks) + first / Kind::kTerms * lines());
+      });
+  }
+
+  HD void pack_columns(int64_t begin, int64_t strip, int64_t from, int64_t ks) const {
+    const int64_t step = stretch(b_at.row_stride, ks);
+    for (int64_t first = 0; first < ks; first += step)
+      for (int64_t j = 0; j < round_up(strip, kColumns); j += kVector) {
+        const T* const line = b + from * b_at.row_stride + (begin + j) * b_at.column_stride;
+        const Pack<Kind, kVector, kColumns, Isa::kBytes == 64> pack{line, b_at.column_stride, b_at.row_stride, strip - j};
+        pack(first, std::min(first + step, ks), ks, panel_of_column(j, ks) + j % kColumns + first / Kind::kTerms * kColumns);
+      }
+  }
+
+  // The strip of b from column j on, terms from `from` on; nothing past the end.
+  HD Ahead ahead(int64_t j, int64_t from) const {
+    const int64_t ks = std::max<int64_t>(0, std::min(block_ks, k - from)), strip = std::min(strip_columns, columns - j), size = sizeof(T);
+    const char* const at = reinterpret_cast<const char*>(b + from * b_at.row_stride + j * b_at.column_stride);
+    if (b_at.row_stride == 1) return {at, b_at.column_stride * size, strip, ks * size};
+    return {at, b_at.row_stride * size, ks, strip * b_at.column_stride * size};
+  }
+
+  HD void multiply(int64_t begin, int64_t strip, int64_t from, int64_t ks, Ahead next) const {
+    const int64_t at_a_time = parts(next.size(), parts(rows, kRows) * parts(strip, kColumns));
+    TileTo<Sum, C> tile = to;
+    tile.add = to.add || from > 0;
+    for_panels<kRows>(rows, [&](auto panel_rows, int64_t row) {
+      for (int64_t j = 0; j < strip; j += kColumns) {
+        next.fetch(at_a_time);
+        tile.columns = std::min<int64_t>(kColumns, strip - j);
+        tile.sums = to.sums + row * to.sum_stride + begin + j;
+        tile.c = to.c && from + block_ks >= k ? to.c + row * to.c_stride + begin + j : nullptr;
+        tile.bias = to.bias && from == 0 ? to.bias + begin + j : nullptr;
+        Isa::run(
+            MultiplyTile<Kind, panel_rows(), Isa::kBytes, C>{parts(ks, Kind::kTerms), panel_of_row(row, ks), panel_of_column(j, ks), tile});
+      }
+    });
+  }
+};
+
+// How a matrix c is cut into tasks: across its longer side, again and again.
+struct Cut {
+  int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
+
+  Cut(const Gemm& g, int64_t column_unit) : row_parts(parts(g.m, kMostRows)), column_parts(parts(g.n, kMostColumns)) {
+    const int64_t threads = thread_count(), wanted = std::min(threads == 1 ? 1 : 2 * threads, parts(g.m * g.n * (g.k + 1), kTaskTerms));
+    while (tasks() < wanted) (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
+    while (tasks() > 1 && tasks() < 8 * threads && tasks() % threads != 0) ++row_parts;
+    rows = round_up(parts(g.m, row_parts), 4), row_parts = parts(g.m, rows);
+    columns = round_up(parts(g.n, column_parts), column_unit), column_parts = parts(g.n, columns);
+  }
+  int64_t tasks() const { return row_parts * column_parts; }
+};
+
+// One matrix; the columns of c are neighbours.
+template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
+  using T = typename Kind::Element;
+  using Sum = typename Kind::Sum;
+  using Packed = typename Kind::Packed;
+  using Work = Task<Isa, Kind, C>;
+  static_assert(sizeof(Packed) == sizeof(Sum));
+  constexpr int64_t kMostKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
+  const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMostKs)), block_ks = std::max<int64_t>(16, round_up(parts(g.k, blocks), 16));
+  const Cut cut(g, Work::kColumns);
+  const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
+  // Packed a, packed b, sums where c cannot hold them between blocks, bias.
+  const int64_t a = Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks), bias = g.bias_n ? cut.columns : 0;
+  const int64_t sums = std::is_same_v<C, Sum> || g.k <= block_ks ? 0 : cut.rows * cut.columns;
+  parallel_for(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
+    const Tensor memory({a + b + sums + bias}, dtype_of<Sum>);
+    Sum* const room = memory.data<Sum>();
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
+      TileTo<Sum, C> to{};
+      C* const c = static_cast<C*>(g.c) + i * g.c_at.row_stride + j;
+      if constexpr (std::is_same_v<C, Sum>)
+        to.sums = c, to.sum_stride = g.c_at.row_stride, to.add = g.accumulate;
+      else
+        to.sums = room + a + b, to.sum_stride = cut.columns, to.c = c, to.c_stride = g.c_at.row_stride, to.accumulate = g.accumulate;
+      if (g.bias_n) {
+        std::copy_n(static_cast<const T*>(g.bias_n) + j, columns, room + a + b + sums);
+        to.bias = room + a + b + sums;
+      }
+      Isa::run(Work{std::min(cut.rows, g.m - i), columns, g.k, block_ks, strip, static_cast<const T*>(g.a) + i * g.a_at.row_stride,
+                    static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, reinterpret_cast<Packed*>(room),
+                    reinterpret_cast<Packed*>(room + a), to});
+    }
+  });
+}
+
+// One matrix. A c without neighbours in its rows is made densely and then copied.
+template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
+  using Sum = typename Kind::Sum;
+  if (g.c_at.column_stride == 1) return multiply_one<Isa, Kind, C>(g);
+  const Tensor sums({g.m, g.n}, dtype_of<Sum>);
+  Gemm dense = g;
+  dense.c = sums.raw(), dense.c_at = {g.n, 1, 0}, dense.accumulate = false;
+  multiply_one<Isa, Kind, Sum>(dense);
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = 0; j < g.n; ++j) {
+      C& c = static_cast<C*>(g.c)[i * g.c_at.row_stride + j * g.c_at.column_stride];
+      c = static_cast<C>(sums.data<Sum>()[i * g.n + j] + (g.accumulate ? static_cast<Sum>(c) : 0));
+    }
+}
+
+// A batch: small matrices and many are spread over the threads, large ones made one after the other by all.
+template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
+  using T = typename Kind::Element;
+  const int64_t terms = g.m * g.n * (g.k + 1);
+  const bool together = terms > kTaskTerms && g.batch < 4 * thread_count();
+  parallel_for(g.batch, together ? g.batch : parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
+    for (int64_t z = begin; z < end; ++z) {
+      Gemm one = g;
+      one.batch = 1;
+      one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride, one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
+      one.c = static_cast<C*>(g.c) + z * g.c_at.batch_stride;
+      multiply_any<Isa, Kind, C>(one);
+    }
+  });
+}
+
+template <class T, class C> void multiply(const Gemm& g) {
+  switch (cpu_isa()) {
+#if defined(__x86_64__)
+    case Isa::avx512_bf16:
+      if constexpr (std::is_same_v<T, bf16>) return multiply<Avx512Bf16, Pairs, C>(g);
+      [[fallthrough]];
+    case Isa::avx512:
+      return multiply<Avx512, Single<T>, C>(g);
+    case Isa::avx2:
+      return multiply<Avx2, Single<T>, C>(g);
+#endif
+    default:
+      return multiply<Baseline, Single<T>, C>(g);
+  }
+}
+
+}  // namespace
+
+void gemm_blocked(const Gemm& g) {
+  switch (g.dtype) {
+    case Dtype::f32:
+      return multiply<float, float>(g);
+    case Dtype::f64:
+      return multiply<double, double>(g);
+    default:
+      return g.c_f32 ? multiply<bf16, float>(g) : multiply<bf16, bf16>(g);
+  }
+}
+
+}  // namespace ricci

@@ -1,0 +1,89 @@
+#include "cuda/gemm/gemm.h"
+
+#include <utility>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/gemm/backends.h"
+#include "cuda/trace.h"
+
+namespace ricci {
+namespace {
+
+void check(const Gemm& g) {
+  if (g.dtype == Dtype::i64) fail("gemm: expected f32, f64 or bf16, got {}", {name_of(g.dtype)});
+  if (g.c_f32 && g.dtype != Dtype::bf16) fail("gemm: c_f32 is for bf16, not for {}", {name_of(g.dtype)});
+  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0)
+    fail("gemm: negative extent in batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
+  require(g.device);
+}
+
+// The stride of an extent of 1 says nothing: it becomes what a dense matrix has.
+void make_dense(MatrixAt& at, int64_t rows, int64_t columns) {
+  if (columns == 1) at.column_stride = rows > 1 && at.row_stride == 1 ? rows : 1;
+  if (rows == 1) at.row_stride = at.column_stride == 1 ? columns : 1;
+}
+
+MatrixAt flipped(const MatrixAt& at) { return {at.column_stride, at.row_stride, at.batch_stride}; }
+
+// c^T = b^T a^T
+Gemm transposed(const Gemm& g) {
+  Gemm t = g;
+  std::swap(t.m, t.n), std::swap(t.a, t.b);
+  t.a_at = flipped(g.b_at), t.b_at = flipped(g.a_at), t.c_at = flipped(g.c_at);
+  return t;
+}
+
+constexpr int64_t kLongSum = 8192;
+
+void gemm_on_cpu(const Gemm& g);
+
+// A long sum is made in f32, which lets it be made in parts, and rounded once.
+void multiply_long(const Gemm& g) {
+  const Tensor sums({g.batch, g.m, g.n});
+  Gemm wide = g;
+  wide.c = sums.raw(), wide.c_at = {g.n, 1, g.m * g.n}, wide.c_f32 = true, wide.accumulate = false;
+  gemm_on_cpu(wide);
+  parallel_for(g.batch * g.m, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* const from = sums.data<float>() + row * g.n;
+      bf16* const c = static_cast<bf16*>(g.c) + row / g.m * g.c_at.batch_stride + row % g.m * g.c_at.row_stride;
+      for (int64_t j = 0; j < g.n; ++j) {
+        bf16& element = c[j * g.c_at.column_stride];
+        element = bf16(from[j] + (g.accumulate ? float(element) : 0));
+      }
+    }
+  });
+}
+
+void gemm_on_cpu(const Gemm& g) {
+  if (g.dtype == Dtype::bf16 && !g.c_f32 && g.k > kLongSum && g.m > 1 && g.n > 1) return multiply_long(g);
+  if (gemm_few_rows(g) || (!g.bias_n && gemm_few_rows(transposed(g)))) return;
+  if (!gemm_onednn(g)) gemm_blocked(g);
+}
+
+void gemm_on_cuda(const Gemm& g) {
+#ifdef RICCI_HAS_CUDA
+  if (g.k > 0 && gemm_cublas(g)) return;
+#endif
+  gemm_tiled(g);
+}
+
+}  // namespace
+
+void gemm(const Gemm& asked) {
+  check(asked);
+  if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
+  trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k));
+  Gemm g = asked;
+  make_dense(g.a_at, g.m, g.k), make_dense(g.b_at, g.k, g.n), make_dense(g.c_at, g.m, g.n);
+  if (g.c_at.column_stride != 1 && g.c_at.row_stride == 1 && !g.bias_n) g = transposed(g);
+  switch (g.device) {
+    case Device::cpu: return gemm_on_cpu(g);
+    case Device::cuda: return gemm_on_cuda(g);
+    case Device::cuda_emulated: return gemm_tiled(g);
+  }
+}
+
+}  // namespace ricci

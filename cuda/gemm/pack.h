@@ -1,0 +1,104 @@
+// Copies lines of a matrix into panels, in the order in which the inner loop of the blocked product reads them: the terms k
+// one behind the other, and of each term the lines of the panel. Rows of a and columns of b are lines alike.
+#pragma once
+#include <utility>
+
+#include "cuda/gemm/tile.h"
+
+namespace ricci {
+
+constexpr int kTransposed = 16;  // lines, and as many words of 4 bytes of each, that are transposed together
+constexpr int kAhead = 8;        // terms that are fetched ahead where a line's terms are apart
+
+typedef uint32_t Vec16 __attribute__((vector_size(64), aligned(2), may_alias));
+
+// One stage of a transposition: of two rows that are `Distance` apart, one gets the words low(j) of both (the second row's are
+// 16 ..), the other those that are `Offset` further.
+template <int Distance, int Offset, class Low, size_t... J> HD void shuffle(Vec16 (&row)[kTransposed], Low low, std::index_sequence<J...>) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kTransposed; ++i)
+    if (!(i & Distance)) {
+      const Vec16 a = row[i], b = row[i + Distance];
+      row[i] = __builtin_shufflevector(a, b, low(int{J})...);
+      row[i + Distance] = __builtin_shufflevector(a, b, (low(int{J}) + Offset)...);
+    }
+}
+
+// Two stages within groups of 4 words, which vectors do fastest, two between groups.
+HD void transpose(Vec16 (&row)[kTransposed]) {
+  constexpr auto all = std::make_index_sequence<kTransposed>();
+  constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * 16; };        // 0 16 1 17 of every group
+  constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * 16; };  // 0 1 16 17
+  constexpr auto even = [](int j) { return j / 4 % 2 * 8 + j % 4 + j / 8 * 16; };       // the even groups of both
+  shuffle<1, 2>(row, low, all), shuffle<2, 2>(row, low_pairs, all);
+  shuffle<4, 4>(row, even, all), shuffle<8, 4>(row, even, all);
+}
+
+// Where transpose() leaves column j.
+constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
+
+// `Lines` lines whose terms are packed `Stride` apart. `from` is term 0 of the first of `lines` lines; what is missing is
+// zero. kVectors: vectors have 64 bytes.
+template <class Kind, int Lines, int Stride, bool kVectors> struct Pack {
+  using T = typename Kind::Element;
+  using Packed = typename Kind::Packed;
+  static constexpr int kWide = Lines > 8 ? 16 : Lines;
+  const T* from;
+  int64_t line_stride, k_stride, lines;
+
+  // The terms [begin, end) of ks. `begin` is a multiple of kTerms; end too, unless it is ks.
+  HD void operator()(int64_t begin, int64_t end, int64_t ks, Packed* to) const {
+    if (k_stride == 1 && lines >= Lines) return along_k(begin, end, to);
+    if (line_stride == 1 && lines >= kWide) return along_lines(begin, end, ks, to);
+    for (int64_t k = begin; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+  }
+
+ private:
+  HD void some(int64_t k, int64_t end, Packed* to) const {
+    const T* at = from + k * k_stride;
+    for (int i = 0; i < Lines; ++i) to[i] = i < lines ? Kind::load(at + i * line_stride, k_stride, end - k) : Packed(0);
+  }
+
+  // A few lines too many, which the next term overwrites.
+  HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* to) const {
+    const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
+    for (; k < (end < last ? end : last); k += Kind::kTerms, to += Stride) {
+      __builtin_prefetch(from + (k + kAhead) * k_stride);
+#pragma omp simd
+      for (int i = 0; i < kWide; ++i) to[i] = Kind::load(from + k * k_stride + i, k_stride, Kind::kTerms);
+    }
+    for (; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+  }
+
+  HD void along_k(int64_t k, int64_t end, Packed* to) const {
+    if constexpr (kVectors && sizeof(Packed) == 4 && Lines >= kTransposed / 2) {
+      constexpr int kStep = kTransposed * Kind::kTerms;
+      for (; k + kStep <= end; k += kStep, to += kTransposed * Stride) transposed(k, to);
+    }
+    for (; k < end; k += Kind::kTerms, to += Stride) some(k, end, to);
+  }
+
+  static HD void load(const T* at, Vec16& words) {
+    if constexpr (sizeof(Packed) == Kind::kTerms * sizeof(T)) {
+      words = *reinterpret_cast<const Vec16*>(at);
+    } else {
+      Packed terms[kTransposed];
+#pragma omp simd
+      for (int k = 0; k < kTransposed; ++k) terms[k] = Kind::load(at + k, 1, 1);
+      std::memcpy(&words, terms, sizeof words);
+    }
+  }
+
+  // Where Lines is less than 16, each term overwrites what was too much of the one before.
+  HD void transposed(int64_t k, Packed* to) const {
+    Vec16 row[kTransposed];
+#pragma GCC unroll 16
+    for (int i = 0; i < kTransposed; ++i) load(from + (i < Lines ? i : 0) * line_stride + k, row[i]);
+    transpose(row);
+#pragma GCC unroll 16
+    for (int j = 0; j < kTransposed - 1; ++j) *reinterpret_cast<Vec16*>(to + j * Stride) = row[row_of_column(j)];
+    std::memcpy(to + (kTransposed - 1) * Stride, &row[row_of_column(kTransposed - 1)], Lines * sizeof(Packed));
+  }
+};
+
+}  // namespace ricci

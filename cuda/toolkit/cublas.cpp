@@ -1,0 +1,190 @@
+// Products on the GPU by cuBLASLt. The library is loaded when the first product is made, so that a program that makes none
+// starts fast and runs where it is not installed. f32 without TF32, bf16 with sums in f32.
+//   cuBLASLt stores matrices by columns: c_mn = a_mk b_kn by rows is, read by columns, c'_nm = b'_nk a'_km.
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <string>
+#include <type_traits>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "cuda/gemm/backends.h"
+#include "cuda/toolkit/runtime.h"
+
+namespace ricci {
+namespace {
+
+constexpr size_t kWorkspace = size_t{32} << 20;  // bytes; what NVIDIA advises for the Hopper generation
+
+std::mutex lock;  // of everything below
+
+struct Library {
+  decltype(&cublasLtCreate) create;
+  decltype(&cublasLtMatmul) matmul;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+  decltype(&cublasLtMatmulDescCreate) describe_product;
+  decltype(&cublasLtMatmulDescSetAttribute) set_product;
+  decltype(&cublasLtMatrixLayoutCreate) describe_matrix;
+  decltype(&cublasLtMatrixLayoutSetAttribute) set_matrix;
+  decltype(&cublasLtMatmulPreferenceCreate) create_preference;
+  decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
+  cublasLtHandle_t handle = nullptr;
+  std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
+
+  Library() {
+    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+    void* file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!file) file = dlopen((RICCI_CUDA_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (file) load(file);
+    if (!handle) std::fprintf(stderr, "warning: %s %s: matrix products on the GPU take our own kernels, which are slower\n", name.c_str(), file ? "cannot be used" : "not found");
+  }
+
+  void load(void* file) {
+    bool complete = true;
+    auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
+      complete &= function != nullptr;
+    };
+    find(create, "cublasLtCreate"), find(matmul, "cublasLtMatmul"), find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    find(describe_product, "cublasLtMatmulDescCreate"), find(set_product, "cublasLtMatmulDescSetAttribute");
+    find(describe_matrix, "cublasLtMatrixLayoutCreate"), find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
+    find(create_preference, "cublasLtMatmulPreferenceCreate"), find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+    find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
+    if (!complete || create(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
+  }
+
+  void* workspace(cudaStream_t stream) {
+    Tensor& t = workspaces[stream];
+    if (!t) t = Tensor({static_cast<int64_t>(kWorkspace) / size_of(Dtype::f32)}, Dtype::f32, Device::cuda);
+    return t.raw();
+  }
+};
+
+Library* loaded = nullptr;  // outlives every tensor
+
+Library& library() {
+  if (!loaded) loaded = new Library;
+  return *loaded;
+}
+
+// How a row-major matrix is handed over: its leading dimension, and whether cuBLASLt has to read it transposed.
+struct Layout {
+  int64_t leading;
+  bool transposed, possible;
+};
+Layout layout_of(MatrixAt at, int64_t rows, int64_t columns) {
+  if (at.column_stride == 1 && at.row_stride >= columns) return {at.row_stride, false, true};
+  if (at.row_stride == 1 && at.column_stride >= rows) return {at.column_stride, true, true};
+  return {0, false, false};
+}
+
+// The largest power of two, up to 256, that divides the address: some algorithms ask for more than others.
+uint32_t alignment(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer) | 256;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
+// Of c, and of what is added to it.
+uint32_t alignment_of_sum(const Gemm& g) { return g.bias_n ? std::min(alignment(g.c), alignment(g.bias_n)) : alignment(g.c); }
+
+using Key = std::array<int64_t, 20>;
+
+struct Plan {
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+  bool usable = false;
+};
+
+cudaDataType_t type_of(Dtype dtype) { return dtype == Dtype::f64 ? CUDA_R_64F : dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+cublasLtMatrixLayout_t matrix(const Gemm& g, cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading, int64_t batch_stride) {
+  cublasLtMatrixLayout_t m = nullptr;
+  const int32_t batch = static_cast<int32_t>(g.batch);
+  library().describe_matrix(&m, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading);
+  library().set_matrix(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+  library().set_matrix(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_stride, sizeof batch_stride);
+  return m;
+}
+
+Plan make_plan(const Gemm& g) {
+  Plan plan;
+  const Layout a = layout_of(g.a_at, g.m, g.k), b = layout_of(g.b_at, g.k, g.n), c = layout_of(g.c_at, g.m, g.n);
+  if (!a.possible || !b.possible || !c.possible || c.transposed) return plan;
+  Library& l = library();
+  const cudaDataType_t type = type_of(g.dtype), sums = g.dtype == Dtype::f64 ? CUDA_R_64F : CUDA_R_32F;
+  l.describe_product(&plan.product, g.dtype == Dtype::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, sums);
+  const cublasOperation_t of_first = b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, of_second = a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  l.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof of_first);
+  l.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof of_second);
+  if (g.bias_n) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    l.set_product(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    l.set_product(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g.bias_n, sizeof g.bias_n);
+  }
+  plan.b = matrix(g, type, b.transposed ? g.k : g.n, b.transposed ? g.n : g.k, b.leading, g.b_at.batch_stride);
+  plan.a = matrix(g, type, a.transposed ? g.m : g.k, a.transposed ? g.k : g.m, a.leading, g.a_at.batch_stride);
+  plan.c = matrix(g, g.c_f32 ? CUDA_R_32F : type, g.n, g.m, c.leading, g.c_at.batch_stride);
+  cublasLtMatmulPreference_t preference = nullptr;
+  l.create_preference(&preference);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace);
+  const uint32_t first_aligned = alignment(g.b), second_aligned = alignment(g.a), c_aligned = alignment(g.c),
+                 sum_aligned = alignment_of_sum(g);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first_aligned, sizeof first_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second_aligned, sizeof second_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c_aligned, sizeof c_aligned);
+  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &sum_aligned, sizeof sum_aligned);
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
+  l.destroy_preference(preference);
+  plan.algorithm = best.algo, plan.usable = found > 0;
+  return plan;
+}
+
+Plan& plan_for(const Gemm& g) {
+  static std::map<Key, Plan> plans;
+  const Key key{g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride,
+                g.b_at.column_stride, g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride,
+                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c), alignment_of_sum(g)};
+  const auto known = plans.find(key);
+  return known != plans.end() ? known->second : plans.emplace(key, make_plan(g)).first->second;
+}
+
+}  // namespace
+
+void cuda_build::forget_workspace(cudaStream_t stream) {
+  const std::lock_guard locked(lock);
+  if (loaded) loaded->workspaces.erase(stream);
+}
+
+bool gemm_cublas(const Gemm& g) {
+  const std::lock_guard locked(lock);
+  Library& l = library();
+  if (!l.handle || (g.bias_n && g.c_f32)) return false;
+  Plan& plan = plan_for(g);
+  if (!plan.usable) return false;
+  if (g.bias_n) l.set_product(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g.bias_n, sizeof g.bias_n);
+  const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;
+  const float one_f32 = 1, beta_f32 = g.accumulate ? 1 : 0;
+  const bool f64 = g.dtype == Dtype::f64;
+  const cudaStream_t stream = cuda_build::stream();
+  void* const workspace = l.workspace(stream);
+  cuda_build::begin_launch("gemm");
+  const cublasStatus_t status = l.matmul(
+      l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
+      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
+  cuda_build::check_launch("gemm");
+  plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
+  if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});
+  return plan.usable;
+}
+
+}  // namespace ricci

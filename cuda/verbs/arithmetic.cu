@@ -1,0 +1,193 @@
+// y += x,  y *= f,  y = f,  sums over broadcast indices, rounding, counting what is not finite.
+//   bytes   12 N for y += x of N numbers in f32, 8 N for a factor, 4 N to fill, sum or count; half in bf16
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms for y += x
+#include "cuda/verbs/arithmetic.h"
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/device/device.h"
+#include "cuda/math.h"
+#include "cuda/verbs/columns.h"
+#include "cuda/verbs/elements.h"
+#include "cuda/verbs/rows.h"
+
+namespace ricci {
+namespace arithmetic {
+
+template <class T, class From = T> struct Add {
+  const T* a;
+  const From* b;
+  T* y;
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(a[i]) + Accumulator<T>(b[i])); }
+  template <class V> HD auto arrays(V visit) { return visit(a, b, y); }
+};
+template <class T> struct Scale {
+  const T* x;
+  T* y;
+  Accumulator<T> factor;
+  HD void operator()(int64_t i) const { y[i] = T(Accumulator<T>(x[i]) * factor); }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
+};
+template <class T> struct Fill {
+  T* y;
+  Accumulator<T> value;
+  HD void operator()(int64_t i) const { y[i] = T(value); }  // made here: a copy of a member is not vectorised
+  template <class V> HD auto arrays(V visit) { return visit(y); }
+};
+template <class T> struct FillFew {
+  static constexpr int kMost = 8;
+  T* y;
+  Accumulator<T> values[kMost];
+  HD void operator()(int64_t i) const { y[i] = T(values[i]); }
+};
+template <class To, class From> struct Convert {
+  const From* x;
+  To* y;
+  HD void operator()(int64_t i) const { y[i] = To(static_cast<Accumulator<To>>(static_cast<Accumulator<From>>(x[i]))); }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
+};
+template <class T> struct SumRow {
+  View<const T, 2> x_rc;
+  View<T, 1> y_r;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const auto sum = row.sum([&](int64_t c) { return Accumulator<T>(x_rc(r, c)); });
+    row.once([&] { y_r(r) = T(sum); });
+  }
+};
+template <class T> struct SumColumns {
+  using Value = Accumulator<T>;
+  static constexpr int kSums = 1;
+  View<const T, 2> x_rc;
+  T* y_c;
+  HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
+  HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = T(sum[0]); }
+};
+// How many of the elements r*step .. of x are NaN or infinite.
+template <class T> struct CountNonfinite {
+  const T* x;
+  int64_t n, step;
+  double* count_r;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const double count = row.sum([&](int64_t i) {
+      const int64_t at = r * step + i;
+      return at < n && !math::isfinite(Accumulator<T>(x[at < n ? at : 0])) ? 1.0 : 0.0;
+    });
+    row.once([&] { count_r[r] = count; });
+  }
+};
+
+// y_oi = sum_m x_omi
+HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t inner) {
+  Tensor y = like(x, {outer, inner});
+  with_dtype(x, [&]<class T>(T) {
+    if (inner == 1) {
+      const SumRow<T> program{{x.data<T>(), {outer, middle}}, {y.data<T>(), {outer}}};
+      return for_rows("sum", x.device(), outer, middle, program);
+    }
+    for (int64_t o = 0; o < outer; ++o) {
+      const SumColumns<T> program{{x.data<T>() + o * middle * inner, {middle, inner}}, y.data<T>() + o * inner};
+      for_columns("sum", x.device(), middle, inner, program);
+    }
+  });
+  return y;
+}
+
+HOST void require_same(const char* what, const Tensor& y, const Tensor& x) {
+  if (y.shape() == x.shape() && y.dtype() == x.dtype() && y.device() == x.device()) return;
+  fail("{}: {} {} on {} and {} {} on {} differ", {what, name_of(y.dtype()), show(y.shape()), name_of(y.device()),
+                                                 name_of(x.dtype()), show(x.shape()), name_of(x.device())});
+}
+
+}  // namespace arithmetic
+
+using namespace arithmetic;
+
+HOST void add_to(const Tensor& y, const Tensor& x) {
+  if (y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16 && y.shape() == x.shape() && y.device() == x.device())
+    return for_each_element("add_to", x.device(), x.size(), Add<float, bf16>{y.data<float>(), x.data<bf16>(), y.data<float>()});
+  require_same("add_to", y, x);
+  with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), Add<T>{y.data<T>(), x.data<T>(), y.data<T>()}); });
+}
+
+HOST void fill(const Tensor& y, double value) {
+  with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), Accumulator<T>(value)}); });
+}
+
+HOST void fill(const Tensor& y_i, std::initializer_list<double> values) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  if (n != y_i.size() || n > arithmetic::FillFew<float>::kMost) fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
+  with_dtype(y_i, [&]<class T>(T) {
+    FillFew<T> f{y_i.data<T>(), {}};
+    int i = 0;
+    for (double value : values) f.values[i++] = static_cast<Accumulator<T>>(value);
+    for_each_element("fill", y_i.device(), n, f);
+  });
+}
+
+HOST void multiply_by(const Tensor& y, double factor) {
+  with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)}); });
+}
+
+HOST Tensor convert(const Tensor& x, Dtype dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = like(x, x.shape(), dtype);
+  with_dtype(x, [&]<class From>(From) {
+    with_dtype(y, [&]<class To>(To) {
+      for_each_element("convert", x.device(), x.size(), Convert<To, From>{x.data<From>(), y.data<To>()});
+    });
+  });
+  return y;
+}
+
+HOST Tensor sum_to(const Tensor& x, const Shape& shape) {
+  const Shape& from = x.shape();
+  const int extra = from.rank() - shape.rank();
+  if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(from)});
+  const auto wanted = [&](int i) { return i < extra ? 1 : shape[i - extra]; };
+  for (int i = 0; i < from.rank(); ++i)
+    if (from[i] != wanted(i) && wanted(i) != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(from)});
+  Tensor sum = x;
+  int64_t inner = 1;
+  for (int i = from.rank() - 1; i >= 0;) {  // innermost first; indices further out are still whole
+    if (from[i] == wanted(i)) {
+      inner *= from[i--];
+      continue;
+    }
+    int64_t middle = 1, outer = 1;  // neighbours that go away together are one index
+    while (i >= 0 && wanted(i) == 1) middle *= from[i--];
+    for (int j = 0; j <= i; ++j) outer *= from[j];
+    sum = sum_middle(sum, outer, middle, inner);
+  }
+  return sum.reshaped(shape);
+}
+
+HOST int64_t count_nonfinite(const Tensor& x) {
+  constexpr int64_t kStep = 4096;
+  const int64_t rows = (x.size() + kStep - 1) / kStep;
+  Tensor count_r = like(x, {rows}, Dtype::f64);
+  with_dtype(x, [&]<class T>(T) {
+    for_rows("count_nonfinite", x.device(), rows, kStep, CountNonfinite<T>{x.data<T>(), x.size(), kStep, count_r.data<double>()});
+  });
+  return static_cast<int64_t>(item(sum_to(count_r, {})));
+}
+
+CUDA_ELEMENTS(Add);
+CUDA_ELEMENT(Add<float, bf16>);
+CUDA_ELEMENTS(Scale);
+CUDA_ELEMENTS(Fill);
+CUDA_ELEMENTS(FillFew);
+CUDA_ELEMENT(Convert<float, double>);
+CUDA_ELEMENT(Convert<float, bf16>);
+CUDA_ELEMENT(Convert<double, float>);
+CUDA_ELEMENT(Convert<double, bf16>);
+CUDA_ELEMENT(Convert<bf16, float>);
+CUDA_ELEMENT(Convert<bf16, double>);
+CUDA_ELEMENT(Convert<float, float>);
+CUDA_ELEMENT(Convert<double, double>);
+CUDA_ELEMENT(Convert<bf16, bf16>);
+CUDA_ROWS(SumRow);
+CUDA_COLUMNS(SumColumns);
+CUDA_ROWS(CountNonfinite);
+
+}  // namespace ricci

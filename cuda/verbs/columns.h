@@ -1,0 +1,139 @@
+// for_columns(name, device, rows, n, program): sums over the rows of a matrix, one or several at once:
+//   sum_k(d) = sum_r of what program.add(r, d, sum) adds,     then program.store(d, sum)
+// The rows are summed in chunks of fixed size and the chunks in order, so the bits do not depend on the threads. On the GPU
+// a matrix is read once, by as many blocks as fill it: few columns of many rows are cut into many chunks.
+//   struct Program { using Value = float; static constexpr int kSums = 2;
+//                    HD void add(int64_t r, int64_t d, Value (&sum)[2]) const; HD void store(int64_t d, const Value (&sum)[2]) const; };
+#pragma once
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "cuda/launch.h"
+
+namespace ricci {
+
+// A block sums 32 columns of a chunk of rows; its 8 warps take every eighth row each. `partial` is null: one chunk, all rows.
+template <class Program> struct ColumnKernel {
+  using Value = typename Program::Value;
+  static constexpr int kThreads = 256;
+  int64_t rows, n, rows_per_chunk;
+  Program program;
+  Value* partial;  // [chunk][kSums][n]
+  __device__ void operator()() const {
+    constexpr int kSums = Program::kSums;
+    SHARED(Value, of_warp, [8][kSums][32]);
+    const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+    const int64_t blocks = (n + 31) / 32, chunk = blockIdx.x / blocks, d = blockIdx.x % blocks * 32 + lane;
+    const int64_t first = chunk * rows_per_chunk, last = first + rows_per_chunk < rows ? first + rows_per_chunk : rows;
+    Value sum[kSums] = {};
+    if (d < n) {
+      UNROLL(8)  // as many rows are on their way from memory
+      for (int64_t r = first + warp; r < last; r += 8) program.add(r, d, sum);
+    }
+    for (int k = 0; k < kSums; ++k) of_warp[warp][k][lane] = sum[k];
+    __syncthreads();
+    if (warp > 0 || d >= n) return;
+    for (int w = 1; w < 8; ++w)
+      for (int k = 0; k < kSums; ++k) sum[k] += of_warp[w][k][lane];
+    if (!partial) return program.store(d, sum);
+    for (int k = 0; k < kSums; ++k) partial[(chunk * kSums + k) * n + d] = sum[k];
+  }
+};
+
+// The sums of the chunks, as rows.
+template <class Program> struct PartialColumns {
+  using Value = typename Program::Value;
+  static constexpr int kSums = Program::kSums;
+  Program program;
+  const Value* partial;
+  int64_t n;
+  HD void add(int64_t chunk, int64_t d, Value (&sum)[kSums]) const {
+    for (int k = 0; k < kSums; ++k) sum[k] += partial[(chunk * kSums + k) * n + d];
+  }
+  HD void store(int64_t d, const Value (&sum)[kSums]) const { program.store(d, sum); }
+};
+
+template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
+
+#ifndef __CUDACC__
+
+template <class Program> struct ColumnChunk {
+  using Value = typename Program::Value;
+  Program program;
+  int64_t rows, n, rows_per_chunk;
+  Value* partial;  // [chunk][kSums][n]
+  HD void operator()(int64_t begin, int64_t end) const {
+    constexpr int kSums = Program::kSums;
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      Value* out = partial + chunk * kSums * n;
+      for (int64_t i = 0; i < kSums * n; ++i) out[i] = 0;
+      const int64_t last = (chunk + 1) * rows_per_chunk < rows ? (chunk + 1) * rows_per_chunk : rows;
+      for (int64_t r = chunk * rows_per_chunk; r < last; ++r) {
+#pragma omp simd
+        for (int64_t d = 0; d < n; ++d) {
+          Value sum[kSums];
+          for (int k = 0; k < kSums; ++k) sum[k] = out[k * n + d];
+          program.add(r, d, sum);
+          for (int k = 0; k < kSums; ++k) out[k * n + d] = sum[k];
+        }
+      }
+    }
+  }
+};
+
+template <class Program> struct ColumnTotal {
+  using Value = typename Program::Value;
+  Program program;
+  int64_t n, chunks;
+  Value* partial;
+  HD void operator()(int64_t begin, int64_t end) const {
+    constexpr int kSums = Program::kSums;
+#pragma omp simd
+    for (int64_t d = begin; d < end; ++d) {
+      Value sum[kSums];
+      for (int k = 0; k < kSums; ++k) {
+        sum[k] = 0;
+        for (int64_t chunk = 0; chunk < chunks; ++chunk) sum[k] += partial[(chunk * kSums + k) * n + d];
+      }
+      program.store(d, sum);
+    }
+  }
+};
+
+// Chunks of at least 256 rows, so many that they fill a GPU together with the columns.
+template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
+  using Value = typename Program::Value;
+  constexpr int64_t kBlocks = 2048, kLeast = 256;
+  const int64_t blocks = (n + 31) / 32, wanted = blocks ? (kBlocks + blocks - 1) / blocks : 1, most = (rows + kLeast - 1) / kLeast;
+  const int64_t chunks = wanted < most ? wanted : most;
+  if (chunks <= 1) return launch(name, device, {blocks, 256}, ColumnKernel<Program>{rows, n, rows, program, nullptr});
+  const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>, device);
+  Value* const sums = partial.data<Value>();
+  launch(name, device, {chunks * blocks, 256}, ColumnKernel<Program>{rows, n, (rows + chunks - 1) / chunks, program, sums});
+  launch(name, device, {blocks, 256}, ColumnKernel<PartialColumns<Program>>{chunks, n, chunks, {program, sums, n}, nullptr});
+}
+
+template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
+  using Value = typename Program::Value;
+  if (device != Device::cpu) return for_columns_on_gpu(name, device, rows, n, program);
+  const int64_t rows_per_chunk = rows / 32 > 32 ? rows / 32 : 32, chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+  const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>);
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    run_vectorized(ColumnChunk<Program>{program, rows, n, rows_per_chunk, partial.data<Value>()}, begin, end);
+  });
+  parallel_for(n, 1024, [&](int64_t begin, int64_t end) {
+    run_vectorized(ColumnTotal<Program>{program, n, chunks, partial.data<Value>()}, begin, end);
+  });
+}
+
+#endif
+
+// Builds the column programs F<float>, F<double> and F<bf16> for the GPU.
+#define CUDA_COLUMNS(F) \
+  CUDA_KERNEL(ColumnKernel<F<float>>); \
+  CUDA_KERNEL(ColumnKernel<F<double>>); \
+  CUDA_KERNEL(ColumnKernel<F<bf16>>); \
+  CUDA_KERNEL(ColumnKernel<PartialColumns<F<float>>>); \
+  CUDA_KERNEL(ColumnKernel<PartialColumns<F<double>>>); \
+  CUDA_KERNEL(ColumnKernel<PartialColumns<F<bf16>>>)
+
+}  // namespace ricci

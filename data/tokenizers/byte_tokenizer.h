@@ -1,0 +1,19 @@
+// One id per byte: id = value of the byte, 256 ids. Represents every file, also text that is not UTF-8.
+#pragma once
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  std::string name() const override { return "byte"; }
+  int64_t vocab_size() const override { return 256; }
+  std::string to_json() const override { return R"({"name":"byte"})"; }
+  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
+  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+
+ protected:
+  void append_text(int64_t id, std::string& text) const override { text += static_cast<char>(id); }
+};
+
+}  // namespace ricci

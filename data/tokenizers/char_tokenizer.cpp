@@ -1,0 +1,89 @@
+// Characters to ids through a table over the code points.
+#include "data/tokenizers/char_tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "data/text/text_cache.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci {
+
+namespace {
+
+// The character at byte `at` of a piece that starts at byte `offset` of the text.
+Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
+  const Utf8Character character = decode_utf8(piece, at);
+  if (character.bytes == 0)
+    fail("char tokenizer: byte {} (value 0x{:02x}) is not valid UTF-8",
+         {offset + static_cast<int64_t>(at), static_cast<unsigned char>(piece[at])});
+  return character;
+}
+
+std::string characters_of(const TextSource& text) {
+  std::vector<uint8_t> found(kLargestCodePoint + 1);
+  const auto note = [&](std::string_view piece, int64_t offset) {
+    for (size_t at = 0; at < piece.size();) {
+      const Utf8Character character = character_at(piece, at, offset);
+      found[character.code] = 1;
+      at += character.bytes;
+    }
+  };
+  for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+    try {
+      note(piece, offset);
+    } catch (const Error& error) {
+      fail("{}: {}; tokenizer: byte reads any bytes", {text.name(), error.what()});
+    }
+  });
+  std::string characters;
+  for (char32_t code = 0; code <= kLargestCodePoint; ++code)
+    if (found[code]) append_utf8(code, characters);
+  return characters;
+}
+
+}  // namespace
+
+CharTokenizer::CharTokenizer(std::string_view characters) {
+  for (size_t at = 0; at < characters.size();) {
+    const Utf8Character character = character_at(characters, at, 0);
+    if (character.code >= id_of_.size()) id_of_.resize(character.code + 1, -1);
+    if (id_of_[character.code] >= 0)
+      fail("char tokenizer: {} stands twice in the vocabulary", {describe_character(character.code)});
+    id_of_[character.code] = static_cast<int32_t>(characters_.size());
+    characters_ += character.code;
+    at += character.bytes;
+  }
+  if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
+}
+
+CharTokenizer CharTokenizer::of_text(const TextSource& text, const std::string& cache_folder) {
+  return CharTokenizer(remembered(text, "characters", cache_folder, [&] { return characters_of(text); }));
+}
+
+std::string CharTokenizer::to_json() const {
+  std::string characters;
+  for (const char32_t code : characters_) append_utf8(code, characters);
+  return nlohmann::json{{"name", name()}, {"characters", characters}}.dump();
+}
+
+void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+  for (size_t at = 0; at < piece.size();) {
+    const Utf8Character character = character_at(piece, at, offset);
+    const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;
+    if (id < 0)
+      fail("char tokenizer: {} at byte {} is not among the {} characters of the vocabulary",
+           {describe_character(character.code), offset + static_cast<int64_t>(at), vocab_size()});
+    ids.push_back(id);
+    at += character.bytes;
+  }
+}
+
+size_t CharTokenizer::complete_prefix(std::string_view text) const { return complete_utf8_prefix(text); }
+
+void CharTokenizer::append_text(int64_t id, std::string& text) const {
+  append_utf8(characters_[static_cast<size_t>(id)], text);
+}
+
+}  // namespace ricci

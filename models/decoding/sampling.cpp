@@ -1,0 +1,107 @@
+#include "models/decoding/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "core/philox.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/drop.h"
+
+namespace ricci {
+namespace {
+
+struct Candidate {
+  int64_t token;
+  double weight;
+};
+
+// The tokens that may be drawn, most probable first, with weights exp((l - max) / temperature). Equal logits keep the
+// order of their ids.
+std::vector<Candidate> candidates(std::span<const double> logits_v, const Sampling& s) {
+  std::vector<Candidate> all;
+  for (size_t v = 0; v < logits_v.size(); ++v)
+    if (!std::isnan(logits_v[v])) all.push_back({static_cast<int64_t>(v), logits_v[v]});
+  if (all.empty()) fail("sampling: every logit is NaN");
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.weight > b.weight; });
+  if (s.temperature == 0) all.erase(all.begin() + 1, all.end());
+  if (s.top_k > 0 && static_cast<size_t>(s.top_k) < all.size()) all.erase(all.begin() + s.top_k, all.end());
+  const double most = all.front().weight, temperature = s.temperature > 0 ? s.temperature : 1;
+  for (Candidate& c : all) c.weight = c.weight == most ? 1 : std::exp((c.weight - most) / temperature);
+  return all;
+}
+
+// Keeps the shortest head that has the share top_p of the weight.
+void cut_nucleus(std::vector<Candidate>& all, double top_p) {
+  if (top_p >= 1) return;
+  const double total = std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const Candidate& c) { return sum + c.weight; });
+  double sum = 0;
+  size_t kept = 0;
+  while (kept < all.size() && sum < top_p * total) sum += all[kept++].weight;
+  all.resize(std::max<size_t>(1, kept));
+}
+
+std::vector<double> last_logits(const Tensor& logits_bcv) {
+  const int64_t v = logits_bcv.shape()[-1];
+  const Tensor rows = logits_bcv.reshaped({logits_bcv.size() / v, v});
+  const Tensor last = to(convert(rows.rows(rows.shape()[0] - 1, 1), Dtype::f64), Device::cpu);
+  return {last.data<double>(), last.data<double>() + v};
+}
+
+Tensor ids_tensor(const std::vector<int64_t>& ids_c, Device device) {
+  const Tensor ids_bc({1, static_cast<int64_t>(ids_c.size())}, Dtype::i64);
+  std::copy(ids_c.begin(), ids_c.end(), ids_bc.data<int64_t>());
+  return to(ids_bc, device);
+}
+
+}  // namespace
+
+void check(const Sampling& s) {
+  if (!(s.temperature >= 0 && std::isfinite(s.temperature))) fail("temperature: expected 0 or more, got {}", {s.temperature});
+  if (s.top_k < 0) fail("top-k: expected 0 or more, got {}", {s.top_k});
+  if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
+}
+
+int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index) {
+  std::vector<Candidate> all = candidates(logits_v, sampling);
+  cut_nucleus(all, sampling.top_p);
+  double total = 0;
+  for (const Candidate& c : all) total += c.weight;
+  double left = Philox{sampling.seed, 0}.uniform_f64(index) * total;
+  for (const Candidate& c : all) {
+    if (left < c.weight) return c.token;
+    left -= c.weight;
+  }
+  return all.back().token;
+}
+
+void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
+              const std::function<bool(int64_t)>& use) {
+  check(sampling);
+  if (prompt.empty()) fail("generate: the prompt is empty");
+  const NoTape unrecorded;
+  const Training off(false);
+  const int64_t context = model.config().ctx;
+  std::vector<int64_t> text(prompt.begin(), prompt.end());
+  std::unique_ptr<DecodingState> state;
+  int64_t read = 0;  // positions in the state; everything of the text when there is one
+  for (int64_t i = 0; i < count; ++i) {
+    std::vector<int64_t> news(1, text.back());
+    if (!state || read == context) {
+      const int64_t kept = std::min<int64_t>(static_cast<int64_t>(text.size()), state ? (context + 1) / 2 : context);
+      state = model.init_state(1);
+      read = 0;
+      news.assign(text.end() - kept, text.end());
+    }
+    const int64_t length = static_cast<int64_t>(news.size());
+    const Tensor logits_bcv = model.advance(ids_tensor(news, device), *state);
+    read += length;
+    text.push_back(draw_token(last_logits(logits_bcv), sampling, static_cast<uint64_t>(i)));
+    if (!use(text.back())) return;
+  }
+}
+
+}  // namespace ricci

@@ -1,0 +1,33 @@
+// The next token, drawn from logits; and a text, token by token with a key/value cache.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "models/model.h"
+
+namespace ricci {
+
+struct Sampling {
+  double temperature = 1;  // 0: always the most probable token
+  int64_t top_k = 0;       // only the k most probable tokens; 0: all
+  double top_p = 1;        // only the most probable tokens that together have at least this probability
+  uint64_t seed = 1;
+};
+
+// Errors: temperature below 0, top_k below 0, top_p outside (0, 1].
+void check(const Sampling& sampling);
+
+// One token from the logits of one position. `index` numbers the draws of a seed: the same (seed, index) draws the same.
+// Error: logits that are all NaN.
+int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index);
+
+// Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
+// model's context is full, the later half of it is read again and generation goes on from there. Nothing is recorded,
+// dropout is off.
+// Error: an empty prompt.
+void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
+              const std::function<bool(int64_t token)>& use);
+
+}  // namespace ricci

@@ -1,0 +1,78 @@
+// The optimizers, as one value over the parameters of a model.
+//   Optimizer optimizer(model.parameters(), config);
+//   optimizer.step(lr);                  reads and clears every Parameter::grad
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/arg.h"
+#include "core/memory/memory.h"
+#include "ops/optimizers/optimizer_tensor.h"
+
+namespace ricci {
+
+// Which parameters weight decay acts on follows from their role: matrices, and tables if decay_tables says so. Biases and
+// the gains of norms never decay.
+struct OptimizerConfig {
+  enum class Kind : uint8_t {
+    adamw,  // Loshchilov and Hutter 2019: weight decay apart from the gradient
+    adam,   // Kingma and Ba 2015: weight decay as a part of the gradient, which PyTorch's Adam means by it
+    sgd,    // with momentum, as PyTorch's SGD without dampening
+  } kind = Kind::adamw;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // adamw, adam
+  double momentum = 0;                            // sgd
+  bool nesterov = false;                          // sgd
+  double weight_decay = 0.01;
+  bool decay_tables = true;  // embeddings of tokens and positions; with a tied head this is the output map too
+};
+
+// adamw, adam or sgd. Error: another name.
+OptimizerConfig::Kind parse_optimizer(const std::string& name);
+
+class Optimizer final : public MemoryHolder {
+ public:
+  // The parameters must outlive the optimizer. Moments start at zero. A bf16 value without a master gets one, which starts
+  // as the value is now; Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
+  Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
+
+  // The Euclidean norm of all gradients together; waits for the device.
+  double gradient_norm() const;
+
+  // One update with every gradient multiplied by gradient_scale; then the gradients are cleared. Parameters that no
+  // gradient reached stay as they are.
+  void step(double learning_rate, double gradient_scale = 1);
+
+  // The same in two halves, for a device that is not waited for: begin_step() counts the step and lays down the numbers that
+  // differ from step to step; update() reads these where they lie, so that it may be recorded (cuda/device/graph.h). It scales the
+  // gradients to a norm of at most `clip` (0: any), and does nothing but clear them where their norm or the loss is not
+  // finite. Returns the norm before; loss and norm are f64 scalars on the device.
+  void begin_step(double learning_rate);
+  Tensor update(double clip, const Tensor& loss);
+
+  // Steps taken since the state was zero; the bias correction of Adam depends on it.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps);  // for a state that was loaded; error: a negative number
+
+  // f(name, tensor) for every tensor of the state, in the order of the parameters: the path of the parameter with
+  // .m and .v (adamw, adam), .momentum (sgd with momentum), as in blocks.0.fc.weight.m. Elements may be overwritten, or the
+  // tensor replaced by another of the same shape, dtype and device. Values and masters are the parameters' own.
+  // Error: a parameter without a path (Model::place gives them).
+  void each_state(const std::function<void(const std::string& name, Tensor& tensor)>& f);
+
+  void each_held(const Visit& visit) const override;
+
+ private:
+  std::vector<Tensor> gradients() const;
+  Device device() const { return parameters_.empty() ? Device::cpu : parameters_[0]->value.device(); }
+  void apply(const Tensor& gradient_scale);  // and clears the gradients
+
+  std::vector<Parameter*> parameters_;
+  OptimizerConfig config_;
+  std::vector<OptimizerTensor> tensors_;
+  Tensor rates_;  // of the step that begin_step() began
+  int64_t steps_ = 0;
+};
+
+}  // namespace ricci

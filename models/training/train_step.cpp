@@ -1,0 +1,102 @@
+#include "models/training/train_step.h"
+
+#include <cmath>
+
+#include "autograd/gradient_sum.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/drop.h"
+#include "ops/elements/arithmetic.h"
+
+namespace ricci {
+namespace {
+
+// What the mean of a micro-batch weighs in the mean of the step.
+double weight_of(const MicroBatch& one, int64_t scored) { return scored ? static_cast<double>(one.scored) / static_cast<double>(scored) : 0; }
+
+Tensor scalar(double value, Device device) {
+  const Tensor t({}, Dtype::f64, device);
+  fill(t, value);
+  return t;
+}
+
+}  // namespace
+
+TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options) : TrainStep(model, device, options.seed) {
+  optimizer_ = &optimizer, options_ = options;
+  if (!options.cuda_graph) return;
+  graph_ = std::make_unique<StepGraph>(device);
+  first_stream_ = Tensor({}, Dtype::i64, device);
+}
+
+// Dropout reads the streams from step * 2^32 on.
+RandomState TrainStep::random_of(int64_t step) const { return {options_.seed, static_cast<uint64_t>(step) << 32}; }
+
+// The same streams, counted from a number that recorded kernels find in the device's memory.
+RandomState TrainStep::random_in_memory(int64_t step) const {
+  const Tensor first({}, Dtype::i64);
+  const RandomState random = random_of(step);
+  *first.data<int64_t>() = static_cast<int64_t>(random.next_stream);
+  copy(first_stream_, first);
+  return {random.seed, 0, 0, reinterpret_cast<const uint64_t*>(first_stream_.data<int64_t>())};
+}
+
+std::vector<WeightedInputs> TrainStep::weighted(const std::vector<MicroBatch>& micro_batches) const {
+  int64_t scored = 0;
+  for (const MicroBatch& one : micro_batches) scored += one.scored;
+  std::vector<WeightedInputs> all;
+  for (const MicroBatch& one : micro_batches) all.push_back({one.inputs, scalar(weight_of(one, scored), device_)});
+  return all;
+}
+
+Tensor TrainStep::gradient(const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options) const {
+  const Training training;
+  const Tensor total = zeros({}, Dtype::f64, device_);
+  const bool several = micro_batches.size() > 1;
+  GradientSum sum(parameters_);
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const auto& [inputs, weight] = micro_batches[i];
+    random.part = i;
+    set_random_state(random);
+    Tape tape(options);
+    const Tensor loss = model_.loss(inputs);
+    tape.backward(loss, weight);
+    if (several) sum.take();
+    add_to(total, loss.detached() * weight);
+  }
+  if (several) sum.give();
+  return total;
+}
+
+double TrainStep::forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const {
+  return item(gradient(weighted(micro_batches), random_of(step)));
+}
+
+StepResult TrainStep::run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate) {
+  for (const Parameter* p : parameters_)
+    if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
+  const std::vector<WeightedInputs> inputs = weighted(micro_batches);
+  optimizer_->begin_step(learning_rate);
+  const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
+  const auto work = [&](const std::vector<WeightedInputs>& from) {
+    const Tensor loss = gradient(from, random);
+    return std::vector<Tensor>{loss, optimizer_->update(options_.clip, loss)};
+  };
+  const std::vector<Tensor> results = graph_ ? graph_->run(inputs, work) : work(inputs);
+  set_random_state(random_of(step + 1));
+  return {item(results[0]), item(results[1])};  // only now is a GPU waited for
+}
+
+void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const {
+  const std::string what = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
+  for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
+  try {
+    gradient(weighted(micro_batches), random_of(step), {.find_nonfinite = true});
+  } catch (const Error& error) {
+    fail("step {}: {}: {}", {step, what, error.what()});
+  }
+  fail("step {}: {}", {step, what});
+}
+
+}  // namespace ricci

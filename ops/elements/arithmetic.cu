@@ -1,0 +1,134 @@
+// a + b,  a - b,  a b,  a / b with broadcasting, and factor x.
+// Backward: d(a + b) = {dy, dy},  d(a - b) = {dy, -dy},  d(a b) = {dy b, dy a},  d(a / b) = {dy / b, -(dy / b) y};
+// the tape sums over what was repeated.
+//   bytes   12 N for two inputs of N numbers in f32, half in bf16; an input that is repeated counts once
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
+#include "ops/elements/arithmetic.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/verbs/elements.h"
+#include "ops/elements/broadcast.h"
+
+namespace ricci {
+namespace arithmetic_kernels {
+
+struct Plus {
+  template <class A> HD static A of(A a, A b) { return a + b; }
+};
+struct Minus {
+  template <class A> HD static A of(A a, A b) { return a - b; }
+};
+struct Times {
+  template <class A> HD static A of(A a, A b) { return a * b; }
+};
+struct MinusTimes {
+  template <class A> HD static A of(A a, A b) { return -(a * b); }
+};
+struct Over {
+  template <class A> HD static A of(A a, A b) { return a / b; }
+};
+
+template <class Op, class T> struct Combine {
+  using A = Accumulator<T>;
+  const T *a, *b;
+  T* y;
+  Strided<2> s;
+  HD void operator()(int64_t i) const {
+    int64_t at[2];
+    s.locate(i, at);
+    y[i] = T(Op::of(A(a[at[0]]), A(b[at[1]])));
+  }
+};
+
+// Within a stretch one of the two may be a single element; both never are.
+template <class Op, class T> struct CombineStretch {
+  using A = Accumulator<T>;
+  const T *a, *b;
+  T* y;
+  bool a_constant, b_constant;
+  HD void operator()(const int64_t (&at)[2], int64_t i, int64_t count) const {
+    const T *from_a = a + at[0], *from_b = b + at[1];
+    T* to = y + i;
+    const A first_a = A(*from_a), first_b = A(*from_b);
+    if (a_constant)
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(first_a, A(from_b[j]))); });
+    else if (b_constant)
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), first_b)); });
+    else
+      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), A(from_b[j]))); });
+  }
+};
+
+HOST void require_alike(const char* op, const Tensor& a, const Tensor& b) {
+  if (!a || !b) fail("{}: the {} argument is empty", {op, a ? "second" : "first"});
+  if (a.dtype() == b.dtype() && a.device() == b.device()) return;
+  fail("{}: {} {} on {} and {} {} on {} do not go together", {op, name_of(a.dtype()), show(a.shape()), name_of(a.device()),
+                                                             name_of(b.dtype()), show(b.shape()), name_of(b.device())});
+}
+
+template <class Op> Tensor combine(const char* name, const Tensor& a, const Tensor& b) {
+  require_alike(name, a, b);
+  const Shape shape = broadcast_shape(name, a.shape(), b.shape());
+  const Strided<2> s = broadcast_strides(a.shape(), b.shape(), shape);
+  Tensor y = like(a, shape);
+  with_dtype(a, [&]<class T>(T) {
+    const int last = s.rank - 1;
+    const T *from_a = a.data<T>(), *from_b = b.data<T>();
+    if (a.device() == Device::cpu)
+      return for_strided(s, CombineStretch<Op, T>{from_a, from_b, y.data<T>(), s.stride[0][last] == 0, s.stride[1][last] == 0});
+    launch(name, a.device(), thread_per(y.size()), ElementKernel<Combine<Op, T>>{y.size(), {from_a, from_b, y.data<T>(), s}});
+  });
+  return y;
+}
+
+template <class T> using CombinePlus = Combine<Plus, T>;
+template <class T> using CombineMinus = Combine<Minus, T>;
+template <class T> using CombineTimes = Combine<Times, T>;
+template <class T> using CombineMinusTimes = Combine<MinusTimes, T>;
+template <class T> using CombineOver = Combine<Over, T>;
+
+}  // namespace arithmetic_kernels
+
+using namespace arithmetic_kernels;
+
+HOST Tensor add(const Arg& a, const Arg& b) {
+  return record("add", {a, b}, combine<Plus>("add", a, b), keep(), [](const Tensor& dy) -> Grads { return {dy, dy}; });
+}
+
+HOST Tensor subtract(const Arg& a, const Arg& b) {
+  return record("subtract", {a, b}, combine<Minus>("subtract", a, b), keep(), [](const Tensor& dy) -> Grads {
+    return {dy, wants_gradient(1) ? broadcast(dy, dy.shape(), -1) : Tensor()};
+  });
+}
+
+HOST Tensor multiply(const Arg& a, const Arg& b) {
+  return record("multiply", {a, b}, combine<Times>("multiply", a, b), keep(a, b),
+                [](const Tensor& dy, const Tensor& a, const Tensor& b) -> Grads {
+    return {wants_gradient(0) ? combine<Times>("multiply'", dy, b) : Tensor(),
+            wants_gradient(1) ? combine<Times>("multiply'", dy, a) : Tensor()};
+  });
+}
+
+HOST Tensor divide(const Arg& a, const Arg& b) {
+  const Tensor y = combine<Over>("divide", a, b);
+  return record("divide", {a, b}, y, keep(b, y), [](const Tensor& dy, const Tensor& b, const Tensor& y) -> Grads {
+    const Tensor da = combine<Over>("divide'", dy, b);
+    return {da, wants_gradient(1) ? combine<MinusTimes>("divide'", da, y) : Tensor()};
+  });
+}
+
+HOST Tensor scale(const Arg& x, double factor) {
+  return record("scale", {x}, broadcast(x, x.shape(), factor), keep(factor), [](const Tensor& dy, double factor) -> Grads {
+    return {broadcast(dy, dy.shape(), factor)};
+  });
+}
+
+CUDA_ELEMENTS(CombinePlus);
+CUDA_ELEMENTS(CombineMinus);
+CUDA_ELEMENTS(CombineTimes);
+CUDA_ELEMENTS(CombineMinusTimes);
+CUDA_ELEMENTS(CombineOver);
+
+}  // namespace ricci

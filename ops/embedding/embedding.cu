@@ -1,0 +1,167 @@
+// y_bcd = scale table_vd[ids_bc] + positions_Cd[first + c]
+// dtable_vd = scale sum over (b, c) with ids_bc = v of dy_bcd,   dpositions_Cd[first + c] = sum_b dy_bcd
+// The rows of dy are sorted by their id first, so that each row of dtable is one sum in a fixed order.
+//   bytes   forward 4 N d for N rows of d in bf16 (8 in f32), positions come from the cache; backward 2 N d and the rows of
+//           dtable that occur, written once (twice as much in f32)
+//   floor   N = 65,536, d = 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms forward, half of it backward
+#include "ops/embedding/embedding.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/device/graph.h"
+#include "cuda/verbs/rows.h"
+#include "ops/embedding/row_buckets.h"
+#include "ops/rows/sum_rows.h"
+
+namespace ricci {
+namespace embedding_kernels {
+
+template <class T> struct Forward {
+  using A = Accumulator<T>;
+  const int64_t* ids_r;
+  const T *table_vd, *positions_cd;  // positions_cd is null: none
+  T* y_rd;
+  int64_t vocabulary, context;
+  A scale;
+  unsigned long long* bad;  // see bad_id_of; null on the CPU, where the ids were checked before
+
+  template <class Row> __device__ void operator()(int64_t r, Row row) const {
+    const int64_t id = ids_r[r];
+    const bool known = id >= 0 && id < vocabulary;
+    if (!known) row.once([&] { report(r, id); });
+    const T* from = table_vd + (known ? id : 0) * row.n;
+    const A factor = known ? scale : A(__builtin_nan(""));
+    T* y_d = y_rd + r * row.n;
+    if (positions_cd) {
+      const T* position_d = positions_cd + r % context * row.n;
+      row.each([&](int64_t d) { y_d[d] = T(factor * A(from[d]) + A(position_d[d])); });
+    } else {
+      row.each([&](int64_t d) { y_d[d] = T(factor * A(from[d])); });
+    }
+  }
+  __device__ void report(int64_t r, int64_t id) const {
+    const auto place = static_cast<unsigned long long>(r) + 1;
+    if (atomicCAS(bad, 0ull, place) != 0) return;
+    bad[1] = static_cast<unsigned long long>(id);
+    bad[2] = static_cast<unsigned long long>(context);
+    bad[3] = static_cast<unsigned long long>(vocabulary);
+  }
+};
+
+// The rows that bucket_rows found for each id.
+struct Bucket {
+  const int64_t *start_u, *rows_k;
+  HD int64_t count(int64_t v) const { return start_u[v + 1] - start_u[v]; }
+  HD int64_t row(int64_t v, int64_t k) const { return rows_k[start_u[v] + k]; }
+};
+template <class T> using SumBucket = SumRows<T, Bucket>;
+template <class T> using SumBatch = SumRows<T, RegularRows>;
+
+// The first bad id that a kernel met: its place + 1 (0: none yet), the id, the context length and the vocabulary. One per
+// device, for the life of the program.
+HOST const Tensor& bad_id_of(Device device) {
+  auto make = [](Device on) -> const Tensor& { return *new Tensor(zeros({4}, Dtype::i64, on)); };
+  if (device == Device::cuda) {
+    static const Tensor& on_cuda = make(device);
+    return on_cuda;
+  }
+  static const Tensor& emulated = make(Device::cuda_emulated);
+  return emulated;
+}
+
+HOST [[noreturn]] void fail_bad_id(int64_t place, int64_t id, int64_t context, int64_t vocabulary) {
+  fail("embedding: id {} at [{} {}] is outside the vocabulary of {}", {id, place / context, place % context, vocabulary});
+}
+
+HOST void check_on_cpu(const Tensor& ids_bc, int64_t vocabulary) {
+  const int64_t* id = ids_bc.data<int64_t>();
+  for (int64_t r = 0; r < ids_bc.size(); ++r)
+    if (id[r] < 0 || id[r] >= vocabulary) fail_bad_id(r, id[r], ids_bc.shape()[1], vocabulary);
+}
+
+// What the suffixes cannot say.
+HOST void check_arguments(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, int64_t first) {
+  if (ids_bc.dtype() != Dtype::i64) fail("embedding: ids_bc{} is {}, expected i64", {show(ids_bc.shape()), name_of(ids_bc.dtype())});
+  if (ids_bc.device() != table_vd.device())
+    fail("embedding: ids_bc is on {}, table_vd on {}", {name_of(ids_bc.device()), name_of(table_vd.device())});
+  if (!positions_Cd) return;
+  if (positions_Cd.dtype() != table_vd.dtype() || positions_Cd.device() != table_vd.device())
+    fail("embedding: positions_Cd is {} on {}, table_vd {} on {}", {name_of(positions_Cd.dtype()), name_of(positions_Cd.device()),
+                                                                  name_of(table_vd.dtype()), name_of(table_vd.device())});
+  const int64_t end = first + ids_bc.shape()[1], has = positions_Cd.shape()[0];
+  if (first < 0 || end > has)
+    fail("embedding: positions {} .. {} are needed, but positions_Cd{} has {}", {first, end - 1, show(positions_Cd.shape()), has});
+}
+
+HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, double scale, int64_t first) {
+  const int64_t v = table_vd.shape()[0], d = table_vd.shape()[1], b = ids_bc.shape()[0], c = ids_bc.shape()[1];
+  const Device device = ids_bc.device();
+  if (device == Device::cpu) check_on_cpu(ids_bc, v);
+  Tensor y_bcd = like(table_vd, {b, c, d});
+  with_dtype(table_vd, [&]<class T>(T) {
+    void* bad = device == Device::cpu ? nullptr : bad_id_of(device).raw();
+    for_rows("embedding", device, b * c, d,
+             Forward<T>{ids_bc.data<int64_t>(), table_vd.data<T>(), positions_Cd ? positions_Cd.data<T>() + first * d : nullptr,
+                        y_bcd.data<T>(), v, c, Accumulator<T>(scale), static_cast<unsigned long long*>(bad)});
+  });
+  if (device == Device::cuda_emulated && !recording_graph()) check_embedding_ids(device);  // it has run already
+  return y_bcd;
+}
+
+HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, double scale) {
+  Tensor dtable_vd = take_gradient(1);  // few rows get anything: with a tied head the others are there already
+  const bool add = static_cast<bool>(dtable_vd);
+  if (!add) dtable_vd = zeros(table, dy_bcd.dtype(), dy_bcd.device());
+  const RowBuckets buckets = bucket_rows(ids_bc, table[0]);
+  const Bucket rows{buckets.start_u.data<int64_t>(), buckets.rows_k.data<int64_t>()};
+  with_dtype(dy_bcd, [&]<class T>(T) {
+    sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64,
+             SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows, add});
+  });
+  return dtable_vd;
+}
+
+HOST Tensor backward_positions(const Tensor& dy_bcd, const Shape& positions, int64_t first) {
+  const int64_t b = dy_bcd.shape()[0], c = dy_bcd.shape()[1], d = positions[1];
+  Tensor dpositions_Cd = zeros(positions, dy_bcd.dtype(), dy_bcd.device());
+  with_dtype(dy_bcd, [&]<class T>(T) {
+    T* to = dpositions_Cd.data<T>() + first * d;
+    sum_rows("embedding'", dy_bcd.device(), c, d, 8, SumBatch<T>{dy_bcd.data<T>(), to, 1, {b, 1, c}});
+  });
+  return dpositions_Cd;
+}
+
+}  // namespace embedding_kernels
+
+using namespace embedding_kernels;
+
+HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale, int64_t first_position) {
+  positions_Cd ? DIMS(ids_bc, table_vd, positions_Cd) : DIMS(ids_bc, table_vd);
+  check_arguments(ids_bc, table_vd, positions_Cd, first_position);
+  const Tensor y_bcd = forward(ids_bc, table_vd, positions_Cd, scale, first_position);
+  return record("embedding", {ids_bc, table_vd, positions_Cd}, y_bcd,
+                keep(ids_bc, table_vd.shape(), positions_Cd.shape(), scale, first_position),
+                [](const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, const Shape& positions, double scale,
+                   int64_t first) -> Grads {
+    return {Tensor(), wants_gradient(1) ? backward_table(dy_bcd, ids_bc, table, scale) : Tensor(),
+            wants_gradient(2) ? backward_positions(dy_bcd, positions, first) : Tensor()};
+  });
+}
+
+HOST void check_embedding_ids(Device device) {
+  if (device == Device::cpu) return;  // checked there before the rows are read
+  const Tensor& flag = bad_id_of(device);
+  const Tensor seen = to(flag, Device::cpu);
+  const int64_t* bad = seen.data<int64_t>();
+  if (bad[0] == 0) return;
+  copy(flag, zeros({4}, Dtype::i64, Device::cpu));
+  fail_bad_id(bad[0] - 1, bad[1], bad[2], bad[3]);
+}
+
+CUDA_ROWS(Forward);
+CUDA_ROWS(SumBucket);
+CUDA_ROWS(SumBatch);
+
+}  // namespace ricci

@@ -1,0 +1,109 @@
+// sqrt(sum of x^2): one f64 partial sum per chunk of fixed size, then the sum of these, each in a fixed order.
+//   bytes   4 n for n f32 gradients, 2 n in bf16; FLOPs 2 n
+//   floor   124 million in bf16 on an H200: 0.25 GB at 4.8 TB/s 0.05 ms
+#include "ops/optimizers/gradient_norm.h"
+
+#include "core/error.h"
+#include "cuda/math.h"
+#include "cuda/trace.h"
+#include "cuda/verbs/chunks.h"
+#include "cuda/verbs/elements.h"
+
+namespace ricci {
+namespace gradient_norm_kernels {
+
+constexpr int64_t kChunk = 16384;
+
+template <class T> struct Chunks {
+  const T* x;
+  int64_t n;
+  double* partial;  // of the tensor's chunks
+};
+
+template <class T> struct PartialSums {
+  using Item = Chunks<T>;
+  static constexpr int64_t kBlockChunk = kChunk, kLoopChunk = kChunk;
+
+  template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
+    const T* x = t.x + begin;
+    const double sum = row.sum([&](int64_t i) {
+      const double value = static_cast<double>(Accumulator<T>(x[i]));
+      return value * value;
+    });
+    row.once([&] { t.partial[begin / kChunk] = sum; });
+  }
+};
+
+struct Root {
+  const double* partial;
+  double* norm;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double sum = row.sum([&](int64_t i) { return partial[i]; });
+    row.once([&] { *norm = math::sqrt(sum); });
+  }
+};
+
+struct ClipFactor {
+  const double *norm, *loss;
+  double clip;
+  double* factor;
+  HD void operator()(int64_t) const {
+    const bool finite = math::isfinite(*norm) && math::isfinite(*loss);
+    *factor = !finite ? __builtin_nan("") : clip > 0 && *norm > clip ? clip / *norm : 1;
+  }
+};
+
+inline int64_t chunks_of(int64_t n) { return (n + kChunk - 1) / kChunk; }
+
+// The partial sums of the tensors of element type T; those of tensor k start at partial + first[k].
+template <class T> void sum_dtype(const std::vector<Tensor>& tensors, const std::vector<int64_t>& first, Device device, double* partial) {
+  std::vector<Chunks<T>> items;
+  for (size_t k = 0; k < tensors.size(); ++k)
+    if (tensors[k] && tensors[k].dtype() == dtype_of<T>) items.push_back({tensors[k].data<T>(), tensors[k].size(), partial + first[k]});
+  for_each_chunk("gradient_norm", device, items, PartialSums<T>{});
+}
+
+// The device that all tensors are on.
+HOST Device device_of(const std::vector<Tensor>& tensors) {
+  const Tensor* some = nullptr;
+  for (const Tensor& t : tensors) {
+    if (!t) continue;
+    if (some && t.device() != some->device())
+      fail("gradient_norm: a tensor on {} and one on {}", {name_of(some->device()), name_of(t.device())});
+    if (t.dtype() == Dtype::i64) not_floating(t);
+    some = &t;
+  }
+  return some ? some->device() : Device::cpu;
+}
+
+}  // namespace gradient_norm_kernels
+
+using namespace gradient_norm_kernels;
+
+HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
+  const Device device = device_of(tensors);
+  std::vector<int64_t> first{0};
+  for (const Tensor& t : tensors) first.push_back(first.back() + (t ? chunks_of(t.size()) : 0));
+  const Tensor partial({first.back()}, Dtype::f64, device), norm({}, Dtype::f64, device);
+  sum_dtype<float>(tensors, first, device, partial.data<double>());
+  sum_dtype<double>(tensors, first, device, partial.data<double>());
+  sum_dtype<bf16>(tensors, first, device, partial.data<double>());
+  for_rows("gradient_norm", device, 1, first.back(), Root{partial.data<double>(), norm.data<double>()});
+  trace::end("gradient_norm", "", device);
+  return norm;
+}
+
+HOST Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss) {
+  if (norm.device() != loss.device()) fail("clip_factor: the norm is on {}, the loss on {}", {name_of(norm.device()), name_of(loss.device())});
+  Tensor factor = like(norm);
+  for_each_element("clip_factor", norm.device(), 1, ClipFactor{norm.data<double>(), loss.data<double>(), clip, factor.data<double>()});
+  return factor;
+}
+
+CUDA_KERNEL(ChunkKernel<PartialSums<float>>);
+CUDA_KERNEL(ChunkKernel<PartialSums<double>>);
+CUDA_KERNEL(ChunkKernel<PartialSums<bf16>>);
+CUDA_KERNEL(RowKernel<Root>);
+CUDA_KERNEL(ElementKernel<ClipFactor>);
+
+}  // namespace ricci

@@ -1,0 +1,183 @@
+// contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
+//   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
+// A letter in both factors and the result numbers the products of a batch, one in a factor and the result is a row or a
+// column, one in both factors alone is summed. Neighbouring letters of a kind that lie in memory as one become one extent
+// of the matrix product; what is left over is looped. A letter in one factor alone is summed first.
+#include "ops/products/contract.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/gemm/gemm.h"
+#include "cuda/seam.h"
+#include "cuda/verbs/arithmetic.h"
+#include "ops/rows/reduce.h"
+
+namespace ricci {
+namespace contract_details {
+
+struct Formula {
+  std::string a, b, y;
+  std::string text() const { return a + "," + b + "->" + y; }
+};
+
+inline bool has(const std::string& letters, char letter) { return letters.find(letter) != letters.npos; }
+
+HOST Formula parse(std::string_view text) {
+  const size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == text.npos || arrow == text.npos || comma > arrow || text.rfind(',') != comma) fail("contract: '{}' is not 'p,q->o'", {text});
+  const Formula f{std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)),
+                  std::string(text.substr(arrow + 2))};
+  for (const std::string& letters : {f.a, f.b, f.y})
+    for (char letter : letters) {
+      if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is no index", {letter, text});
+      if (std::count(letters.begin(), letters.end(), letter) > 1)
+        fail("contract: index {} is twice in '{}' of '{}'", {letter, letters, text});
+    }
+  for (char letter : f.y)
+    if (!has(f.a, letter) && !has(f.b, letter)) fail("contract: index {} of the result of '{}' is in neither factor", {letter, text});
+  return f;
+}
+
+HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
+  auto rank = [&](const char* name, const std::string& letters, const Tensor& t) {
+    if (static_cast<int>(letters.size()) != t.shape().rank())
+      fail("contract: {}{} does not have the indices '{}' of '{}'", {name, show(t.shape()), letters, f.text()});
+  };
+  rank("a", f.a, a), rank("b", f.b, b);
+  for (size_t i = 0; i < f.a.size(); ++i) {
+    const size_t j = f.b.find(f.a[i]);
+    if (j == f.b.npos || a.shape()[static_cast<int>(i)] == b.shape()[static_cast<int>(j)]) continue;
+    fail("contract: index {} is {} in a{} but {} in b{} of '{}'", {f.a[i], a.shape()[static_cast<int>(i)], show(a.shape()),
+                                                                   b.shape()[static_cast<int>(j)], show(b.shape()), f.text()});
+  }
+  if (a.dtype() != b.dtype() || a.device() != b.device())
+    fail("contract: a is {} on {}, b {} on {}", {name_of(a.dtype()), name_of(a.device()), name_of(b.dtype()), name_of(b.device())});
+}
+
+// One index, or several merged: how often it counts and how far apart its elements lie in a, b and y (0: not in it).
+struct Index {
+  int64_t extent = 1, a = 0, b = 0, y = 0;
+};
+enum Kind { batch, row, column, sum };
+
+inline int64_t extent_of(char letter, const Formula& f, const Tensor& a, const Tensor& b) {
+  const size_t in_a = f.a.find(letter);
+  return in_a != f.a.npos ? a.shape()[static_cast<int>(in_a)] : b.shape()[static_cast<int>(f.b.find(letter))];
+}
+
+inline int64_t stride_of(char letter, const std::string& letters, const Shape& shape) {
+  const size_t at = letters.find(letter);
+  if (at == letters.npos) return 0;
+  int64_t stride = 1;
+  for (size_t i = at + 1; i < letters.size(); ++i) stride *= shape[static_cast<int>(i)];
+  return stride;
+}
+
+// The indices of one kind in the order of `letters`, merged where all tensors allow it.
+HOST std::vector<Index> indices_of(Kind kind, const Formula& f, const Tensor& a, const Tensor& b, const Shape& y) {
+  std::vector<Index> found;
+  for (char letter : kind == sum ? f.a : f.y) {
+    const bool in_a = has(f.a, letter), in_b = has(f.b, letter), in_y = has(f.y, letter);
+    const Kind is = !in_y ? sum : in_a && in_b ? batch : in_a ? row : column;
+    if (is != kind) continue;
+    const int64_t extent = extent_of(letter, f, a, b);
+    const Index i{extent, stride_of(letter, f.a, a.shape()), stride_of(letter, f.b, b.shape()), stride_of(letter, f.y, y)};
+    if (extent == 1) continue;
+    if (!found.empty()) {
+      Index& outer = found.back();
+      if (outer.a == i.a * extent && outer.b == i.b * extent && outer.y == i.y * extent) {
+        outer = {outer.extent * extent, i.a, i.b, i.y};
+        continue;
+      }
+    }
+    found.push_back(i);
+  }
+  return found;
+}
+
+// Takes the longest index out of the list: the one that becomes an extent of the matrix product.
+HOST Index take_longest(std::vector<Index>& list) {
+  if (list.empty()) return {};
+  const auto longest = std::max_element(list.begin(), list.end(), [](const Index& p, const Index& q) { return p.extent < q.extent; });
+  const Index taken = *longest;
+  list.erase(longest);
+  return taken;
+}
+
+// The product itself, nothing recorded. Every letter is in at least two of the three.
+HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
+  Shape shape;
+  for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
+  std::vector<Index> loops;
+  Index of[4];
+  size_t summed_from = 0;
+  for (Kind kind : {batch, row, column, sum}) {
+    auto list = indices_of(kind, f, a, b, shape);
+    of[kind] = take_longest(list);
+    if (kind == sum) summed_from = loops.size();  // from here on the loops add to the same elements
+    loops.insert(loops.end(), list.begin(), list.end());
+  }
+  const bool nothing = a.size() == 0 || b.size() == 0;
+  if (nothing) return zeros(shape, a.dtype(), a.device());
+  const bool f32 = a.dtype() == Dtype::bf16 && summed_from < loops.size();  // sums of several products are not rounded in between
+  const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
+  auto at = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
+  std::vector<int64_t> count(loops.size(), 0);
+  for (bool more = true; more;) {
+    int64_t in_a = 0, in_b = 0, in_y = 0;
+    bool accumulate = false;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      in_a += count[i] * loops[i].a, in_b += count[i] * loops[i].b, in_y += count[i] * loops[i].y;
+      accumulate |= i >= summed_from && count[i] > 0;
+    }
+    gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent,
+          .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b),
+          .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b}, .c = at(y, in_y),
+          .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
+    more = false;
+    for (size_t i = loops.size(); i-- > 0 && !more;) {
+      more = ++count[i] < loops[i].extent;
+      if (!more) count[i] = 0;
+    }
+  }
+  return convert(y, a.dtype());
+}
+
+// Sums a factor over the letters that are in it alone, and takes them out of the formula.
+HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::string& other, const std::string& result) {
+  Tensor t = x;
+  for (size_t i = letters.size(); i-- > 0;) {
+    if (has(other, letters[i]) || has(result, letters[i])) continue;
+    t = ricci::sum(t, static_cast<int>(i));
+    letters.erase(i, 1);
+  }
+  return t;
+}
+
+HOST Tensor record_product(const Formula& f, const Arg& a, const Arg& b) {
+  return record("contract", {a, b}, multiply(f, a, b), keep(a, b, f),
+                [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
+    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b) : Tensor(),
+            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a) : Tensor()};
+  });
+}
+
+}  // namespace contract_details
+
+HOST Tensor contract(std::string_view formula, const Arg& a, const Arg& b) {
+  using namespace contract_details;
+  Formula f = parse(formula);
+  check_factors(f, a, b);
+  const std::string all_of_a = f.a;
+  const Tensor summed_a = without_lone(a, f.a, f.b, f.y), summed_b = without_lone(b, f.b, all_of_a, f.y);
+  return record_product(f, Arg(summed_a, a.site.file, a.site.line), Arg(summed_b, b.site.file, b.site.line));
+}
+
+}  // namespace ricci

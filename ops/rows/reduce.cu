@@ -1,0 +1,158 @@
+// y = f sum_i x_i over all elements, and y_oi = f sum_m x_omi over one index; f = 1 for a sum, 1/count for a mean.
+// Backward: dx = f dy, repeated.
+//   bytes   4 N for N numbers in f32, half in bf16; the backward writes as many
+//   floor   N = 65,536 x 768 in bf16 on an H200: 0.10 GB at 4.8 TB/s 0.02 ms
+#include "ops/rows/reduce.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/columns.h"
+#include "cuda/verbs/rows.h"
+#include "ops/elements/broadcast.h"
+#include "ops/rows/sum_rows.h"
+
+namespace ricci {
+namespace reduce_kernels {
+
+// The sums of rows in f64.
+template <class T> struct Partial {
+  View<const T, 2> x_rc;
+  double* partial_r;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const double sum = row.sum([&](int64_t c) { return static_cast<double>(Accumulator<T>(x_rc(r, c))); });
+    row.once([&] { partial_r[r] = sum; });
+  }
+};
+template <class T> struct Total {
+  const double* partial_r;
+  T* y;
+  double factor;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double sum = row.sum([&](int64_t r) { return partial_r[r]; });
+    row.once([&] { *y = T(static_cast<Accumulator<T>>(factor * sum)); });
+  }
+};
+
+template <class T> struct Innermost {
+  View<const T, 2> x_om;
+  T* y_o;
+  Accumulator<T> factor;
+  template <class Row> HD void operator()(int64_t o, Row row) const {
+    const auto sum = row.sum([&](int64_t m) { return Accumulator<T>(x_om(o, m)); });
+    row.once([&] { y_o[o] = T(factor * sum); });
+  }
+};
+template <class T> struct Outermost {
+  using Value = Accumulator<T>;
+  static constexpr int kSums = 1;
+  View<const T, 2> x_mi;
+  T* y_i;
+  Value factor;
+  HD void add(int64_t m, int64_t i, Value (&sum)[1]) const { sum[0] += Value(x_mi(m, i)); }
+  HD void store(int64_t i, const Value (&sum)[1]) const { y_i[i] = T(factor * sum[0]); }
+};
+template <class T> using Middle = SumRows<T, RegularRows>;
+
+HOST Tensor sum_all(const Tensor& x, double factor) {
+  constexpr int64_t kChunk = 4096;
+  const int64_t whole = x.size() / kChunk, rest = x.size() % kChunk, chunks = whole + (rest > 0);
+  const Tensor partial_r = like(x, {chunks}, Dtype::f64);
+  Tensor y = like(x, Shape{});
+  with_dtype(x, [&]<class T>(T) {
+    double* partial = partial_r.data<double>();
+    for_rows("sum", x.device(), whole, kChunk, Partial<T>{{x.data<T>(), {whole, kChunk}}, partial});
+    for_rows("sum", x.device(), rest > 0, rest, Partial<T>{{x.data<T>() + whole * kChunk, {1, rest}}, partial + whole});
+    for_rows("sum", x.device(), 1, chunks, Total<T>{partial, y.data<T>(), factor});
+  });
+  return y;
+}
+
+// The extents outside, at and inside an index.
+struct Split {
+  int64_t outer = 1, middle = 1, inner = 1;
+  Shape without, with_one;  // x's shape without the index, and with 1 there
+};
+
+HOST Split split_at(const char* op, const Shape& shape, int index) {
+  const int rank = shape.rank(), at = index < 0 ? index + rank : index;
+  if (at < 0 || at >= rank) fail("{}: there is no index {} in {}", {op, index, show(shape)});
+  Split s;
+  s.middle = shape[at];
+  for (int d = 0; d < rank; ++d) {
+    if (d != at) (d < at ? s.outer : s.inner) *= shape[d];
+    if (d != at) s.without.push_back(shape[d]);
+    s.with_one.push_back(d == at ? 1 : shape[d]);
+  }
+  return s;
+}
+
+HOST Tensor sum_index(const Tensor& x, const Split& s, double factor) {
+  constexpr int64_t kFew = 8, kGrain = 16384;
+  const auto [outer, middle, inner] = std::tuple(s.outer, s.middle, s.inner);
+  if (middle == 0) return zeros(s.without, x.dtype(), x.device());
+  Tensor y = like(x, s.without);
+  with_dtype(x, [&]<class T>(T) {
+    const Accumulator<T> f(factor);
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    if (inner == 1) return for_rows("sum", x.device(), outer, middle, Innermost<T>{{from, {outer, middle}}, to, f});
+    if (outer > kFew) {
+      const int64_t grain = kGrain / (middle * inner) + 1;
+      return sum_rows("sum", x.device(), outer, inner, grain, Middle<T>{from, to, f, {middle, middle, 1}});
+    }
+    for (int64_t o = 0; o < outer; ++o)
+      for_columns("sum", x.device(), middle, inner, Outermost<T>{{from + o * middle * inner, {middle, inner}}, to + o * inner, f});
+  });
+  return y;
+}
+
+HOST void require_elements(const char* op, int64_t count, const Shape& shape) {
+  if (count == 0) fail("{}: no elements to average in {}", {op, show(shape)});
+}
+
+}  // namespace reduce_kernels
+
+using namespace reduce_kernels;
+
+HOST Tensor sum(const Arg& x) {
+  return record("sum", {x}, sum_all(x, 1), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
+    return {broadcast(dy, shape)};
+  });
+}
+
+HOST Tensor mean(const Arg& x) {
+  require_elements("mean", x.size(), x.shape());
+  return record("mean", {x}, sum_all(x, 1.0 / static_cast<double>(x.size())), keep(x.shape()),
+                [](const Tensor& dy, const Shape& shape) -> Grads {
+    return {broadcast(dy, shape, 1.0 / static_cast<double>(shape.size()))};
+  });
+}
+
+HOST Tensor sum(const Arg& x, int index) {
+  const Split s = split_at("sum", x.shape(), index);
+  return record("sum", {x}, sum_index(x, s, 1), keep(x.shape(), s.with_one),
+                [](const Tensor& dy, const Shape& shape, const Shape& with_one) -> Grads {
+    return {broadcast(dy.reshaped(with_one), shape)};
+  });
+}
+
+HOST Tensor mean(const Arg& x, int index) {
+  const Split s = split_at("mean", x.shape(), index);
+  require_elements("mean", s.middle, x.shape());
+  const double factor = 1.0 / static_cast<double>(s.middle);
+  return record("mean", {x}, sum_index(x, s, factor), keep(x.shape(), s.with_one, factor),
+                [](const Tensor& dy, const Shape& shape, const Shape& with_one, double factor) -> Grads {
+    return {broadcast(dy.reshaped(with_one), shape, factor)};
+  });
+}
+
+CUDA_ROWS(Partial);
+CUDA_ROWS(Total);
+CUDA_ROWS(Innermost);
+CUDA_COLUMNS(Outermost);
+CUDA_ROWS(Middle);
+
+}  // namespace ricci

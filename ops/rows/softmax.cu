@@ -1,0 +1,64 @@
+// softmax over the last index:   p_rc = exp(x_rc - max_c x_rc) / sum_c exp(x_rc - max_c x_rc)
+//                               dx_rc = p_rc (dp_rc - sum_c dp_rc p_rc)
+//   bytes   8 N for N numbers in f32, 12 N backward, half in bf16: a row is read again from the cache
+//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms forward, 0.17 ms backward
+#include "ops/rows/softmax.h"
+
+#include "autograd/record.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/math.h"
+#include "cuda/verbs/rows.h"
+
+namespace ricci {
+namespace softmax_kernels {
+
+template <class T> struct Forward {
+  using A = Accumulator<T>;
+  View<const T, 2> x_rc;
+  View<T, 2> p_rc;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const A most = row.max([&](int64_t c) { return A(x_rc(r, c)); });
+    if constexpr (std::is_same_v<T, A>) {
+      const A sum = row.sum([&](int64_t c) { return p_rc(r, c) = math::exp(x_rc(r, c) - most); });
+      row.each([&](int64_t c) { p_rc(r, c) /= sum; });
+    } else {  // bf16 would be rounded twice
+      const A sum = row.sum([&](int64_t c) { return math::exp(A(x_rc(r, c)) - most); });
+      row.each([&](int64_t c) { p_rc(r, c) = T(math::exp(A(x_rc(r, c)) - most) / sum); });
+    }
+  }
+};
+
+template <class T> struct Backward {
+  using A = Accumulator<T>;
+  View<const T, 2> dp_rc, p_rc;
+  View<T, 2> dx_rc;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const A mean = row.sum([&](int64_t c) { return A(dp_rc(r, c)) * A(p_rc(r, c)); });
+    row.each([&](int64_t c) { dx_rc(r, c) = T(A(p_rc(r, c)) * (A(dp_rc(r, c)) - mean)); });
+  }
+};
+
+}  // namespace softmax_kernels
+
+using namespace softmax_kernels;
+
+HOST Tensor softmax(const Arg& x) {
+  if (x.shape().rank() == 0) fail("softmax: expected at least one index, got []");
+  Tensor p = like(x);
+  const int64_t n = x.shape()[-1], rows = n ? x.size() / n : 0;
+  with_dtype(x, [&]<class T>(T) { for_rows("softmax", x.device(), rows, n, Forward<T>{view<const T, 2>(x), view<T, 2>(p)}); });
+  return record("softmax", {x}, p, keep(p), [](const Tensor& dp, const Tensor& p) -> Grads {
+    Tensor dx = like(p);
+    const int64_t n = p.shape()[-1], rows = n ? p.size() / n : 0;
+    with_dtype(p, [&]<class T>(T) {
+      for_rows("softmax'", p.device(), rows, n, Backward<T>{view<const T, 2>(dp), view<const T, 2>(p), view<T, 2>(dx)});
+    });
+    return {dx};
+  });
+}
+
+CUDA_ROWS(Forward);
+CUDA_ROWS(Backward);
+
+}  // namespace ricci

@@ -1,0 +1,85 @@
+// y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
+// without any is left as it is. Rows says which: count(v) and row(v, k).
+#pragma once
+#include "cuda/verbs/rows.h"
+#include "ops/shapes/strided.h"
+
+namespace ricci {
+
+// Row v of y is the sum of the rows v * per_output + k * per_term of x, k < terms.
+struct RegularRows {
+  int64_t terms, per_output, per_term;
+  HD int64_t count(int64_t) const { return terms; }
+  HD int64_t row(int64_t v, int64_t k) const { return v * per_output + k * per_term; }
+};
+
+template <class T, class Rows> struct SumRows {
+  using A = Accumulator<T>;
+  const T* x;
+  T* y;
+  A factor;
+  Rows rows;
+  bool add = false;  // to what is in y
+
+  // On the GPU: a block per row of y, several columns to a thread, so that many elements are on their way from memory: where
+  // an id is frequent, a row of y is the sum of thousands.
+  template <class Row> __device__ void operator()(int64_t v, Row row) const {
+    constexpr int kColumns = 4;
+    const int64_t count = rows.count(v), n = row.n, step = blockDim.x;
+    if (count == 0) return;  // the same for the whole block, and there are no barriers
+    for (int64_t first = threadIdx.x; first < n; first += kColumns * step) {
+      A sum[kColumns] = {};
+      UNROLL(4)
+      for (int64_t k = 0; k < count; ++k) {
+        const T* const from = x + rows.row(v, k) * n;
+        UNROLL(4)
+        for (int j = 0; j < kColumns; ++j)
+          if (const int64_t d = first + j * step; d < n) sum[j] += A(from[d]);
+      }
+      UNROLL(4)
+      for (int j = 0; j < kColumns; ++j)
+        if (const int64_t d = first + j * step; d < n) y[v * n + d] = T(factor * sum[j] + (add ? A(y[v * n + d]) : A(0)));
+    }
+  }
+};
+
+template <class T, class Rows> struct SumRowsLoop {
+  using A = Accumulator<T>;
+  static constexpr int64_t kWidth = 1024;  // columns summed at a time: the sums stay in the cache
+  SumRows<T, Rows> sum;
+  int64_t n;
+
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t v = begin; v < end; ++v) {
+      if (sum.rows.count(v) == 0) continue;
+      for (int64_t d = 0; d < n; d += kWidth) columns(v, d, n - d < kWidth ? n - d : kWidth);
+    }
+  }
+
+ private:
+  HD void columns(int64_t v, int64_t first, int64_t width) const {
+    A totals[kWidth];
+    A* const total = totals;
+    for_vector(width, [=](int64_t j) { total[j] = 0; });
+    const int64_t count = sum.rows.count(v);
+    for (int64_t k = 0; k < count; ++k) {
+      const T* from = sum.x + sum.rows.row(v, k) * n + first;
+      for_vector(width, [=](int64_t j) { total[j] += A(from[j]); });
+    }
+    T* to = sum.y + v * n + first;
+    const A factor = sum.factor;
+    if (sum.add)
+      for_vector(width, [=](int64_t j) { to[j] = T(A(to[j]) + factor * total[j]); });
+    else
+      for_vector(width, [=](int64_t j) { to[j] = T(factor * total[j]); });
+  }
+};
+
+// y has `outputs` rows of n elements; on the CPU a chunk is `grain` of them.
+template <class T, class Rows>
+void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows>& program) {
+  if (device != Device::cpu) return for_rows(name, device, outputs, n, program);
+  parallel_for(outputs, grain, [&](int64_t begin, int64_t end) { run_vectorized(SumRowsLoop<T, Rows>{program, n}, begin, end); });
+}
+
+}  // namespace ricci

@@ -1,0 +1,147 @@
+// Copies between two layouts. Where the innermost index is contiguous on neither side together, tiles are transposed: read
+// along one index and written along the other, so that whole cache lines are used both times.
+//   bytes   8 N for N numbers in f32, half in bf16
+//   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
+#include "ops/shapes/copies.h"
+
+#include "core/error.h"
+#include "cuda/verbs/elements.h"
+
+namespace ricci {
+namespace copies_kernels {
+
+template <class Word> struct Copy {
+  const Word* from;
+  Word* to;
+  Strided<2> s;
+  HD void operator()(int64_t i) const {
+    int64_t at[2];
+    s.locate(i, at);
+    to[at[1]] = from[at[0]];
+  }
+};
+
+template <class Word> struct CopyStretch {
+  const Word* from;
+  Word* to;
+  int64_t from_step, to_step;
+  HD void operator()(const int64_t (&at)[2], int64_t, int64_t count) const {
+    const Word* x = from + at[0];
+    Word* y = to + at[1];
+    if (from_step == 1 && to_step == 1) {
+      for_vector(count, [=](int64_t j) { y[j] = x[j]; });
+    } else {
+      for (int64_t j = 0; j < count; ++j) y[j * to_step] = x[j * from_step];
+    }
+  }
+};
+
+// to[.., j, .., l] = from[.., l, .., j]: j is contiguous in `from`, l in `to`.
+template <class Word> struct Transposition {
+  static constexpr int kTile = 32;
+  const Word* from;
+  Word* to;
+  Strided<2> outside;  // all other indices
+  int64_t extent_j, extent_l, to_step_j, from_step_l;
+
+  HD int64_t tiles_j() const { return (extent_j + kTile - 1) / kTile; }
+  HD int64_t tiles_l() const { return (extent_l + kTile - 1) / kTile; }
+};
+
+template <class Word> struct TransposeLoop {
+  static constexpr int64_t kTile = Transposition<Word>::kTile;
+  Transposition<Word> t;
+
+  // One unit is a stripe of kTile j, all l.
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t at[2];
+      t.outside.locate(unit / t.tiles_j(), at);
+      const int64_t j = unit % t.tiles_j() * kTile, rows = smaller(t.extent_j - j, kTile);
+      for (int64_t l = 0; l < t.extent_l; l += kTile)
+        one_tile(t.from + at[0] + j + l * t.from_step_l, t.to + at[1] + j * t.to_step_j + l, rows, smaller(t.extent_l - l, kTile));
+    }
+  }
+
+ private:
+  HD static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+  // Through a buffer: lines of `from` that lie a power of two apart push each other out of the cache.
+  HD void one_tile(const Word* from, Word* to, int64_t rows, int64_t columns) const {
+    Word buffer[kTile][kTile + 1];
+    for (int64_t l = 0; l < columns; ++l)
+      for (int64_t j = 0; j < rows; ++j) buffer[l][j] = from[l * t.from_step_l + j];
+    for (int64_t j = 0; j < rows; ++j)
+      for (int64_t l = 0; l < columns; ++l) to[j * t.to_step_j + l] = buffer[l][j];
+  }
+};
+
+template <class Word> struct TransposeKernel {
+  static constexpr int kThreads = 256, kTile = Transposition<Word>::kTile;
+  Transposition<Word> t;
+  __device__ void operator()() const {
+    SHARED(Word, tile, [kTile][kTile + 1]);
+    const int column = static_cast<int>(threadIdx.x % 32), first_row = static_cast<int>(threadIdx.x / 32);
+    const int64_t tiles = t.tiles_j() * t.tiles_l(), in_plane = blockIdx.x % tiles;
+    const int64_t j = in_plane / t.tiles_l() * kTile, l = in_plane % t.tiles_l() * kTile;
+    int64_t at[2];
+    t.outside.locate(blockIdx.x / tiles, at);
+    for (int row = first_row; row < kTile; row += 8)
+      if (j + column < t.extent_j && l + row < t.extent_l) tile[row][column] = t.from[at[0] + j + column + (l + row) * t.from_step_l];
+    __syncthreads();
+    for (int row = first_row; row < kTile; row += 8)
+      if (l + column < t.extent_l && j + row < t.extent_j) t.to[at[1] + (j + row) * t.to_step_j + l + column] = tile[column][row];
+  }
+};
+
+// The index other than the last that is contiguous in `from`, where a transposition pays; -1: none.
+HOST int transposed_index(const Strided<2>& s) {
+  const int last = s.rank - 1;
+  if (s.stride[1][last] != 1 || s.stride[0][last] == 1) return -1;
+  for (int d = 0; d < last; ++d)
+    if (s.stride[0][d] == 1 && s.extent[d] > 1) return d;
+  return -1;
+}
+
+template <class Word> void transpose_tiles(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s, int j) {
+  const int last = s.rank - 1;
+  Transposition<Word> t{from, to, {}, s.extent[j], s.extent[last], s.stride[1][j], s.stride[0][last]};
+  for (int d = 0; d < last; ++d)
+    if (d != j) t.outside.push(s.extent[d], {s.stride[0][d], s.stride[1][d]});
+  const int64_t units = t.outside.size() * t.tiles_j();
+  if (device != Device::cpu) return launch(name, device, {units * t.tiles_l(), 256}, TransposeKernel<Word>{t});
+  parallel_for(units, 512 / t.extent_l + 1, [&](int64_t begin, int64_t end) { run_vectorized(TransposeLoop<Word>{t}, begin, end); });
+}
+
+template <class Word> void copy_words(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s) {
+  const int j = transposed_index(s), last = s.rank - 1;
+  if (s.size() == 0) return;
+  if (j >= 0) return transpose_tiles(name, device, from, to, s, j);
+  if (device == Device::cpu) return for_strided(s, CopyStretch<Word>{from, to, s.stride[0][last], s.stride[1][last]});
+  launch(name, device, thread_per(s.size()), ElementKernel<Copy<Word>>{s.size(), {from, to, s}});
+}
+
+template <class Word> Word* start_of(const Tensor& t, int64_t first) { return static_cast<Word*>(t.raw()) + first; }
+
+}  // namespace copies_kernels
+
+using namespace copies_kernels;
+
+HOST void copy_strided(const char* name, const Tensor& from, int64_t from_start, const Tensor& to, int64_t to_start, const Strided<2>& s) {
+  auto copy_as = [&]<class Word>(Word) {
+    copy_words(name, from.device(), static_cast<const Word*>(start_of<Word>(from, from_start)), start_of<Word>(to, to_start), s);
+  };
+  switch (size_of(from.dtype())) {
+    case 2: return copy_as(uint16_t{});
+    case 4: return copy_as(uint32_t{});
+    case 8: return copy_as(uint64_t{});
+  }
+}
+
+CUDA_KERNEL(ElementKernel<Copy<uint16_t>>);
+CUDA_KERNEL(ElementKernel<Copy<uint32_t>>);
+CUDA_KERNEL(ElementKernel<Copy<uint64_t>>);
+CUDA_KERNEL(TransposeKernel<uint16_t>);
+CUDA_KERNEL(TransposeKernel<uint32_t>);
+CUDA_KERNEL(TransposeKernel<uint64_t>);
+
+}  // namespace ricci

@@ -1,0 +1,164 @@
+// reshape, slice, concatenate, permute, cast: no arithmetic, only where elements lie. Each is the backward of another.
+#include "ops/shapes/shape_ops.h"
+
+#include <numeric>
+#include <utility>
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "ops/shapes/copies.h"
+
+namespace ricci {
+namespace {
+
+// An index as 0 .. rank-1.
+int checked_index(const char* op, const Shape& shape, int index) {
+  const int at = index < 0 ? index + shape.rank() : index;
+  if (at < 0 || at >= shape.rank()) fail("{}: there is no index {} in {}", {op, index, show(shape)});
+  return at;
+}
+
+// How many elements stand outside and inside an index.
+std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < index; ++d) outer *= shape[d];
+  for (int d = index + 1; d < shape.rank(); ++d) inner *= shape[d];
+  return {outer, inner};
+}
+
+// The elements 0 .. count of an index at from_first in `from` and at to_first in `to`.
+void copy_range(const char* name, const Tensor& from, int64_t from_first, const Tensor& to, int64_t to_first, int index, int64_t count) {
+  const auto [outer, inner] = around(from.shape(), index);
+  Strided<2> s;
+  s.push(outer, {from.shape()[index] * inner, to.shape()[index] * inner});
+  s.push(count * inner, {1, 1});
+  copy_strided(name, from, from_first * inner, to, to_first * inner, s);
+}
+
+Tensor slice_of(const Tensor& x, int index, int64_t first, int64_t count) {
+  const auto [outer, inner] = around(x.shape(), index);
+  Shape shape = x.shape();
+  shape.set(index, count);
+  if (outer == 1) return x.reshaped({x.shape()[index], inner}).rows(first, count).reshaped(shape);
+  Tensor y = like(x, shape);
+  copy_range("slice", x, first, y, 0, index, count);
+  return y;
+}
+
+Tensor permuted(const Tensor& x, const std::vector<int>& order) {
+  const int rank = x.shape().rank();
+  int64_t in_x[Shape::kMaxRank] = {}, step = 1;
+  for (int d = rank - 1; d >= 0; --d) in_x[d] = step, step *= x.shape()[d];
+  Shape shape;
+  for (int d : order) shape.push_back(x.shape()[d]);
+  Strided<2> s;
+  for (int d = 0; d < rank; ++d) {
+    step = 1;
+    for (int inside = d + 1; inside < rank; ++inside) step *= shape[inside];
+    s.push(shape[d], {in_x[order[static_cast<size_t>(d)]], step});
+  }
+  Tensor y = like(x, shape);
+  copy_strided("permute", x, 0, y, 0, s);
+  return y;
+}
+
+// Also the inverse: at position order[d] stands d.
+std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order) {
+  std::vector<int> inverse(order.size(), -1);
+  bool good = static_cast<int>(order.size()) == shape.rank();
+  for (size_t d = 0; d < order.size() && good; ++d) {
+    good = order[d] >= 0 && order[d] < shape.rank() && inverse[static_cast<size_t>(order[d])] < 0;
+    if (good) inverse[static_cast<size_t>(order[d])] = static_cast<int>(d);
+  }
+  if (good) return inverse;
+  std::string text;
+  for (int d : order) text.append(" ").append(std::to_string(d));
+  fail("permute: the order{} does not name each index of {} once", {text, show(shape)});
+}
+
+// The shape of the parts together.
+Shape joined_shape(const std::vector<Arg>& parts, int index) {
+  Shape shape = parts[0].shape();
+  int64_t total = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Tensor& part = parts[i];
+    Shape rest = part.shape();
+    if (rest.rank() == shape.rank()) {
+      total += rest[index];
+      rest.set(index, shape[index]);
+    }
+    if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
+      fail("concatenate: part {} is {} {} on {}, but part 0 is {} {} on {}; index {} joins them",
+           {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
+            name_of(parts[0].device()), index});
+  }
+  shape.set(index, total);
+  return shape;
+}
+
+}  // namespace
+
+Tensor reshape(const Arg& x, const Shape& shape) {
+  return record("reshape", {x}, x.reshaped(shape), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
+    return {dy.reshaped(shape)};
+  });
+}
+
+Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
+  const int at = checked_index("slice", x.shape(), index);
+  if (first < 0 || count < 0 || first + count > x.shape()[at])
+    fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, at, show(x.shape())});
+  return record("slice", {x}, slice_of(x, at, first, count), keep(x.shape(), at, first),
+                [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
+    const Tensor dx = zeros(shape, dy.dtype(), dy.device());
+    copy_range("slice'", dy, 0, dx, first, at, dy.shape()[at]);
+    return {dx};
+  });
+}
+
+Tensor concatenate(const std::vector<Arg>& parts, int index) {
+  if (parts.empty()) fail("concatenate: no parts");
+  const int at = checked_index("concatenate", parts[0].shape(), index);
+  const Tensor y = like(parts[0], joined_shape(parts, at));
+  std::vector<int64_t> counts;
+  int64_t first = 0;
+  for (const Tensor& part : parts) {
+    counts.push_back(part.shape()[at]);
+    copy_range("concatenate", part, 0, y, first, at, counts.back());
+    first += counts.back();
+  }
+  return record("concatenate", parts, y, keep(counts, at), [](const Tensor& dy, const std::vector<int64_t>& counts, int at) -> Grads {
+    Grads dparts;
+    int64_t first = 0;
+    for (size_t i = 0; i < counts.size(); first += counts[i++])
+      dparts.push_back(wants_gradient(static_cast<int>(i)) ? slice_of(dy, at, first, counts[i]) : Tensor());
+    return dparts;
+  });
+}
+
+Tensor permute(const Arg& x, const std::vector<int>& order) {
+  const std::vector<int> inverse = checked_order(x.shape(), order);
+  return record("permute", {x}, permuted(x, order), keep(inverse), [](const Tensor& dy, const std::vector<int>& inverse) -> Grads {
+    return {permuted(dy, inverse)};
+  });
+}
+
+Tensor transpose(const Arg& x, int i, int j) {
+  std::vector<int> order(static_cast<size_t>(x.shape().rank()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto first = static_cast<size_t>(checked_index("transpose", x.shape(), i));
+  const auto second = static_cast<size_t>(checked_index("transpose", x.shape(), j));
+  std::swap(order[first], order[second]);
+  return permute(x, order);
+}
+
+Tensor cast(const Arg& x, Dtype dtype) {
+  return record("cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads {
+    return {convert(dy, dtype)};
+  });
+}
+
+}  // namespace ricci

@@ -1,0 +1,90 @@
+// Several tensors walked in step: the same extents, but each with its own strides (0 repeats an element), as when one is
+// broadcast, a slice, or permuted. Neighbouring indices that lie in memory as one are merged when they are pushed.
+#pragma once
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "core/tensor.h"
+
+namespace ricci {
+
+template <int N> struct Strided {
+  int rank = 1;
+  int64_t extent[Shape::kMaxRank] = {1};
+  int64_t stride[N][Shape::kMaxRank] = {};  // in elements
+
+  int64_t size() const {
+    int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= extent[d];
+    return n;
+  }
+
+  // Adds an index inside those that are there.
+  void push(int64_t count, const int64_t (&by)[N]) {
+    if (count == 1) return;
+    bool merges = true;
+    for (int k = 0; k < N; ++k) merges &= extent[rank - 1] == 1 || stride[k][rank - 1] == by[k] * count;
+    if (!merges) extent[rank++] = 1;
+    extent[rank - 1] *= count;
+    for (int k = 0; k < N; ++k) stride[k][rank - 1] = by[k];
+  }
+
+  // Where element i, counted with the last index fastest, lies in each tensor.
+  HD void locate(int64_t i, int64_t (&at)[N]) const {
+    for (int k = 0; k < N; ++k) at[k] = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      const bool small = (i | extent[d]) >> 32 == 0;  // 64-bit division is slow on a GPU
+      const int64_t outer = small ? static_cast<uint32_t>(i) / static_cast<uint32_t>(extent[d]) : i / extent[d];
+      for (int k = 0; k < N; ++k) at[k] += (i - outer * extent[d]) * stride[k][d];
+      i = outer;
+    }
+    for (int k = 0; k < N; ++k) at[k] += i * stride[k][0];
+  }
+};
+
+// f(j) for every j in [0, count), vectorised. The body is a function of its own on purpose: what it makes on the way, a bf16
+// above all, stays in registers.
+template <class F> HD void for_vector(int64_t count, F f) {
+#pragma omp simd
+  for (int64_t j = 0; j < count; ++j) f(j);
+}
+
+// Calls run(at, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on,
+// which lie at at[k] and then every s.stride[k][s.rank - 1] of tensor k.
+template <int N, class Run> struct StridedLoop {
+  Strided<N> s;
+  Run run;
+
+  HD void operator()(int64_t begin, int64_t end) const {
+    const int last = s.rank - 1;
+    int64_t index[Shape::kMaxRank] = {}, at[N];
+    s.locate(begin, at);
+    for (int64_t i = begin, d = last; d >= 0; i /= s.extent[d--]) index[d] = i % s.extent[d];
+    while (begin < end) {
+      const int64_t left = s.extent[last] - index[last], count = left < end - begin ? left : end - begin;
+      run(at, begin, count);
+      begin += count;
+      move(index, at, count);
+    }
+  }
+
+ private:
+  // To the start of the next stretch.
+  HD void move(int64_t (&index)[Shape::kMaxRank], int64_t (&at)[N], int64_t count) const {
+    int d = s.rank - 1;
+    index[d] += count;
+    for (int k = 0; k < N; ++k) at[k] += count * s.stride[k][d];
+    for (; d > 0 && index[d] == s.extent[d]; --d) {
+      index[d] = 0;
+      ++index[d - 1];
+      for (int k = 0; k < N; ++k) at[k] += s.stride[k][d - 1] - s.extent[d] * s.stride[k][d];
+    }
+  }
+};
+
+// On the CPU, in chunks that do not depend on the number of threads.
+template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run) {
+  constexpr int64_t kGrain = 16384;
+  parallel_for(s.size(), kGrain, [&](int64_t begin, int64_t end) { run_vectorized(StridedLoop<N, Run>{s, run}, begin, end); });
+}
+
+}  // namespace ricci

@@ -1,0 +1,117 @@
+// Event files by their bytes, and as the tensorboard package reads them.
+#include "apps/runs/tensorboard.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "apps/runs/metrics.h"
+#include "tests/data/files.h"
+#include "tests/skip.h"
+
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += "0123456789abcdef"[byte >> 4 & 15], text += "0123456789abcdef"[byte & 15];
+  return text;
+}
+
+std::vector<std::string> event_files(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const std::string name = entry.path().filename(); name.starts_with("events")) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct Said {
+  int code;
+  std::string text;  // stdout and stderr
+};
+Said shell(const std::string& command) {
+  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  std::string text;
+  for (char block[256]; std::fgets(block, sizeof block, pipe);) text += block;
+  return {::pclose(pipe), text};
+}
+
+// $RICCI_PYTHON or python3, quoted, where it has the tensorboard package; else empty.
+std::string python_with_tensorboard() {
+  const char* const given = std::getenv("RICCI_PYTHON");
+  for (const std::string& python : {std::string(given ? given : ""), std::string("python3")})
+    if (!python.empty() && shell("'" + python + "' -c 'import tensorboard'").code == 0) return "'" + python + "'";
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("tensorboard: CRC-32C of RFC 3720, appendix B.4") {
+  CHECK(crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283u);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aau);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43u);
+}
+
+TEST_CASE("tensorboard: events have the bytes that the tensorboard package 2.21 writes") {
+  const double time = 1700000000.25;
+  CHECK(hex(tfrecord(version_event(time))) == "1800000000000000a37f4b220900001040fc54d9411a0d627261696e2e4576656e743a32338d2fe9");
+  CHECK(hex(tfrecord(restart_event(time, 301))) == "100000000000000095fbfe180900001040fc54d94110ad023a020801cb79b93b");
+  const Scalar scalars[] = {{"train_loss", 1.5f}, {"lr", 1e-3f}};
+  CHECK(hex(tfrecord(scalars_event(time, 300, scalars))) ==
+        "2c00000000000000f4aecc450900001040fc54d94110ac022a1e0a110a0a747261696e5f6c6f7373150000c03f0a090a026c72156f12833a0750cf72");
+}
+
+TEST_CASE("tensorboard: a file per start, each after those before it, and what was not measured is absent") {
+  const ScratchFolder folder;
+  folder.write("events.out.tfevents.4000000000.elsewhere", "");  // by a clock that was wrong
+  for (int start = 0; start < 3; ++start) {
+    MetricsFile file(folder.path(), start);
+    file.append({.step = start + 1, .tokens = 64, .lr = 1e-3, .grad_norm = std::nan(""), .time = 1700000000.25});
+  }
+  const std::vector<std::string> names = event_files(folder.path());
+  REQUIRE(names.size() == 4);
+  for (size_t i = 0; i < names.size(); ++i) CHECK(names[i].starts_with("events.out.tfevents." + std::to_string(4000000000 + i) + "."));
+  const Scalar scalars[] = {{"tokens", 64}, {"lr", 1e-3f}};
+  CHECK(read_file(folder / names[2]).ends_with(tfrecord(scalars_event(1700000000.25, 2, scalars))));
+}
+
+TEST_CASE("tensorboard: a file that is there already is never written to") {
+  const ScratchFolder folder;
+  const EventFile file(folder.path(), 1700000000.25, 1);
+  CHECK(error_of([&] { AppendFile(file.path(), AppendFile::Old::refuse); }) == "cannot write " + file.path() + ": File exists");
+  CHECK(error_of([&] {
+          EventFile(folder / "none", 1700000000, 1);
+        }).starts_with("cannot write " + folder / "none/events.out.tfevents.1700000000."));
+}
+
+TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, after two resumes and a torn record" *
+          doctest::test_suite("needs tensorboard")) {
+  const std::string python = python_with_tensorboard();
+  if (python.empty()) return test::skip("needs python3 or $RICCI_PYTHON with the tensorboard package");
+  const ScratchFolder folder;
+  const auto train = [&](int64_t first, int64_t last, double shift) {
+    MetricsFile file(folder.path(), first - 1);
+    for (int64_t step = first; step <= last; ++step)
+      file.append({step, step * 64, shift + 1.0 / static_cast<double>(step), step % 4 ? std::optional<double>() : 2.0 + shift, 1e-3, 0.5,
+                   1e5, 1 << 20});
+  };
+  train(1, 10, 0);
+  AppendFile(folder / event_files(folder.path())[0]).append(std::string("\x2c\0\0\0\0", 5));
+  train(7, 12, 10);
+  train(9, 10, 20);
+  const Said said = shell(python + " '" RICCI_TESTS_FOLDER "/apps/read_events.py' '" + folder.path() + "'");
+  CAPTURE(said.text);
+  CHECK(said.code == 0);
+  // 10 records: 6 values each, and val_loss at steps 4 and 8.
+  CHECK(said.text.ends_with("62 points, the same in both\n"));
+}

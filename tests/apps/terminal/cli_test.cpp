@@ -1,0 +1,187 @@
+// The command line by exit codes and by what comes out of stdout and stderr.
+#include "apps/terminal/cli.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "apps/config/train_config.h"
+#include "core/error.h"
+#include "tests/data/files.h"
+
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+// Everything that goes to a descriptor while f runs.
+template <class F> std::string captured(int descriptor, std::FILE* stream, const F& f) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("out", "");
+  std::fflush(stream);
+  const int old = ::dup(descriptor);
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  ::dup2(::fileno(file), descriptor);
+  f();
+  std::fflush(stream);
+  ::dup2(old, descriptor);
+  ::close(old);
+  std::fclose(file);
+  return read_file(path);
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>& setup,
+            const std::function<int()>& main) {
+  words.insert(words.begin(), "build/ricci-train");
+  Outcome outcome;
+  outcome.err = captured(STDERR_FILENO, stderr, [&] {
+    outcome.out = captured(STDOUT_FILENO, stdout, [&] {
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."},
+                             setup, main);
+    });
+  });
+  return outcome;
+}
+
+const auto no_options = [](CLI::App&) {};
+
+}  // namespace
+
+TEST_CASE("cli: the exit code is that of the program") {
+  const Outcome outcome = run({}, no_options, [] { return 7; });
+  CHECK(outcome.code == 7);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.empty());
+}
+
+TEST_CASE("cli: exceptions are one line and exit code 1") {
+  const auto thrown = [](const auto& exception) { return run({}, no_options, [&]() -> int { throw exception; }); };
+  const Outcome own = thrown(ricci::Error("matmul: index k is 3 but 4"));
+  CHECK(own.code == 1);
+  CHECK(own.err == "ricci-train: matmul: index k is 3 but 4\n");
+  CHECK(own.out.empty());
+  CHECK(thrown(std::runtime_error("two\nlines")).err == "ricci-train: two lines\n");
+  CHECK(thrown(std::bad_alloc()).err == "ricci-train: out of memory\n");
+  CHECK(thrown(std::bad_alloc()).code == 1);
+}
+
+TEST_CASE("cli: help and version go to stdout, and the program does not run") {
+  for (const char* flag : {"--help", "-h", "--version"}) {
+    const Outcome outcome = run({flag}, no_options, []() -> int { throw std::runtime_error("ran"); });
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    if (std::string(flag) == "--version") CHECK(outcome.out == "ricci-train 0.1.0\n");
+    if (std::string(flag) != "--version")
+      CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
+  }
+}
+
+TEST_CASE("cli: output that cannot be written is one line and exit code 1, for help too") {
+  const auto to_full_disk = [](std::vector<const char*> words, int code) {
+    words.insert(words.begin(), "build/ricci-train");
+    const int full = ::open("/dev/full", O_WRONLY), old = ::dup(STDOUT_FILENO);
+    REQUIRE(full >= 0);
+    Outcome outcome;
+    std::fflush(stdout);
+    outcome.err = captured(STDERR_FILENO, stderr, [&] {
+      ::dup2(full, STDOUT_FILENO);
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, no_options, [&] {
+        std::puts("the result");
+        return code;
+      });
+      std::clearerr(stdout);
+      ::dup2(old, STDOUT_FILENO);
+    });
+    ::close(old);
+    ::close(full);
+    return outcome;
+  };
+  const Outcome result = to_full_disk({}, 0);
+  CHECK(result.code == 1);
+  CHECK(result.err == "ricci-train: cannot write to stdout: No space left on device\n");
+  CHECK(to_full_disk({"--help"}, 0).code == 1);
+  CHECK(to_full_disk({}, 7).code == 7);
+}
+
+TEST_CASE("cli: a program that was started without stdout does not print into the files it opens") {
+  const int old = ::dup(STDOUT_FILENO);
+  std::fflush(stdout);
+  ::close(STDOUT_FILENO);
+  const char* const words[] = {"build/ricci-train"};
+  int opened = -1;
+  run_app(1, words, {"ricci-train", "Trains a language model."}, no_options, [&] {
+    opened = ::open("/dev/null", O_WRONLY);
+    return 0;
+  });
+  ::dup2(old, STDOUT_FILENO);
+  ::close(old);
+  CHECK(opened > STDERR_FILENO);
+  ::close(opened);
+}
+
+TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
+  int64_t tokens = 0;
+  const auto setup = [&](CLI::App& app) { app.add_option("--tokens", tokens)->required(); };
+  const auto mistake = [&](std::vector<const char*> words) {
+    const Outcome outcome = run(words, setup, []() -> int { throw std::runtime_error("ran"); });
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    return outcome.err;
+  };
+  CHECK(mistake({}) == "ricci-train: --tokens is required (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "x"}) == "ricci-train: Could not convert: --tokens = x (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--tokenz"}) ==
+        "ricci-train: The following argument was not expected: --tokenz (--help lists the options)\n");
+}
+
+TEST_CASE("cli: a run file and overrides, in any order") {
+  const auto parse = [](std::vector<const char*> words) {
+    RunOptions options;
+    std::string all = "not run";
+    const Outcome outcome = run(
+        words, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+        [&] {
+          all = options.file() + ":";
+          for (const std::string& each : options.overrides()) all += " <" + each + ">";
+          return 0;
+        });
+    return outcome.code == 0 ? all : outcome.err;
+  };
+  CHECK(parse({}) == ":");
+  CHECK(parse({"run.yaml"}) == "run.yaml:");
+  CHECK(parse({"model.layers=6", "lr=-1"}) == ": <model.layers=6> <lr=-1>");
+  CHECK(parse({"model.layers=6", "run.yaml", "data=[a, b]"}) == "run.yaml: <model.layers=6> <data=[a, b]>");
+  CHECK(parse({"name=", "sample.prompt=\"a b\""}) == ": <name=> <sample.prompt=\"a b\">");
+  CHECK(parse({""}) == "ricci-train: the name of a run file is empty (--help lists the options)\n");
+  CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
+}
+
+TEST_CASE("cli: --help-config prints every key and the program does not run") {
+  RunOptions options;
+  const Outcome outcome = run(
+      {"--help-config"}, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+      []() -> int { throw std::runtime_error("ran"); });
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out == describe(TrainConfig()));
+}
+
+TEST_CASE("cli: errors of the config reach the command line") {
+  RunOptions options;
+  const Outcome outcome = run(
+      {"model.d=x"}, [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
+      [&] {
+        load_config<TrainConfig>(options.file(), options.overrides());
+        return 0;
+      });
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err == "ricci-train: command line: model.d: expected integer, got 'x'\n");
+}

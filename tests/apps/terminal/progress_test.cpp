@@ -1,0 +1,193 @@
+// The progress bar by the characters it writes, under a clock and a width of the test's own.
+#include "apps/terminal/progress.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "tests/data/files.h"
+
+using namespace ricci::apps;
+using test_data::contains;
+
+namespace {
+
+// A Progress that writes into memory.
+class Recorder {
+ public:
+  explicit Recorder(ProgressOptions options) {
+    file_ = ::open_memstream(&text_, &size_);
+    options.out = file_;
+    options.seconds = [this] { return now; };
+    progress = std::make_unique<Progress>(options);
+  }
+  ~Recorder() {
+    progress.reset();
+    std::fclose(file_);
+    std::free(text_);
+  }
+  // What was written since the last call.
+  std::string taken() {
+    std::fflush(file_);
+    const std::string all(text_, size_);
+    return all.substr(std::exchange(seen_, all.size()));
+  }
+
+  double now = 1000;
+  std::unique_ptr<Progress> progress;
+
+ private:
+  std::FILE* file_;
+  char* text_ = nullptr;
+  size_t size_ = 0, seen_ = 0;
+};
+
+const std::string kErase = "\r\x1b[K";
+
+}  // namespace
+
+TEST_CASE("progress: numbers and times for reading") {
+  CHECK(with_commas(0) == "0");
+  CHECK(with_commas(999) == "999");
+  CHECK(with_commas(1000) == "1,000");
+  CHECK(with_commas(1234567) == "1,234,567");
+  CHECK(with_commas(-123) == "-123");
+  CHECK(with_commas(-1234) == "-1,234");
+  CHECK(short_number(0) == "0");
+  CHECK(short_number(950.4) == "950");
+  CHECK(short_number(999.6) == "1.0k");
+  CHECK(short_number(15'240) == "15.2k");
+  CHECK(short_number(152'400) == "152k");
+  CHECK(short_number(3'100'000) == "3.1M");
+  CHECK(short_number(5e15) == "5000T");
+  CHECK(clock_time(0.4) == "0:00");
+  CHECK(clock_time(41) == "0:41");
+  CHECK(clock_time(59.6) == "1:00");
+  CHECK(clock_time(7390) == "2:03:10");
+  CHECK(clock_time(-5) == "0:00");
+  CHECK(clock_time(1e300) == "1000000:00:00");
+}
+
+TEST_CASE("progress: a bar with speed and time left") {
+  Recorder r({.steps = 2000, .terminal = true, .width = 120});
+  r.progress->update(0, 0);
+  CHECK(r.taken() == kErase + "step 0/2,000 [>" + std::string(39, ' ') + "]   0%");
+  r.now += 10;
+  r.progress->update(500, 80'000, "loss 1.672");
+  CHECK(r.taken() ==
+        kErase + "step 500/2,000 [==========>" + std::string(29, ' ') + "]  25%  loss 1.672  8.0k tokens/s  0:30 left");
+  r.now += 10;
+  r.progress->update(2000, 320'000);
+  CHECK(r.taken() == kErase + "step 2,000/2,000 [" + std::string(40, '=') + "] 100%  16.0k tokens/s  0:00 left");
+  CHECK(r.progress->tokens_per_second() == 16'000);
+}
+
+TEST_CASE("progress: redrawn at most ten times a second") {
+  Recorder r({.steps = 100'000, .terminal = true, .width = 80});
+  int drawn = 0;
+  for (int step = 1; step <= 5000; ++step) {
+    r.now += 0.001;
+    r.progress->update(step, step);
+    drawn += r.taken().empty() ? 0 : 1;
+  }
+  CHECK(drawn <= 51);
+  CHECK(drawn >= 45);
+}
+
+TEST_CASE("progress: no line is longer than the terminal less one column") {
+  for (int width = 1; width <= 130; ++width) {
+    Recorder r({.steps = 2000, .terminal = true, .width = width});
+    r.now += 5;
+    r.progress->update(700, 9000, "loss 1.672 \xc3\xbc");  // the last letter takes two bytes
+    const std::string text = r.taken().substr(kErase.size());
+    CAPTURE(text);
+    size_t columns = 0;
+    for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    CHECK(columns <= static_cast<size_t>(std::max(width - 1, 1)));
+    CHECK(columns >= std::min<size_t>(static_cast<size_t>(std::max(width - 1, 1)), 50));
+    CHECK(text.find('\n') == text.npos);
+    CHECK((text.empty() || static_cast<unsigned char>(text.back()) != 0xc3));  // no half letters
+  }
+}
+
+TEST_CASE("progress: lines stand above the bar, and the end leaves nothing of it") {
+  std::string all;
+  {
+    Recorder r({.steps = 10, .terminal = true, .width = 60});
+    r.now += 1;
+    r.progress->update(1, 10);
+    r.taken();
+    r.progress->line("validation loss 2.1");
+    CHECK(r.taken() == kErase + "validation loss 2.1\n");
+    r.progress->update(2, 20);  // comes back at once
+    CHECK(contains(r.taken(), "step 2/10"));
+    r.progress->erase();
+    CHECK(r.taken() == kErase);
+    r.progress->erase();
+    CHECK(r.taken().empty());
+    r.now += 1;
+    r.progress->update(3, 30);
+    r.taken();
+    r.progress.reset();
+    CHECK(r.taken() == kErase);
+  }
+}
+
+TEST_CASE("progress: without a terminal, plain lines every ten seconds") {
+  Recorder r({.steps = 1000, .terminal = false});
+  std::string all;
+  for (int step = 1; step <= 35; ++step) {
+    r.now += 1;
+    r.progress->update(step, step * 100, "loss 3.0");
+    all += r.taken();
+  }
+  CHECK(all ==
+        "step 10/1,000   1%  loss 3.0  100 tokens/s  16:30 left\n"
+        "step 20/1,000   2%  loss 3.0  100 tokens/s  16:20 left\n"
+        "step 30/1,000   3%  loss 3.0  100 tokens/s  16:10 left\n");
+  r.progress->line("done");
+  CHECK(r.taken() == "done\n");
+  r.progress->erase();
+  CHECK(r.taken().empty());
+}
+
+TEST_CASE("progress: a file is no terminal") {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file);
+  {
+    Progress progress({.steps = 5, .out = file});
+    progress.update(1, 1);
+    progress.line("a line");
+  }
+  std::rewind(file);
+  char text[100] = {};
+  const size_t count = std::fread(text, 1, sizeof text - 1, file);
+  CHECK(std::string(text, count) == "a line\n");
+  std::fclose(file);
+}
+
+TEST_CASE("progress: the speed forgets what is older than half a minute, and starts anew after a resume") {
+  Recorder r({.steps = 10'000, .first_step = 5000, .terminal = false});
+  int64_t step = 5000, tokens = 0;
+  CHECK(r.progress->tokens_per_second() == 0);
+  for (int i = 0; i < 100; ++i) r.now += 1, r.progress->update(++step, tokens += 10);
+  CHECK(r.progress->tokens_per_second() == doctest::Approx(10));
+  r.taken();
+  for (int i = 0; i < 40; ++i) r.now += 1, r.progress->update(step += 4, tokens += 40);
+  CHECK(r.progress->tokens_per_second() == doctest::Approx(40));
+  const std::string line = r.taken();
+  CHECK(contains(line, "step 5,260/10,000  52%  40 tokens/s  19:45 left\n"));  // 4740 steps at 4 a second
+}
+
+TEST_CASE("progress: output that cannot be written is dropped") {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  REQUIRE(full);
+  for (const bool terminal : {true, false}) {
+    Progress progress({.steps = 10, .out = full, .terminal = terminal, .width = 40, .seconds = [now = 0.0]() mutable { return now += 20; }});
+    CHECK_NOTHROW(progress.update(1, 1, std::string(100000, 'x')));
+    CHECK_NOTHROW(progress.line(std::string(100000, 'x')));
+  }
+  std::fclose(full);
+}

@@ -1,0 +1,89 @@
+#include "core/cpu/parallel.h"
+
+#include <atomic>
+#include <doctest/doctest.h>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+
+using namespace ricci;
+
+namespace {
+
+// Restores the number of threads at the end of a test.
+struct Threads {
+  int before = thread_count();
+  explicit Threads(int count) { set_thread_count(count); }
+  ~Threads() { set_thread_count(before); }
+};
+
+// How often each index was visited by one call.
+std::vector<int> visits(int64_t n, int64_t grain) {
+  std::vector<std::atomic<int>> counts(static_cast<size_t>(n));
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(i)];
+  });
+  return {counts.begin(), counts.end()};
+}
+
+}  // namespace
+
+TEST_CASE("every index is visited once, whatever the threads and the grain") {
+  for (int threads : {1, 2, 3, 8}) {
+    const Threads set(threads);
+    for (int64_t n : {0, 1, 2, 7, 64, 1000})
+      for (int64_t grain : {0, 1, 3, 64, 5000}) CHECK(visits(n, grain) == std::vector<int>(static_cast<size_t>(n), 1));
+  }
+}
+
+TEST_CASE("chunks begin where the grain says, not where the number of threads would have it") {
+  for (int threads : {1, 4}) {
+    const Threads set(threads);
+    std::vector<std::atomic<int64_t>> ends(100);
+    parallel_for(100, 8, [&](int64_t begin, int64_t end) { ends[static_cast<size_t>(begin)] = end; });
+    for (int64_t i = 0; i < 100; ++i) CHECK(ends[static_cast<size_t>(i)] == (i % 8 ? 0 : std::min<int64_t>(i + 8, 100)));
+  }
+}
+
+TEST_CASE("many short calls in a row, with sleeping and with waking threads") {
+  const Threads set(4);
+  int64_t total = 0;
+  for (int call = 0; call < 3000; ++call) {
+    std::atomic<int64_t> sum{0};
+    parallel_for(call % 9, 1, [&](int64_t begin, int64_t) { sum += begin; });
+    total += sum;
+    if (call % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // longer than threads spin
+  }
+  int64_t expected = 0;
+  for (int call = 0; call < 3000; ++call) expected += (call % 9) * (call % 9 - 1) / 2;
+  CHECK(total == expected);
+}
+
+TEST_CASE("an exception reaches the caller, and the next call works") {
+  const Threads set(3);
+  auto bad = [] {
+    parallel_for(100, 1, [](int64_t begin, int64_t) {
+      if (begin == 41) fail("chunk {}", {begin});
+    });
+  };
+  CHECK_THROWS_WITH_AS(bad(), "chunk 41", Error);
+  CHECK(visits(50, 1) == std::vector<int>(50, 1));
+}
+
+TEST_CASE("calls within a call, and from several threads at once") {
+  const Threads set(4);
+  std::atomic<int64_t> inner{0};
+  parallel_for(10, 1, [&](int64_t, int64_t) { parallel_for(10, 1, [&](int64_t begin, int64_t) { inner += begin; }); });
+  CHECK(inner == 450);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([&] {
+      for (int call = 0; call < 200; ++call) wrong += visits(20, 1) != std::vector<int>(20, 1);
+    });
+  for (std::thread& caller : callers) caller.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("less than one thread is an error") { CHECK_THROWS_WITH_AS(set_thread_count(0), "threads: expected at least 1, got 0", Error); }

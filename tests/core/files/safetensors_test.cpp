@@ -1,0 +1,289 @@
+// The file format: bytes written here by hand are read, bytes written by the code are compared with the definition, and
+// every malformed header is rejected with its own message.
+#include "core/files/safetensors.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+std::string length_bytes(uint64_t length) {
+  std::string bytes(8, '\0');
+  for (int i = 0; i < 8; ++i) bytes[static_cast<size_t>(i)] = static_cast<char>(length >> (8 * i));
+  return bytes;
+}
+
+std::string file_of(const std::string& header, size_t data_bytes) {
+  std::string data(data_bytes, '\0');
+  for (size_t i = 0; i < data_bytes; ++i) data[i] = static_cast<char>(i + 1);
+  return length_bytes(header.size()) + header + data;
+}
+
+// What opening a file of these bytes complains of, without the path in front.
+std::string complaint(const std::string& bytes) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.safetensors", bytes);
+  const std::string error = error_of([&] { SafetensorsFile file(path); });
+  CHECK(error.find('\n') == error.npos);
+  return error.starts_with(path + ": ") ? error.substr(path.size() + 2) : error;
+}
+
+std::string tensor_json(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
+}
+
+std::string one(const std::string& shape, const std::string& offsets, size_t data_bytes = 24) {
+  return complaint(file_of(R"({"w":)" + tensor_json("F32", shape, offsets) + "}", data_bytes));
+}
+
+template <class T> Tensor tensor_of(const Shape& shape, const std::vector<T>& values) {
+  Tensor t(shape, dtype_of<T>);
+  REQUIRE(t.size() == static_cast<int64_t>(values.size()));
+  if (!values.empty()) std::memcpy(t.raw(), values.data(), values.size() * sizeof(T));
+  return t;
+}
+
+void check_same(const Tensor& a, const Tensor& b) {
+  CHECK(a.dtype() == b.dtype());
+  REQUIRE(a.shape() == b.shape());
+  if (a.bytes() > 0) CHECK(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0);
+}
+
+std::vector<std::pair<std::string, Tensor>> samples() {
+  const float nan = std::bit_cast<float>(0x7fc12345u), inf = std::numeric_limits<float>::infinity();
+  std::vector<bf16> halves;
+  for (int i = 0; i < 3; ++i) halves.push_back(bf16(1.0f / static_cast<float>(i + 3)));
+  return {{"blocks.0.weight", tensor_of<float>({2, 3}, {1.5f, -0.0f, nan, inf, -inf, 1e-45f})},
+          {"half", tensor_of<bf16>({3, 1, 1}, halves)},
+          {"ids", tensor_of<int64_t>({2}, {INT64_MIN, INT64_MAX})},
+          {"loss", tensor_of<double>({}, {0.1})},
+          {"none", tensor_of<float>({0, 5}, {})},
+          {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
+}
+
+}  // namespace
+
+TEST_CASE("safetensors: bytes laid out by hand are read") {
+  const ScratchFolder folder;
+  const std::string header = R"({"b":{"data_offsets":[8,12],"dtype":"F32","shape":[]},"__metadata__":{"k":"v"},)"
+                             R"("a":{"dtype":"I64","shape":[1],"data_offsets":[0,8],"extra":1}}   )";
+  const std::string data("\x39\x05\0\0\0\0\0\0\0\0\x40\xc0", 12);
+  const SafetensorsFile file(folder.write("a", length_bytes(header.size()) + header + data));
+  CHECK(file.names() == std::vector<std::string>{"a", "b"});
+  CHECK(file.contains("a"));
+  CHECK_FALSE(file.contains("__metadata__"));
+  CHECK(file.metadata() == Metadata{{"k", "v"}});
+  CHECK(file.dtype("a") == Dtype::i64);
+  CHECK(file.shape("a") == Shape{1});
+  CHECK(file.load("a").data<int64_t>()[0] == 1337);
+  CHECK(file.shape("b").rank() == 0);
+  CHECK(file.load("b").data<float>()[0] == -3.0f);
+  CHECK(file.load("b").device() == Device::cpu);
+}
+
+TEST_CASE("safetensors: every dtype comes back bit for bit") {
+  const ScratchFolder folder;
+  const Metadata metadata{{"format", "pt"}, {"step", "12"}, {"empty", ""}};
+  save_safetensors(folder / "a", samples(), metadata);
+  const SafetensorsFile file(folder / "a");
+  CHECK(file.metadata() == metadata);
+  CHECK(file.names().size() == samples().size());
+  for (const auto& [name, tensor] : samples()) {
+    CAPTURE(name);
+    REQUIRE(file.contains(name));
+    CHECK(file.shape(name) == tensor.shape());
+    CHECK(file.dtype(name) == tensor.dtype());
+    check_same(file.load(name), tensor);
+  }
+}
+
+TEST_CASE("safetensors: the data starts at a multiple of 8 and every tensor is aligned") {
+  const ScratchFolder folder;
+  std::string name;
+  for (int padding = 0; padding < 8; ++padding) {
+    name += "x";
+    auto tensors = samples();
+    tensors.emplace_back(name, tensor_of<bf16>({1}, {bf16(2.0f)}));
+    save_safetensors(folder / "a", tensors);
+    const std::string bytes = read_file(folder / "a");
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), 8);
+    CHECK(length % 8 == 0);
+    CHECK(bytes[8] == '{');
+    CHECK(bytes.size() == 8 + length + 6 * 4 + 3 * 2 + 2 * 8 + 8 + 8 + 2);
+    const SafetensorsFile file(folder / "a");
+    int64_t last = 8;
+    for (const std::string& each : file.names()) {
+      if (file.shape(each).size() == 0) continue;
+      CHECK(size_of(file.dtype(each)) <= last);  // falling sizes from an aligned start
+      last = size_of(file.dtype(each));
+    }
+  }
+}
+
+TEST_CASE("safetensors: views are written as what they show; the same input gives the same bytes") {
+  const ScratchFolder folder;
+  const Tensor all = tensor_of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  save_safetensors(folder / "a", {{"rows", all.rows(1, 2)}, {"flat", all.reshaped({6})}});
+  save_safetensors(folder / "b", {{"rows", all.rows(1, 2)}, {"flat", all.reshaped({6})}});
+  CHECK(read_file(folder / "a") == read_file(folder / "b"));
+  const SafetensorsFile file(folder / "a");
+  check_same(file.load("rows"), tensor_of<float>({2, 2}, {3, 4, 5, 6}));
+  check_same(file.load("flat"), tensor_of<float>({6}, {1, 2, 3, 4, 5, 6}));
+}
+
+TEST_CASE("safetensors: no tensors at all") {
+  const ScratchFolder folder;
+  save_safetensors(folder / "a", {});
+  CHECK(read_file(folder / "a") == length_bytes(8) + "{}      ");
+  CHECK(SafetensorsFile(folder / "a").names().empty());
+}
+
+TEST_CASE("safetensors: a file that is not of this format") {
+  CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
+  CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
+  CHECK(complaint(length_bytes(100) + "{}") == "cut off: the header has 100 bytes, but only 2 follow its length");
+  CHECK(complaint("%PDF-1.7 and so on") ==
+        "not a safetensors file: a header of 3976169591536898085 bytes, at most 100000000 are allowed");
+  CHECK(complaint(std::string(8, '\xff')) ==
+        "not a safetensors file: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
+  CHECK(complaint(length_bytes(100'000'000)) ==
+        "cut off: the header has 100000000 bytes, but only 0 follow its length");
+}
+
+TEST_CASE("safetensors: a header that is not a JSON object") {
+  CHECK(complaint(file_of("", 0)) == "the header is not JSON: fault at byte 1 of 0");
+  CHECK(complaint(file_of(R"({"w":)", 0)) == "the header is not JSON: fault at byte 6 of 5");
+  CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header is not JSON: fault at byte 3 of 7");
+  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header is not JSON: fault at byte 3 of 4");
+  CHECK(complaint(file_of("{} x", 0)) == "the header is not JSON: fault at byte 4 of 4");
+  for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"})
+    CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
+  CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == "the header is nested too deeply");
+  CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == "the header is nested too deeply");
+}
+
+TEST_CASE("safetensors: names and keys given twice") {
+  const std::string w = tensor_json("F32", "[1]", "[0,4]");
+  CHECK(complaint(file_of(R"({"w":)" + w + R"(,"w":)" + w + "}", 4)) == R"(the header has "w" twice)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","dtype":"F64","shape":[1],"data_offsets":[0,8]}})", 8)) ==
+        R"(the header has "dtype" twice)");
+  CHECK(complaint(file_of(R"({"__metadata__":{"a":"1","a":"2"}})", 0)) == R"(the header has "a" twice)");
+}
+
+TEST_CASE("safetensors: malformed entries") {
+  CHECK(complaint(file_of(R"({"w":3})", 0)) == R"(tensor "w": expected an object, got 3)");
+  CHECK(complaint(file_of(R"({"w":{"shape":[1],"data_offsets":[0,4]}})", 4)) == R"(tensor "w": no dtype)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","data_offsets":[0,4]}})", 4)) == R"(tensor "w": no shape)");
+  CHECK(complaint(file_of(R"({"w":{"dtype":"F32","shape":[1]}})", 4)) == R"(tensor "w": no data_offsets)");
+  CHECK(complaint(file_of(R"({"w":)" + tensor_json("F31", "[1]", "[0,4]") + "}", 4)) ==
+        R"(tensor "w": unknown dtype "F31")");
+  CHECK(complaint(file_of(R"({"w":{"dtype":5,"shape":[1],"data_offsets":[0,4]}})", 4)) ==
+        R"(tensor "w": unknown dtype 5)");
+  CHECK(complaint(file_of(R"({"a\nb":3})", 0)) == R"(tensor "a\nb": expected an object, got 3)");
+}
+
+TEST_CASE("safetensors: malformed shapes") {
+  const std::string range = ", expected an integer from 0 to 2^63 - 1";
+  CHECK(one("6", "[0,24]") == R"(tensor "w": shape is 6, expected a list of integers)");
+  CHECK(one("[-2,3]", "[0,24]") == R"(tensor "w": shape has -2)" + range);
+  CHECK(one("[2.0,3]", "[0,24]") == R"(tensor "w": shape has 2.0)" + range);
+  CHECK(one(R"(["2",3])", "[0,24]") == R"(tensor "w": shape has "2")" + range);
+  CHECK(one("[true]", "[0,24]") == R"(tensor "w": shape has true)" + range);
+  CHECK(one("[9223372036854775808]", "[0,24]") == R"(tensor "w": shape has 9223372036854775808)" + range);
+  CHECK(one("[99999999999999999999]", "[0,24]") == R"(tensor "w": shape has 1e+20)" + range);
+  CHECK(one("[1e999]", "[0,24]") == "the header has a number beyond the range of f64");
+  CHECK(one("[4294967296,4294967296]", "[0,24]") == R"(tensor "w": shape [4294967296, 4294967296] overflows)");
+  CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904, 4, 0] overflows)");
+  CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows)");
+  CHECK(one("[1,1,1,1,1,1,6]", "[0,24]") == R"(tensor "w": shape has 7 extents, at most 6 are supported)");
+  CHECK(one("[2,4]", "[0,24]") == R"(tensor "w": F32 of shape [2, 4] takes 32 bytes, but data_offsets has 24)");
+  CHECK(one("[]", "[0,24]") == R"(tensor "w": F32 of shape [] takes 4 bytes, but data_offsets has 24)");
+  CHECK(one("[6]", "[0,24]") == "no error");
+}
+
+TEST_CASE("safetensors: malformed offsets") {
+  const std::string two = ", expected two integers", range = ", expected an integer from 0 to 2^63 - 1";
+  CHECK(one("[6]", "24") == R"(tensor "w": data_offsets is 24)" + two);
+  CHECK(one("[6]", "[24]") == R"(tensor "w": data_offsets is [24])" + two);
+  CHECK(one("[6]", "[0,12,24]") == R"(tensor "w": data_offsets is [0,12,24])" + two);
+  CHECK(one("[6]", "[-1,23]") == R"(tensor "w": data_offsets has -1)" + range);
+  CHECK(one("[6]", "[0,24.5]") == R"(tensor "w": data_offsets has 24.5)" + range);
+  CHECK(one("[6]", "[4,28]") == R"(tensor "w": data_offsets is [4,28], outside the 24 bytes of data)");
+  CHECK(one("[6]", "[0,9223372036854775807]") ==
+        R"(tensor "w": data_offsets is [0,9223372036854775807], outside the 24 bytes of data)");
+  CHECK(one("[6]", "[24,0]") == R"(tensor "w": data_offsets is [24,0], outside the 24 bytes of data)");
+}
+
+TEST_CASE("safetensors: data with holes and overlaps") {
+  CHECK(one("[6]", "[4,28]", 28) == "bytes 0 to 4 of the data belong to no tensor");
+  CHECK(one("[6]", "[0,24]", 29) == "bytes 24 to 29 of the data belong to no tensor");
+  CHECK(complaint(file_of("{}", 1)) == "bytes 0 to 1 of the data belong to no tensor");
+  const auto two = [](const std::string& a, const std::string& b, size_t bytes) {
+    return complaint(
+        file_of(R"({"a":)" + tensor_json("F32", "[2]", a) + R"(,"b":)" + tensor_json("F32", "[2]", b) + "}", bytes));
+  };
+  CHECK(two("[0,8]", "[8,16]", 16) == "no error");
+  CHECK(two("[8,16]", "[0,8]", 16) == "no error");
+  CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps that of another tensor)");
+  CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps that of another tensor)");
+  CHECK(two("[0,8]", "[12,20]", 20) == "bytes 8 to 12 of the data belong to no tensor");
+  CHECK(complaint(file_of(
+            R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}",
+            8)) == R"(tensor "a": its data overlaps that of another tensor)");
+}
+
+TEST_CASE("safetensors: malformed metadata") {
+  CHECK(complaint(file_of(R"({"__metadata__":[]})", 0)) == "__metadata__ is [], expected an object");
+  CHECK(complaint(file_of(R"({"__metadata__":{"step":3}})", 0)) == R"(__metadata__: "step" is 3, expected a string)");
+  CHECK(complaint(file_of(R"({"__metadata__":{"step":null}})", 0)) ==
+        R"(__metadata__: "step" is null, expected a string)");
+  CHECK(complaint(file_of(R"({"__metadata__":)" +
+                              std::string(R"(["a long list of values that goes on and on and on for more)") +
+                              R"( than a line"]})",
+                          0)) ==
+        R"(__metadata__ is ["a long list of values that goes on and on and on for mo..., expected an object)");
+}
+
+TEST_CASE("safetensors: a type that tensors do not have hides only its own tensor") {
+  const ScratchFolder folder;
+  const std::string header =
+      R"({"mask":)" + tensor_json("BOOL", "[3]", "[4,7]") + R"(,"w":)" + tensor_json("F32", "[1]", "[0,4]") + "}";
+  const std::string path = folder.write("a", file_of(header, 7));
+  const SafetensorsFile file(path);
+  CHECK(file.load("w").size() == 1);
+  CHECK(file.shape("mask") == Shape{3});
+  CHECK(error_of([&] { file.load("mask"); }) == path + ": tensor 'mask' is BOOL; F32, F64, BF16 and I64 can be loaded");
+  CHECK(error_of([&] { file.load("x"); }) == path + ": no tensor 'x'");
+  CHECK(error_of([&] { file.shape("x"); }) == path + ": no tensor 'x'");
+}
+
+TEST_CASE("safetensors: what cannot be saved leaves the old file") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a", "old");
+  const Tensor t({2});
+  CHECK(error_of([&] { save_safetensors(path, {{"w", t}, {"w", t}}); }) == path + ": tensor 'w' is given twice");
+  CHECK(error_of([&] { save_safetensors(path, {{"w", Tensor()}}); }) == path + ": tensor 'w' is empty");
+  CHECK(error_of([&] {
+          save_safetensors(path, {{"__metadata__", t}});
+        }) == path + ": a tensor cannot be called '__metadata__'");
+  CHECK(error_of([&] {
+          save_safetensors(path, {{"\xff", t}});
+        }) == path + ": a tensor's name or its metadata is not UTF-8");
+  CHECK(error_of([&] {
+          save_safetensors(path, {{"w", t}}, {{"k", "\xff"}});
+        }) == path + ": a tensor's name or its metadata is not UTF-8");
+  CHECK(error_of([&] {
+          save_safetensors(path, {{"w", Tensor({2}, Dtype::f32, Device::cuda_emulated)}});
+        }) == path + ": tensor 'w' is on cuda_emulated, expected cpu");
+  CHECK(read_file(path) == "old");
+}

@@ -1,0 +1,94 @@
+#include "cuda/device/gpu_errors.h"
+
+#include <doctest/doctest.h>
+
+#include "cuda/device/device.h"
+#include "ops/elements/gelu.h"
+#include "tests/ops/values.h"
+#include "tests/skip.h"
+
+using namespace ricci;
+
+namespace {
+
+// An H200, and a binary for it.
+GpuFound h200() {
+  return {.driver = 13000, .runtime = 13000, .devices = 1, .name = "NVIDIA H200", .major = 9, .architectures = "80-real 90-real 90-virtual"};
+}
+
+}  // namespace
+
+TEST_CASE("gpu errors: a GPU that can be used") { CHECK(why_no_gpu(h200()).empty()); }
+
+TEST_CASE("gpu errors: no driver, one too old, no GPU") {
+  GpuFound f = h200();
+  f.error = 35, f.error_text = "CUDA driver version is insufficient for CUDA runtime version", f.devices = 0, f.driver = 0;
+  CHECK(why_no_gpu(f) == "no NVIDIA driver found");
+  f.driver = 12020;
+  CHECK(why_no_gpu(f) == "the NVIDIA driver is too old: it supports CUDA 12.2, this binary needs 13.0");
+  f.driver = 13000, f.error = 100, f.error_text = "no CUDA-capable device is detected";
+  CHECK(why_no_gpu(f) == "no GPU found");
+  f.visible = "7";
+  CHECK(why_no_gpu(f) == "no GPU found, with CUDA_VISIBLE_DEVICES='7'");
+  f.visible = "", f.error = 0;
+  CHECK(why_no_gpu(f) == "no GPU found, with CUDA_VISIBLE_DEVICES=''");
+  f.error = 802, f.error_text = "system not yet initialized";
+  CHECK(why_no_gpu(f) == "system not yet initialized (CUDA error 802)");
+}
+
+TEST_CASE("gpu errors: a binary without code for the GPU, a GPU without memory pools") {
+  GpuFound f = h200();
+  f.name = "Tesla T4", f.major = 7, f.minor = 5;
+  CHECK(why_no_gpu(f) ==
+        "Tesla T4 has compute capability 7.5, this binary has code for sm_80, sm_90, compute_90; build it with -DCMAKE_CUDA_ARCHITECTURES=75");
+  f = h200();
+  f.memory_pools = false;
+  CHECK(why_no_gpu(f) == "NVIDIA H200 or its driver has no memory pools (cudaMallocAsync)");
+}
+
+TEST_CASE("gpu errors: which code runs where") {
+  CHECK(has_code_for("80-real", 8, 0));
+  CHECK(has_code_for("80-real", 8, 9));  // a later minor version
+  CHECK_FALSE(has_code_for("86-real", 8, 0));
+  CHECK_FALSE(has_code_for("80-real", 9, 0));
+  CHECK(has_code_for("80-virtual", 9, 0));  // PTX
+  CHECK(has_code_for("80", 12, 0));
+  CHECK_FALSE(has_code_for("90", 8, 0));
+  CHECK(has_code_for("90a", 9, 0));
+  CHECK_FALSE(has_code_for("90a-virtual", 10, 0));
+  CHECK(has_code_for("100f", 10, 3));
+  CHECK_FALSE(has_code_for("100f", 12, 0));
+  CHECK(has_code_for("90a 120", 12, 0));
+  CHECK(has_code_for("native", 7, 5));
+  CHECK(has_code_for("", 7, 5));
+}
+
+TEST_CASE("gpu errors: what a call says, and how to find the kernel that was at fault") {
+  CHECK(gpu_failure("gelu", 9, "invalid configuration argument", false) == "gelu: invalid configuration argument");
+  CHECK(gpu_failure("copy from the GPU", 700, "an illegal memory access was encountered", false) ==
+        "copy from the GPU: an illegal memory access was encountered, in this or an earlier kernel; RICCI_SYNC=1 names it");
+  CHECK(gpu_failure("gelu", 700, "an illegal memory access was encountered", true) == "gelu: an illegal memory access was encountered");
+  CHECK(gpu_failure("gelu", 209, "no kernel image is available for execution on the device", true) ==
+        "gelu: no kernel image is available for execution on the device: this binary has no code for this GPU");
+}
+
+TEST_CASE("gpu errors: without a GPU, here a hidden one, the device says why, and nothing else is affected" *
+          doctest::test_suite("GPU hidden") * doctest::skip()) {
+  REQUIRE_FALSE(available(Device::cuda));  // ctest runs this with CUDA_VISIBLE_DEVICES empty
+  const std::string why = why_not(Device::cuda);
+  CHECK(why.find('\n') == why.npos);
+#ifdef RICCI_HAS_CUDA
+  CHECK((why.starts_with("no NVIDIA driver") || why.starts_with("the NVIDIA driver is too old") || why.starts_with("no GPU found") ||
+         why.find("CUDA error") != why.npos || why.find("compute capability") != why.npos));
+#else
+  CHECK(why == "this binary was built without the CUDA toolkit");
+#endif
+  CHECK(available(Device::cpu));
+  CHECK(available(Device::cuda_emulated));
+}
+
+TEST_CASE("cuda: the GPU is there, and its kernels compute" * doctest::test_suite("needs GPU")) {
+  if (!available(Device::cuda)) return test::skip(std::string("needs a GPU: ") + why_not(Device::cuda));
+  const Tensor x = drawn({1000}, Dtype::f64, Device::cpu, 1);
+  CHECK(error_of(gelu(to(x, Device::cuda)), values_of(gelu(x))) <= 100 * unit(Dtype::f64));
+}

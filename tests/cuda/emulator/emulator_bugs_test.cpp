@@ -1,0 +1,195 @@
+// Mistakes in kernels and launches: each is noticed, and the message says what, where and who.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/bf16.h"
+#include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/cuda/emulator/planted_bugs.h"
+
+namespace {
+
+using Order = emu::Options::Order;
+using planted::at;
+
+// The error of a launch. It must be one line, and a good launch must work after it.
+template <class Kernel> std::string launch_error(const Shape& shape, const Kernel& kernel, int workers = 1) {
+  WithOptions options;
+  options->workers = workers, options->max_polls = 1000;
+  const std::string error = error_of([&] { launch(shape, kernel, {"caller.cu", 12}); });
+  CHECK(!contains(error, "\n"));
+  CHECK(contains(error, "(launched at caller.cu:12)"));
+  const DeviceArray<int> y(128);
+  struct Good {
+    int* y;
+    __device__ void operator()() const { y[blockIdx.x * blockDim.x + threadIdx.x] = __syncthreads_count(1); }
+  };
+  launch({2, 64}, Good{y.data()});
+  CHECK(y.host() == std::vector<int>(128, 64));
+  return error;
+}
+
+void check_contains(const std::string& error, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    CAPTURE(error);
+    CAPTURE(part);
+    CHECK(contains(error, part));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("divergent barriers") {
+  const DeviceArray<float> x(128);
+  check_contains(launch_error({1, 128}, planted::DivergentBarrier{x.data()}),
+                 {"kernel: thread 64 of block 0: returned while others wait for it at a barrier: ",
+                  "threads 0-63 at __syncthreads " + at(planted::DivergentBarrier::kLine), "threads 64-127 elsewhere"});
+  check_contains(launch_error({1, 128}, planted::BarrierAfterReturn{x.data(), 100}),
+                 {"kernel: thread 100 of block 0: returned while others wait for it at a barrier: ",
+                  "threads 0-99 at __syncthreads " + at(planted::BarrierAfterReturn::kLine)});
+  check_contains(launch_error({1, 64}, planted::DifferentBarriers{x.data()}),
+                 {"kernel: block 0: divergent __syncthreads, the threads of the block met at different barriers: ",
+                  "threads 1, 3, 5, 7, 9, 11, ... at __syncthreads " + at(planted::DifferentBarriers::kOdd),
+                  "threads 0, 2, 4, 6, 8, 10, ... at __syncthreads " + at(planted::DifferentBarriers::kEven)});
+}
+
+TEST_CASE("an early return before the barrier, in the order that lets it return first") {
+  WithOptions options;
+  options->order = Order::reverse;
+  const DeviceArray<float> x(128);
+  const auto run = [&] { launch({1, 128}, planted::BarrierAfterReturn{x.data(), 100}); };
+  check_contains(error_of(run), {"block 0: __syncthreads at " + at(planted::BarrierAfterReturn::kLine) +
+                                     " after other threads of the block have returned: ",
+                                 "threads 100-127 returned"});
+  options->strict = false;  // as on hardware: who has returned counts as arrived
+  for (Order order : {Order::forward, Order::reverse, Order::random}) {
+    options->order = order;
+    run();
+    const std::vector<float> got = x.host();
+    for (size_t i = 0; i < 128; ++i) CHECK((i < 100 ? got[i] == 1.0f : std::isnan(got[i])));
+  }
+}
+
+TEST_CASE("warp collectives that not all lanes reach") {
+  const DeviceArray<float> x(std::vector<float>(96, 1.0f));
+  using Bug = planted::ShuffleSomeNeverReach;
+  check_contains(launch_error({1, 64}, Bug{x.data()}), {"kernel: block 0: deadlock, no thread of the block can go on: ",
+                                                        "threads 0-15 at __shfl_xor_sync " + at(Bug::kShuffle) + " with mask 0xffffffff",
+                                                        "threads 16-63 at __syncthreads " + at(Bug::kBarrier)});
+  check_contains(
+      launch_error({1, 32}, planted::ShuffleInUnevenLoop{x.data(), 80}),
+      {"the lanes of one mask met at different warp collectives: ", "threads 0-15 at __shfl_xor_sync", "threads 16-31 at __syncwarp"});
+  check_contains(launch_error({1, 32}, planted::ReturnBeforeShuffle{x.data()}),
+                 {"kernel: thread 7 of block 0: returned while others wait for it at a warp collective: threads 0-6 at __shfl_xor_sync " +
+                  at(planted::ReturnBeforeShuffle::kLine)});
+  // A block that is no whole number of warps.
+  check_contains(launch_error({1, 40}, planted::ShuffleWidth{nullptr}), {"width is 12, expected 1, 2, 4, 8, 16 or 32"});
+  check_contains(launch_error({1, 24}, planted::ReturnBeforeShuffle{x.data()}), {"lanes 0xff000000 returned or never existed"});
+}
+
+TEST_CASE("shuffles that read what is not there") {
+  const DeviceArray<int> x(32);
+  check_contains(launch_error({1, 32}, planted::ShuffleFromOutside{x.data()}), {"lane 0 reads lane 20, which takes no part"});
+  check_contains(launch_error({1, 32}, planted::ShuffleOutsideMask{x.data()}),
+                 {"thread 0 of block 0: __shfl_sync at ", "with mask 0xfffffffe: the calling lane 0 is not in the mask"});
+}
+
+#ifndef __SANITIZE_THREAD__  // which reports these as data races and fails the program: see planted_race.cpp
+TEST_CASE("missing barriers show as NaN or as results that depend on the order") {
+  WithOptions options;
+  const DeviceArray<float> y(64);
+  launch({1, 64}, planted::MissingBarrier{y.data()});
+  CHECK(std::isnan(y.host()[0]));
+  launch({1, 32}, planted::MissingWarpBarrier{y.data()});
+  CHECK(std::isnan(y.host()[0]));
+  launch({1, 64}, planted::MissingBarrierOrder{y.data()});
+  const float forward = y.host()[0];
+  options->order = Order::reverse;
+  launch({1, 64}, planted::MissingBarrierOrder{y.data()});
+  CHECK(forward == 63.0f);
+  CHECK(y.host()[0] == 0.0f);
+}
+#endif
+
+TEST_CASE("shared memory that was never written is NaN, in every block") {
+  const DeviceArray<float> y(96);
+  launch({3, 32}, planted::UninitialisedShared{y.data()});
+  for (float value : y.host()) CHECK(std::isnan(value));
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted_overrun.cpp
+TEST_CASE("writes past the end") {
+  check_contains(launch_error({1, 64}, planted::StaticSharedOverrun{64}),
+                 {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});
+  check_contains(launch_error({1, 64, 252}, planted::DynamicSharedOverrun{70}),
+                 {"kernel: thread 3 of block 0: dynamic shared memory of 252 bytes was written out of bounds, at byte 280"});
+  const DeviceArray<float> x(63), y(1);
+  check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), 63}),
+                 {"kernel: thread 3 of block 1: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
+  check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), -1}, 3),
+                 {"kernel: thread 3 of block 1: ", "at byte -4 of an allocation of 252 bytes"});
+  const auto runs = DeviceArray<int>::zeros(1);
+  check_contains(launch_error({1, 64}, planted::DeviceOverrunOnce{x.data(), runs.data()}),
+                 {"kernel: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
+}
+
+template <class T> void check_read_past_the_end() {
+  const auto x = DeviceArray<T>(std::vector<T>(3, T(1))), y = DeviceArray<T>(3);
+  launch({1, 1}, planted::ReadPastTheEnd<T>{x.data(), y.data(), 3});
+  for (T value : y.host()) CHECK(std::isnan(static_cast<double>(value)));
+}
+
+TEST_CASE("reads past the end are NaN, in every type") {
+  check_read_past_the_end<float>();
+  check_read_past_the_end<double>();
+  check_read_past_the_end<ricci::bf16>();
+}
+#endif
+
+TEST_CASE("waiting for what never happens") {
+  const auto flag = DeviceArray<int>::zeros(1);
+  check_contains(launch_error({1, 64}, planted::SpinOnFlag{flag.data()}),
+                 {"kernel: block 0: threads wait in a loop for something that no other thread does: ",
+                  "threads 0-4 in a loop with __nanosleep or atomicCAS", "threads 5-63 returned"});
+  check_contains(launch_error({1, 32}, planted::SpinOnLock{flag.data()}),
+                 {"threads wait in a loop", "thread 0 returned", "threads 1-31 in a loop with __nanosleep or atomicCAS"});
+}
+
+TEST_CASE("a trap, named by its thread in three dimensions") {
+  check_contains(launch_error({dim3(1, 2), dim3(4, 4)}, planted::Trap{}),
+                 {"kernel: thread (1, 2, 0) of block (0, 0, 0): __trap at " + at(planted::Trap::kLine)});
+}
+
+TEST_CASE("one failing block ends a launch on several workers") {
+  check_contains(launch_error({40, dim3(4, 4)}, planted::Trap{}, 3), {"thread (1, 2, 0) of block "});
+}
+
+TEST_CASE("launches that cannot run") {
+  using Kernel = planted::Trap;
+  check_contains(launch_error({1, 1025}, Kernel{}), {"kernel: block size 1025 x 1 x 1, expected 1 to 1024 threads"});
+  check_contains(launch_error({1, dim3(32, 33)}, Kernel{}), {"kernel: block size 32 x 33 x 1"});
+  check_contains(launch_error({1, 0}, Kernel{}), {"kernel: block size 0 x 1 x 1"});
+  check_contains(launch_error({1, dim3(1, 1, 65)}, Kernel{}), {"kernel: block size 1 x 1 x 65"});
+  check_contains(launch_error({dim3(1, 0), 32}, Kernel{}), {"kernel: grid size 1 x 0 x 1"});
+  check_contains(launch_error({dim3(1, 65536), 32}, Kernel{}), {"kernel: grid size 1 x 65536 x 1"});
+  check_contains(launch_error({1, 32, 227 * 1024 + 1}, Kernel{}),
+                 {"kernel: 232449 bytes of dynamic shared memory, expected at most 232448"});
+  check_contains(launch_error({1, 32}, planted::TooMuchStaticShared{}),
+                 {"no room for huge of 65536 bytes: 48 KiB of shared memory may be static, 227 in all"});
+}
+
+TEST_CASE("wrong pointers to device memory") {
+  float host = 0;
+  CHECK(error_of([&] { emu::release(&host); }) == "emulator: release of a pointer that is not a device allocation");
+  void* x = emu::allocate(100);
+  CHECK(contains(error_of([&] { emu::release(static_cast<char*>(x) + 4); }), "release of a pointer that is not"));
+  CHECK(error_of([&] { emu::copy_in(x, &host, 101); }) ==
+        "emulator: copy to device: 101 bytes at offset 0 of a device allocation of 100 bytes");
+  CHECK(error_of([&] { emu::copy_out(&host, static_cast<char*>(x) + 98, 4); }) ==
+        "emulator: copy to host: 4 bytes at offset 98 of a device allocation of 100 bytes");
+  CHECK(contains(error_of([&] { emu::copy_within(x, &host, 4); }), "copy on the device, source: the pointer is not in device memory"));
+  CHECK(contains(error_of([&] { emu::fill_zero(&host, 4); }), "fill: the pointer is not in device memory"));
+  emu::release(x);
+  CHECK(contains(error_of([&] { emu::release(x); }), "release of a pointer that is not"));
+  CHECK(contains(error_of([] { emu::allocate(~size_t{0}); }), "no memory for a device allocation of 18446744073709551615 bytes"));
+}

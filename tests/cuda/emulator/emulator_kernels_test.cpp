@@ -1,0 +1,235 @@
+// Whole kernels on the emulator: atomics, fences, shared memory, flags, in every order; OS threads; device memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "tests/cuda/emulator/emulator_fixture.h"
+
+namespace {
+
+using Order = emu::Options::Order;
+
+struct Atomics {
+  int* ints;
+  float* sum;
+  double* total;
+  unsigned long long* most;
+  __device__ void operator()() const {
+    const int t = static_cast<int>(threadIdx.x + blockIdx.x * blockDim.x);
+    atomicAdd(&ints[0], t);
+    atomicMax(&ints[1], t * 7 % 64);
+    atomicMin(&ints[2], -t);
+    atomicExch(&ints[3], 5);
+    if (atomicCAS(&ints[4], 0, t + 1) == 0) atomicAdd(&ints[5], 1);
+    atomicAdd(sum, 0.5f);
+    atomicAdd(total, 0.25);
+    atomicMax(most, 1ull << 40 | static_cast<unsigned>(t));
+  }
+};
+
+// The last block to finish adds up what all have written.
+struct LastBlockSums {
+  float* parts;
+  float* out;
+  unsigned* arrived;
+  __device__ void operator()() const {
+    SHARED(float, values, [128]);
+    SHARED(unsigned, position, [1]);
+    values[threadIdx.x] = static_cast<float>(threadIdx.x + blockIdx.x);
+    for (unsigned half = 64; half > 0; half /= 2) {
+      __syncthreads();
+      if (threadIdx.x < half) values[threadIdx.x] += values[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) {
+      parts[blockIdx.x] = values[0];
+      __threadfence();
+      position[0] = atomicAdd(arrived, 1u);
+      __threadfence();
+    }
+    __syncthreads();
+    if (position[0] + 1 == gridDim.x && threadIdx.x == 0)
+      for (unsigned b = 0; b < gridDim.x; ++b) *out += parts[b];
+  }
+};
+
+struct Index {
+  unsigned* out;
+  __device__ void operator()() const {
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+    const unsigned rest = threads - thread / 32 * 32, mask = rest < 32 ? (1u << rest) - 1 : ~0u;
+    out[block * threads + thread] = block * 1000 + __shfl_sync(mask, thread, 0);
+  }
+};
+
+struct Transpose {
+  const float* x;
+  float* y;
+  __device__ void operator()() const {
+    SHARED(float, tile, [32][33]);
+    float* copy = emu::dynamic_shared<float>();
+    for (unsigned r = threadIdx.y; r < 32; r += blockDim.y) tile[r][threadIdx.x] = x[r * 32 + threadIdx.x];
+    __syncthreads();
+    for (unsigned r = threadIdx.y; r < 32; r += blockDim.y) copy[r * 32 + threadIdx.x] = tile[threadIdx.x][r];
+    __syncwarp();
+    for (unsigned r = threadIdx.y; r < 32; r += blockDim.y) y[r * 32 + 31 - threadIdx.x] = copy[r * 32 + 31 - threadIdx.x];
+  }
+};
+
+// Warp 1 waits for a flag that warp 0 sets.
+struct Flag {
+  int* out;
+  __device__ void operator()() const {
+    SHARED(int, flag, [1]);
+    if (threadIdx.x == 0) flag[0] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      out[0] = 7;
+      __threadfence();
+      atomicExch(&flag[0], 1);
+    }
+    if (threadIdx.x == 32) {
+      while (atomicAdd(&flag[0], 0) == 0) __nanosleep(20);
+      __threadfence();
+      out[1] = out[0] + 1;
+    }
+  }
+};
+
+// When each thread comes, before a barrier and after it: position [2][blocks * threads].
+struct Arrivals {
+  int *count, *position;
+  __device__ void operator()() const {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    position[i] = atomicAdd(&count[0], 1);
+    __syncthreads();
+    position[n + i] = atomicAdd(&count[1], 1);
+  }
+};
+
+std::vector<int> arrivals(Order order, uint64_t seed) {
+  WithOptions options;
+  options->order = order, options->seed = seed;
+  const auto count = DeviceArray<int>::zeros(2);
+  const DeviceArray<int> position(size_t{2} * 7 * 96);
+  launch({7, 96}, Arrivals{count.data(), position.data()});
+  return position.host();
+}
+
+}  // namespace
+
+TEST_CASE("the orders of blocks, warps and lanes") {
+  const int n = 7 * 96;
+  const std::vector<int> forward = arrivals(Order::forward, 1), reverse = arrivals(Order::reverse, 1), random = arrivals(Order::random, 1);
+  for (int i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    CHECK(forward[at] == i);
+    CHECK(reverse[at] == n - 1 - i);
+    // After the barrier the warp of the last thread to arrive comes first, and in it that thread.
+    CHECK(forward[n + at] / 96 == i / 96);
+    CHECK(forward[n + at] % 96 == (i % 96 < 64 ? i % 96 + 32 : i % 96 == 95 ? 0 : i % 96 - 63));
+    CHECK(reverse[n + at] == forward[2 * n - 1 - at]);
+  }
+  CHECK(random == arrivals(Order::random, 1));
+  CHECK(random != arrivals(Order::random, 2));
+  for (int half : {0, n}) {
+    std::vector<int> sorted(random.begin() + half, random.begin() + half + n);
+    CHECK(sorted != std::vector<int>(forward.begin() + half, forward.begin() + half + n));
+    CHECK(sorted != std::vector<int>(reverse.begin() + half, reverse.begin() + half + n));
+    std::sort(sorted.begin(), sorted.end());
+    for (int i = 0; i < n; ++i) CHECK(sorted[static_cast<size_t>(i)] == i);
+  }
+  // Lanes within a warp, warps within a block, blocks: each in no order.
+  const auto first_of = [&](int first, int stride, int count) {
+    std::vector<int> positions;
+    for (int i = 0; i < count; ++i) positions.push_back(random[static_cast<size_t>(first + i * stride)]);
+    return positions;
+  };
+  for (const std::vector<int>& positions : {first_of(0, 1, 32), first_of(0, 96, 7)}) {
+    CHECK(!std::is_sorted(positions.begin(), positions.end()));
+    CHECK(!std::is_sorted(positions.rbegin(), positions.rend()));
+  }
+  std::vector<bool> first_warp(3);
+  for (int block = 0; block < 7; ++block)
+    first_warp[static_cast<size_t>(std::min_element(random.begin() + block * 96, random.begin() + block * 96 + 96) - random.begin()) % 96 / 32] = true;
+  CHECK(std::count(first_warp.begin(), first_warp.end(), true) > 1);
+}
+
+TEST_CASE("kernels give the same in every order, with one worker or several") {
+  WithOptions options;
+  for (int workers : {1, 3})
+    for (Order order : {Order::forward, Order::reverse, Order::random})
+      for (uint64_t seed : {1, 2}) {
+        options->workers = workers, options->order = order, options->seed = seed;
+        const auto ints = DeviceArray<int>::zeros(6);
+        const auto sum = DeviceArray<float>::zeros(1), out = DeviceArray<float>::zeros(1);
+        const auto total = DeviceArray<double>::zeros(1);
+        const auto most = DeviceArray<unsigned long long>::zeros(1);
+        const auto arrived = DeviceArray<unsigned>::zeros(1);
+        const DeviceArray<float> parts(9);
+        const DeviceArray<unsigned> index(size_t{12} * 40);
+        launch({3, 100}, Atomics{ints.data(), sum.data(), total.data(), most.data()});
+        const std::vector<int> got = ints.host();
+        CHECK(got[0] == 44850);
+        CHECK(got[1] == 63);
+        CHECK(got[2] == -299);
+        CHECK(got[3] == 5);
+        CHECK(got[4] > 0);
+        CHECK(got[5] == 1);
+        CHECK(sum.host()[0] == 150.0f);
+        CHECK(total.host()[0] == 75.0);
+        CHECK(most.host()[0] == (1ull << 40 | 299));
+
+        launch({9, 128}, LastBlockSums{parts.data(), out.data(), arrived.data()});
+        CHECK(out.host()[0] == 9 * 8128 + 128 * 36);
+
+        launch({dim3(2, 3, 2), dim3(5, 4, 2)}, Index{index.data()});
+        for (unsigned i = 0; i < 480; ++i) CHECK(index.host()[i] == i / 40 * 1000 + i % 40 / 32 * 32);
+
+        std::vector<float> values(1024);
+        for (size_t i = 0; i < 1024; ++i) values[i] = static_cast<float>(i);
+        const DeviceArray<float> x(values), y(1024);
+        launch({1, dim3(32, 4), 4096}, Transpose{x.data(), y.data()});
+        const std::vector<float> transposed = y.host();
+        for (size_t i = 0; i < 1024; ++i) CHECK(transposed[i] == static_cast<float>(i % 32 * 32 + i / 32));
+
+        const DeviceArray<int> flagged(2);
+        launch({1, 64}, Flag{flagged.data()});
+        CHECK(flagged.host() == std::vector<int>{7, 8});
+      }
+}
+
+TEST_CASE("launches from several OS threads at a time") {
+  std::vector<float> out(4);
+  std::vector<std::thread> threads;
+  for (float& value : out)
+    threads.emplace_back([&value] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        const DeviceArray<float> parts(5);
+        const auto sum = DeviceArray<float>::zeros(1);
+        const auto arrived = DeviceArray<unsigned>::zeros(1);
+        launch({5, 128}, LastBlockSums{parts.data(), sum.data(), arrived.data()});
+        value = sum.host()[0];
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(out == std::vector<float>(4, 5 * 8128 + 128 * 10));
+}
+
+TEST_CASE("device memory: NaN at first, copies, zeros") {
+  const DeviceArray<float> x(7);
+  for (float value : x.host()) CHECK(std::isnan(value));
+  emu::fill_zero(x.data(), 28);
+  const std::vector<float> two{1, 2};
+  emu::copy_in(x.data() + 2, two.data(), 8);
+  emu::copy_within(x.data() + 5, x.data() + 2, 8);
+  CHECK(x.host() == std::vector<float>{0, 0, 1, 2, 0, 1, 2});
+  CHECK(reinterpret_cast<uintptr_t>(x.data()) % 256 == 0);
+  void* nothing = emu::allocate(0);
+  CHECK(nothing != nullptr);
+  emu::release(nothing);
+  emu::release(nullptr);
+}

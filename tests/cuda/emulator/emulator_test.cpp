@@ -1,0 +1,150 @@
+// The emulator against the definition of each primitive, in each order of threads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/cuda/emulator/emulator_fixture.h"
+
+namespace {
+
+using Order = emu::Options::Order;
+constexpr Order kOrders[] = {Order::forward, Order::reverse, Order::random};
+
+// One value per thread of a block of `threads`; calls f(thread).
+template <class T, class F> struct PerThread {
+  T* out;
+  F f;
+  __device__ void operator()() const { out[blockIdx.x * blockDim.x + threadIdx.x] = f(threadIdx.x); }
+};
+
+template <class F> auto per_thread(unsigned threads, F f) {
+  using T = decltype(f(0u));
+  const DeviceArray<T> out(threads);
+  launch({1, threads}, PerThread<T, F>{out.data(), f});
+  return out.host();
+}
+
+// Compares with expected(lane) for two warps.
+template <class F, class G> void check_lanes(F f, G expected) {
+  WithOptions options;
+  for (Order order : kOrders) {
+    options->order = order;
+    const auto got = per_thread(64, f);
+    for (unsigned t = 0; t < 64; ++t) {
+      CAPTURE(t);
+      CHECK(got[t] == expected(t));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("shuffle: every kind and width") {
+  for (unsigned width : {1u, 2u, 4u, 8u, 16u, 32u})
+    for (unsigned by : {0u, 1u, 3u, 5u, 9u, 17u, 31u}) {
+      CAPTURE(width);
+      CAPTURE(by);
+      const int w = static_cast<int>(width);
+      const auto value = [](unsigned t) { return t * 3 + 1; };
+      check_lanes([=](unsigned t) { return __shfl_sync(~0u, value(t), static_cast<int>(by + t), w); },
+                  [=](unsigned t) { return value(t / width * width + (t + by) % width); });
+      check_lanes([=](unsigned t) { return __shfl_up_sync(~0u, value(t), by, w); },
+                  [=](unsigned t) { return value(t % width >= by ? t - by : t); });
+      check_lanes([=](unsigned t) { return __shfl_down_sync(~0u, value(t), by, w); },
+                  [=](unsigned t) { return value(t % width + by < width ? t + by : t); });
+      check_lanes([=](unsigned t) { return __shfl_xor_sync(~0u, value(t), static_cast<int>(by), w); },
+                  [=](unsigned t) {  // an earlier segment may be read, a later one not
+                    const unsigned other = t ^ by;
+                    return value(other / width <= t / width ? other : t);
+                  });
+    }
+}
+
+TEST_CASE("shuffle: types") {
+  check_lanes([](unsigned t) { return __shfl_xor_sync(~0u, 0.1 * t, 16); }, [](unsigned t) { return 0.1 * (t ^ 16); });
+  check_lanes([](unsigned t) { return __shfl_sync(~0u, -1.5f * static_cast<float>(t), 31); },
+              [](unsigned t) { return -1.5f * static_cast<float>(t / 32 * 32 + 31); });
+  check_lanes([](unsigned t) { return __shfl_down_sync(~0u, -(int64_t{1} << 40) - t, 1); },
+              [](unsigned t) { return -(int64_t{1} << 40) - (t % 32 == 31 ? t : t + 1); });
+  check_lanes([](unsigned t) { return __shfl_sync(~0u, static_cast<short>(t), 2); },
+              [](unsigned t) { return static_cast<int>(t / 32 * 32 + 2); });
+}
+
+TEST_CASE("votes and matches") {
+  check_lanes([](unsigned t) { return __ballot_sync(~0u, t % 32 % 3 == 0); }, [](unsigned) { return 0x49249249u; });
+  check_lanes([](unsigned t) { return __any_sync(~0u, t == 40); }, [](unsigned t) { return t >= 32 ? 1 : 0; });
+  check_lanes([](unsigned t) { return __all_sync(~0u, t < 40); }, [](unsigned t) { return t < 32 ? 1 : 0; });
+  check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 32 % 5); },
+              [](unsigned t) {
+                unsigned mask = 0;
+                for (unsigned l = 0; l < 32; ++l) mask |= unsigned{l % 5 == t % 32 % 5} << l;
+                return mask;
+              });
+  check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 2 ? 0.0f : -0.0f); },  // compares bits
+              [](unsigned t) { return t % 2 ? 0xaaaaaaaau : 0x55555555u; });
+}
+
+TEST_CASE("warp reductions") {
+  const auto folded = [](unsigned t, auto first, auto f) {
+    for (unsigned l = t / 32 * 32; l < t / 32 * 32 + 32; ++l) first = f(first, l);
+    return first;
+  };
+  check_lanes([](unsigned t) { return __reduce_add_sync(~0u, static_cast<int>(t) - 40); },
+              [&](unsigned t) { return folded(t, 0, [](int s, unsigned l) { return s + static_cast<int>(l) - 40; }); });
+  check_lanes([](unsigned t) { return __reduce_add_sync(~0u, 0xf0000000u + t); },  // modulo 2^32
+              [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s + 0xf0000000u + l; }); });
+  check_lanes([](unsigned t) { return __reduce_min_sync(~0u, 20 - static_cast<int>(t)); }, [](unsigned t) { return t < 32 ? -11 : -43; });
+  check_lanes([](unsigned t) { return __reduce_max_sync(~0u, static_cast<int>(t) - 50); }, [](unsigned t) { return t < 32 ? -19 : 13; });
+  check_lanes([](unsigned t) { return __reduce_max_sync(~0u, t % 32 == 4 ? ~0u : t); }, [](unsigned) { return ~0u; });
+  check_lanes([](unsigned t) { return __reduce_min_sync(~0u, t % 32 == 4 ? ~0u : t + 1); }, [](unsigned t) { return t / 32 * 32 + 1; });
+  check_lanes([](unsigned t) { return __reduce_and_sync(~0u, ~(1u << t % 7)); }, [](unsigned) { return ~0x7fu; });
+  check_lanes([](unsigned t) { return __reduce_or_sync(~0u, 1u << t % 7); }, [](unsigned) { return 0x7fu; });
+  check_lanes([](unsigned t) { return __reduce_xor_sync(~0u, t * t); },
+              [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s ^ l * l; }); });
+}
+
+TEST_CASE("collectives of some lanes: halves in different numbers of rounds, odd and even lanes, overlapping pairs") {
+  check_lanes(
+      [](unsigned t) {
+        const unsigned lane = t % 32, half = lane < 16 ? 0xffffu : 0xffff0000u;
+        int sum = static_cast<int>(lane);
+        for (int round = 0; round < (lane < 16 ? 2 : 4); ++round) sum += __shfl_xor_sync(half, sum, 1 << round);
+        return lane % 2 ? __reduce_add_sync(0xaaaaaaaau, sum) : __reduce_max_sync(0x55555555u, sum);
+      },
+      [](unsigned t) {
+        int sums[32], next[32];
+        for (int l = 0; l < 32; ++l) sums[l] = l;
+        for (int round = 0; round < 4; ++round) {
+          for (int l = 0; l < 32; ++l) next[l] = round < (l < 16 ? 2 : 4) ? sums[l] + sums[l ^ 1 << round] : sums[l];
+          std::copy(next, next + 32, sums);
+        }
+        int odd = 0, even = 0;
+        for (int l = 0; l < 32; ++l) l % 2 ? odd += sums[l] : even = std::max(even, sums[l]);
+        return t % 2 ? odd : even;
+      });
+  // A chain: lane l meets lane l - 1, then lane l + 1.
+  check_lanes(
+      [](unsigned t) {
+        const unsigned lane = t % 32;
+        int value = 1;
+        if (lane > 0) value += __shfl_sync(3u << (lane - 1), value, static_cast<int>(lane) - 1);
+        if (lane < 31) __shfl_sync(3u << lane, value, static_cast<int>(lane));
+        return value;
+      },
+      [](unsigned t) { return static_cast<int>(t % 32) + 1; });
+}
+
+TEST_CASE("barriers that count") {
+  check_lanes([](unsigned t) { return __syncthreads_count(t % 7 == 0); }, [](unsigned) { return 10; });
+  check_lanes([](unsigned t) { return __syncthreads_or(t == 63) * 2 + __syncthreads_or(t == 64); }, [](unsigned) { return 2; });
+  check_lanes([](unsigned t) { return __syncthreads_and(t != 63) * 2 + __syncthreads_and(t < 64); }, [](unsigned) { return 1; });
+}
+
+TEST_CASE("bits") {
+  CHECK(per_thread(1, [](unsigned) { return __popc(0xf0f0u) * 10000 + __ffs(0x50) * 100 + __clz(1); })[0] == 80000 + 500 + 31);
+  CHECK(per_thread(1, [](unsigned) { return __ffs(0) * 100 + __clz(0) + __clz(-1); })[0] == 32);
+  CHECK(per_thread(1, [](unsigned) { return __umulhi(0xdeadbeefu, 0xcafef00du); })[0] == (0xdeadbeefull * 0xcafef00du) >> 32);
+  CHECK(per_thread(1, [](unsigned) { return __float_as_uint(-2.0f); })[0] == 0xc0000000u);
+  CHECK(per_thread(1, [](unsigned) { return __int_as_float(__float_as_int(1.5f)) + __uint_as_float(0x3f800000u); })[0] == 2.5f);
+  CHECK(per_thread(1, [](unsigned) { return __longlong_as_double(__double_as_longlong(0.1)); })[0] == 0.1);
+}

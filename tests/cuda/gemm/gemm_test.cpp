@@ -1,0 +1,266 @@
+// Matrix products against the definition, in every layout, dtype and on every device.
+// A sum of k rounded products in any order is off by at most (k + 1) u times the sum of their absolute values, u being the
+// unit of the type sums are held in; the bias and an old c are two terms more; storing rounds once more.
+#include "cuda/gemm/gemm.h"
+
+#include "core/cpu/parallel.h"
+#include "cuda/gemm/backends.h"
+#include "tests/ops/values.h"
+#include "tests/skip.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr double kUntouched = 777;  // between the elements of c
+
+enum class Layout { rows, columns, padded_rows, padded_columns, spaced };
+constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::padded_rows, Layout::padded_columns, Layout::spaced};
+
+// A batch of matrices somewhere in a tensor.
+struct Matrices {
+  int64_t batch, rows, columns;
+  MatrixAt at{};
+  Tensor memory;
+
+  Matrices(int64_t batch_, int64_t rows_, int64_t columns_, Layout layout) : batch(batch_), rows(rows_), columns(columns_) {
+    switch (layout) {
+      case Layout::rows: at = {columns, 1, 0}; break;
+      case Layout::columns: at = {1, rows, 0}; break;
+      case Layout::padded_rows: at = {columns + 3, 1, 0}; break;
+      case Layout::padded_columns: at = {1, rows + 5, 0}; break;
+      case Layout::spaced: at = {2 * columns + 1, 2, 0}; break;
+    }
+    at.batch_stride = rows * at.row_stride + columns * at.column_stride + (layout == Layout::rows ? 0 : 7);
+  }
+  int64_t elements() const { return batch * at.batch_stride; }
+  size_t offset(int64_t z, int64_t i, int64_t j) const {
+    return static_cast<size_t>(z * at.batch_stride + i * at.row_stride + j * at.column_stride);
+  }
+  void draw(Dtype dtype, Device device, uint64_t stream) { memory = drawn({elements()}, dtype, device, stream); }
+};
+
+struct Case {
+  int64_t batch, m, n, k;
+  Layout a = Layout::rows, b = Layout::rows, c = Layout::rows;
+  bool accumulate = false, bias = false, c_f32 = false;
+};
+
+// What c must be, element by element of its memory, and by how much it may be off.
+struct Expected {
+  Values before, after, bound;
+};
+
+Expected expected_of(const Case& t, const Matrices& a, const Matrices& b, const Matrices& c, const Tensor& bias, Dtype dtype,
+                     Dtype c_dtype) {
+  const Values a_values = values_of(a.memory), b_values = values_of(b.memory), bias_values = values_of(bias);
+  const Values old = values_of(drawn({c.elements()}, c_dtype, Device::cpu, 4));
+  const double untouched = values_of(tensor_of({kUntouched}, {1}, c_dtype, Device::cpu))[0];
+  Expected e{Values(old.size(), untouched), Values(old.size(), untouched), Values(old.size(), 0)};
+  for (int64_t z = 0; z < t.batch; ++z)
+    for (int64_t i = 0; i < t.m; ++i)
+      for (int64_t j = 0; j < t.n; ++j) {
+        const size_t at = c.offset(z, i, j);
+        e.before[at] = old[at];
+        double sum = t.accumulate ? old[at] : 0, size = std::abs(sum);
+        if (t.bias) sum += bias_values[static_cast<size_t>(j)], size += std::abs(bias_values[static_cast<size_t>(j)]);
+        for (int64_t k = 0; k < t.k; ++k) {
+          const double term = a_values[a.offset(z, i, k)] * b_values[b.offset(z, k, j)];
+          sum += term, size += std::abs(term);
+        }
+        e.after[at] = sum;
+        e.bound[at] = static_cast<double>(t.k + 3) * sum_unit(dtype) * size + 1.01 * unit(c_dtype) * std::abs(sum);
+      }
+  return e;
+}
+
+// The largest error, in units of the bound; infinite when an element that is not c's was written.
+double worst_of(const Case& t, Dtype dtype, Device device, void (*multiply)(const Gemm&) = gemm) {
+  const Dtype c_dtype = t.c_f32 ? Dtype::f32 : dtype;
+  Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
+  a.draw(dtype, device, 1), b.draw(dtype, device, 2);
+  const Tensor bias = drawn({t.n}, dtype, device, 3);
+  const Expected e = expected_of(t, a, b, c, bias, dtype, c_dtype);
+  c.memory = tensor_of(e.before, {c.elements()}, c_dtype, device);
+  multiply({.device = device, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(),
+            .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
+            .bias_n = t.bias ? bias.raw() : nullptr, .c_f32 = t.c_f32});
+  const Values got = values_of(c.memory);
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double off = std::abs(got[i] - e.after[i]);
+    raise_to(worst, off == 0 ? 0 : off / e.bound[i]);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("every combination of layouts, accumulation and bias") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    const int64_t m = device == Device::cpu ? 33 : 9, n = device == Device::cpu ? 65 : 19, k = device == Device::cpu ? 47 : 18;
+    for (Layout a : kLayouts)
+      for (Layout b : kLayouts)
+        for (Layout c : kLayouts)
+          for (int flags = 0; flags < 4; ++flags) {
+            const Case t{2, m, n, k, a, b, c, (flags & 1) != 0, (flags & 2) != 0};
+            CAPTURE(static_cast<int>(a));
+            CAPTURE(static_cast<int>(b));
+            CAPTURE(static_cast<int>(c));
+            CAPTURE(flags);
+            CHECK(worst_of(t, dtype, device) <= 1);
+            if (device == Device::cpu) CHECK(worst_of(t, dtype, device, gemm_blocked) <= 1);
+          }
+  });
+}
+
+TEST_CASE("odd sizes, every layout in turn") {
+  const std::vector<int64_t> sizes = {1, 2, 3, 7, 17, 33, 65};
+  on_every_device_and_dtype([&](Device device, Dtype dtype) {
+    size_t turn = 0;
+    for (int64_t m : sizes)
+      for (int64_t n : sizes)
+        for (int64_t k : sizes) {
+          ++turn;
+          if (device != Device::cpu && turn % 11 != 0) continue;
+          const Layout a = kLayouts[turn % 5], b = kLayouts[turn / 5 % 5], c = kLayouts[turn / 25 % 5];
+          const Case t{turn % 3 == 0 ? 3 : 1, m, n, k, a, b, c, turn % 2 == 0, turn % 7 < 3};
+          CAPTURE(m);
+          CAPTURE(n);
+          CAPTURE(k);
+          CHECK(worst_of(t, dtype, device) <= 1);
+          if (device == Device::cpu) CHECK(worst_of(t, dtype, device, gemm_blocked) <= 1);
+        }
+  });
+}
+
+TEST_CASE("products that are cut into blocks, pieces and tasks") {
+  const std::vector<Case> cases = {
+      {1, 200, 130, 1100},
+      {1, 1100, 40, 70, Layout::rows, Layout::columns},
+      {1, 40, 1100, 70, Layout::columns, Layout::rows, Layout::rows, true},
+      {1, 700, 300, 60, Layout::rows, Layout::columns, Layout::padded_rows, false, true},
+      {30, 64, 32, 64, Layout::rows, Layout::columns, Layout::rows, true, true},
+      {1, 1, 700, 300, Layout::rows, Layout::columns, Layout::rows, true, true},
+      {3, 4, 300, 90, Layout::rows, Layout::rows, Layout::columns},
+      {2, 300, 1, 90},
+      {2, 7, 9, 9001, Layout::rows, Layout::columns, Layout::padded_rows, true, true},
+      {1, 530, 33, 90, Layout::columns, Layout::rows, Layout::rows, false, true},
+      {1, 20, 4200, 35, Layout::rows, Layout::rows, Layout::padded_rows, true},
+      {1, 45, 77, 2101, Layout::columns, Layout::columns, Layout::padded_rows, true, true},
+  };
+  for (Case t : cases)
+    for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+      CAPTURE(t.m);
+      CAPTURE(t.n);
+      CAPTURE(t.k);
+      CAPTURE(name_of(dtype));
+      CHECK(worst_of(t, dtype, Device::cpu) <= 1);
+      CHECK(worst_of(t, dtype, Device::cpu, gemm_blocked) <= 1);
+    }
+}
+
+TEST_CASE("bf16 factors, c in f32") {
+  on_every_device([](Device device) {
+    for (Layout c : kLayouts)
+      for (int64_t m : {1, 3, 19})
+        for (bool accumulate : {false, true}) {
+          const Case t{2, m, 17, 33, Layout::rows, Layout::columns, c, accumulate, true, true};
+          CHECK(worst_of(t, Dtype::bf16, device) <= 1);
+          if (device == Device::cpu) CHECK(worst_of(t, Dtype::bf16, device, gemm_blocked) <= 1);
+        }
+  });
+}
+
+TEST_CASE("oneDNN makes plain products of f32 and bf16" * doctest::test_suite("needs oneDNN")) {
+#ifdef RICCI_HAS_ONEDNN
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16})
+    CHECK(worst_of({2, 65, 130, 70}, dtype, Device::cpu, [](const Gemm& g) { REQUIRE(gemm_onednn(g)); }) <= 1);
+#else
+  test::skip("needs oneDNN, which this build has not");
+#endif
+}
+
+TEST_CASE("nothing to sum is zero, and nothing to write is no error") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (int flags = 0; flags < 4; ++flags)
+      for (int64_t m : {1, 5}) {
+        const Case t{2, m, 3, 0, Layout::rows, Layout::rows, Layout::rows, (flags & 1) != 0, (flags & 2) != 0};
+        CHECK(worst_of(t, dtype, device) <= 1);
+      }
+    CHECK(worst_of({0, 2, 3, 4}, dtype, device) == 0);
+    CHECK(worst_of({2, 0, 3, 4}, dtype, device) == 0);
+    CHECK(worst_of({2, 2, 0, 4}, dtype, device) == 0);
+  });
+}
+
+TEST_CASE("a NaN or an infinity reaches its row and column and nothing else") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    const int64_t m = 5, n = 40, k = 20;
+    Values a(static_cast<size_t>(m * k), 1);
+    a[static_cast<size_t>(2 * k + 3)] = NAN, a[static_cast<size_t>(4 * k + 7)] = HUGE_VAL;
+    const Tensor a_mk = tensor_of(a, {m, k}, dtype, device), b_kn = drawn({k, n}, dtype, device, 5), c_mn({m, n}, dtype, device);
+    gemm({.device = device, .dtype = dtype, .batch = 1, .m = m, .n = n, .k = k, .a = a_mk.raw(), .b = b_kn.raw(), .a_at = {k, 1, 0},
+          .b_at = {n, 1, 0}, .c = c_mn.raw(), .c_at = {n, 1, 0}});
+    const Values c = values_of(c_mn);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        const double value = c[static_cast<size_t>(i * n + j)];
+        CHECK((i == 2 ? std::isnan(value) : i == 4 ? std::isinf(value) : std::isfinite(value)));
+      }
+  });
+}
+
+TEST_CASE("the bits do not depend on the number of threads") {
+  // Forward, input and weight gradients of a small GPT; weight gradients over many rows; one row; many small ones.
+  const std::vector<Case> cases = {
+      {1, 768, 384, 128, Layout::rows, Layout::columns, Layout::rows, false, true},
+      {1, 768, 128, 384},
+      {1, 384, 128, 768, Layout::columns, Layout::rows},
+      {1, 768, 65, 128, Layout::rows, Layout::columns},
+      {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true},
+      {1, 64, 64, 4096, Layout::columns, Layout::rows},
+      {1, 16, 65, 8192, Layout::columns, Layout::columns},
+      {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
+      {1, 100, 90, 3000, Layout::spaced, Layout::rows},
+      {1, 1, 3000, 257, Layout::rows, Layout::columns},
+      {48, 64, 32, 64, Layout::rows, Layout::rows},
+      {1, 600, 500, 257, Layout::rows, Layout::columns, Layout::rows, true, true},  // bf16 is no longer oneDNN's
+  };
+  const int threads = thread_count();
+  for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
+    for (const Case& t : cases)
+      for (auto multiply : {gemm, gemm_blocked}) {
+        Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
+        a.draw(dtype, Device::cpu, 6), b.draw(dtype, Device::cpu, 7);
+        const Tensor bias = drawn({t.n}, dtype, Device::cpu, 8);
+        Tensor first;
+        for (int count : {1, 2, 3, 8, 24}) {
+          set_thread_count(count);
+          c.draw(dtype, Device::cpu, 9);
+          multiply({.device = Device::cpu, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(),
+                    .b = b.memory.raw(), .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
+                    .bias_n = t.bias ? bias.raw() : nullptr});
+          if (!first) first = c.memory;
+          CAPTURE(t.m);
+          CAPTURE(t.n);
+          CAPTURE(t.k);
+          CAPTURE(count);
+          CHECK(same_bits(first, c.memory));
+        }
+      }
+  set_thread_count(threads);
+}
+
+TEST_CASE("errors of gemm name the values") {
+  Gemm g{.device = Device::cpu, .dtype = Dtype::f32, .batch = 1, .m = 1, .n = 1, .k = 1, .a = nullptr, .b = nullptr,
+         .a_at = {}, .b_at = {}, .c = nullptr, .c_at = {}};
+  g.dtype = Dtype::i64;
+  CHECK(message_of([&] { gemm(g); }) == "gemm: expected f32, f64 or bf16, got i64");
+  g.dtype = Dtype::f64, g.c_f32 = true;
+  CHECK(message_of([&] { gemm(g); }) == "gemm: c_f32 is for bf16, not for f64");
+  g.c_f32 = false, g.k = -4;
+  CHECK(message_of([&] { gemm(g); }) == "gemm: negative extent in batch 1 m 1 n 1 k -4");
+  g.k = 1, g.device = Device::cuda;
+  if (!available(Device::cuda)) CHECK(message_of([&] { gemm(g); }) == std::string("device cuda: ") + why_not(Device::cuda));
+}

@@ -1,0 +1,27 @@
+// The kernels of ptx_kernels.h for the GPU.
+#include "tests/cuda/ptx/ptx_kernels.h"
+
+namespace ricci {
+
+using namespace ptx_kernels;
+
+CUDA_KERNEL(Mma<Elements::bf16>);
+CUDA_KERNEL(Mma<Elements::f16>);
+CUDA_KERNEL(Mma<Elements::tf32>);
+CUDA_KERNEL(Ldmatrix<1, false>);
+CUDA_KERNEL(Ldmatrix<2, false>);
+CUDA_KERNEL(Ldmatrix<4, false>);
+CUDA_KERNEL(Ldmatrix<1, true>);
+CUDA_KERNEL(Ldmatrix<2, true>);
+CUDA_KERNEL(Ldmatrix<4, true>);
+CUDA_KERNEL(Pipeline<4>);
+CUDA_KERNEL(Pipeline<8>);
+CUDA_KERNEL(Pipeline<16>);
+CUDA_KERNEL(WaitAll);
+CUDA_KERNEL(Wide);
+CUDA_KERNEL(Rounding);
+CUDA_KERNEL(PowerOfTwo);
+CUDA_KERNEL(Words);
+CUDA_KERNEL(Atomics);
+
+}  // namespace ricci

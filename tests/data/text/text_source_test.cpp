@@ -1,0 +1,207 @@
+// Streams equal the file, whatever its packing; paths, lists and folders; errors by text; memory.
+#include "data/text/text_source.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/tokenizers/utf8.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+std::string read_all(const TextSource& source) {
+  std::string text;
+  TextStream stream(source);
+  for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) {
+    CHECK(stream.offset() == source.first_byte() + static_cast<int64_t>(text.size()));
+    text += block;
+  }
+  return text;
+}
+
+std::string read_error(const std::string& path) {
+  return error_of([&] { read_all(TextSource(path)); });
+}
+
+}  // namespace
+
+TEST_CASE("text source: plain and compressed files give the same bytes") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(300'001, 1);
+  folder.write("plain.txt", text);
+  write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP);
+  write_compressed(folder, "a.zst", text, ARCHIVE_FILTER_ZSTD);
+  write_compressed(folder, "a.xz", text, ARCHIVE_FILTER_XZ);
+  write_compressed(folder, "a.bz2", text, ARCHIVE_FILTER_BZIP2);
+  REQUIRE(std::filesystem::file_size(folder / "a.zst") < text.size() / 2);
+  for (const char* name : {"plain.txt", "a.gz", "a.zst", "a.xz", "a.bz2"}) {
+    CAPTURE(name);
+    CHECK(read_all(TextSource(folder / name)) == text);
+  }
+  const std::string gz = read_file(folder / "a.gz");
+  CHECK(read_all(TextSource(folder.write("twice.gz", gz + gz))) == text + text);  // members of one file are joined
+}
+
+TEST_CASE("text source: text that looks like another format stays as it is") {
+  const ScratchFolder folder;
+  for (const std::string text :
+       {"begin 644 a\n#0V%T\n`\nend\n", "#mtree\na type=file\n", "x", "\xef\xbb\xbfmark", "\xff\xfe\x00"})
+    CHECK(read_all(TextSource(folder.write("odd", text))) == text);
+}
+
+TEST_CASE("text source: lists keep their order, folders are sorted, hidden files are left out") {
+  const ScratchFolder folder;
+  const std::string b = folder.write("texts/b.txt", "bee ");
+  const std::string a = folder.write("texts/a.txt", "ape ");
+  folder.write("texts/.hidden", "no ");
+  folder.write("texts/.git/config", "no ");
+  folder.write("texts/c/d.txt", "dog ");
+  CHECK(read_all(TextSource(folder / "texts")) == "ape bee dog ");
+  CHECK(read_all(TextSource(b + "," + a)) == "bee ape ");
+  CHECK(read_all(TextSource::of_paths({b, folder / "texts", b})) == "bee ape bee dog bee ");
+  CHECK(TextSource(folder / "texts").name() == "a.txt and 2 more");
+  CHECK(read_all(TextSource(folder.write("one,two.txt", "comma"))) == "comma");
+  const std::string zst = write_compressed(folder, "e.zst", "eel ", ARCHIVE_FILTER_ZSTD);
+  CHECK(read_all(TextSource(a + "," + zst + "," + b)) == "ape eel bee ");
+}
+
+TEST_CASE("text source: a relative path is looked for under $RICCI_DATA, too") {
+  const ScratchFolder folder;
+  folder.write("corpora/here.txt", "found");
+  const std::string name = "corpora/here.txt";
+  {
+    const ScopedVariable data("RICCI_DATA", folder.path().c_str());
+    CHECK(read_all(TextSource(name)) == "found");
+    CHECK(error_of([] { TextSource("corpora/gone.txt"); }) ==
+          "data: found neither corpora/gone.txt nor " + folder / "corpora/gone.txt" + " ($RICCI_DATA)");
+  }
+  const ScopedVariable data("RICCI_DATA", nullptr);
+  CHECK(error_of([&] { TextSource source(name); }) ==
+        "data: corpora/here.txt is not there, and $RICCI_DATA, the second place to look, is not set");
+}
+
+TEST_CASE("text source: what cannot be read is an error that names it") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(100'000, 2);
+  CHECK(read_error(folder.write("empty", "")) == "data: " + folder / "empty" + " is empty");
+  write_compressed(folder, "empty.zst", "", ARCHIVE_FILTER_ZSTD);
+  CHECK(read_error(folder / "empty.zst") == "data: " + folder / "empty.zst" + " is empty after decompression");
+  std::filesystem::create_directory(folder / "nothing");
+  CHECK(read_error(folder / "nothing") == "data: folder " + folder / "nothing" + " holds no files");
+  CHECK(read_error("/dev/null") == "data: /dev/null is neither a file nor a folder");
+  CHECK(error_of([] { TextSource(std::string()); }) == "data: an empty file name was given");
+  CHECK(error_of([&] { TextSource(folder / "empty,"); }) == "data: " + folder / "empty" + " is empty");
+
+  for (const auto& [name, filter] :
+       {std::pair{"cut.gz", ARCHIVE_FILTER_GZIP}, std::pair{"cut.zst", ARCHIVE_FILTER_ZSTD},
+        std::pair{"cut.xz", ARCHIVE_FILTER_XZ}, std::pair{"cut.bz2", ARCHIVE_FILTER_BZIP2}}) {
+    CAPTURE(name);
+    const std::string whole = read_file(write_compressed(folder, name, text, filter));
+    for (const size_t bytes : {whole.size() / 2, whole.size() - 1}) {
+      CAPTURE(bytes);
+      const std::string path = folder.write(name, whole.substr(0, bytes));
+      CHECK(contains(read_error(path), "data: cannot read " + path + ": "));
+    }
+  }
+}
+
+TEST_CASE("text source: damage shows in the checksums") {
+  const ScratchFolder folder;
+  const std::string words = "to be or not to be";
+  // What the zstd program makes of the words: raw bytes and a checksum.
+  const std::string zst(
+      "\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
+      "\x0d\x1c\xfb",
+      31);
+  const std::string text = mixed_text(50'000, 8);
+  const std::string xz = read_file(write_compressed(folder, "a.xz", text, ARCHIVE_FILTER_XZ));
+  const std::string bz2 = read_file(write_compressed(folder, "a.bz2", text, ARCHIVE_FILTER_BZIP2));
+  CHECK(read_all(TextSource(folder.write("good", zst))) == words);
+  for (std::string bytes : {zst, xz, bz2}) {
+    bytes[bytes.size() / 2] ^= 1;
+    const std::string path = folder.write("bad", bytes);
+    CHECK(contains(read_error(path), "data: cannot read " + path + ": "));
+  }
+}
+
+TEST_CASE("text source: parts cover the text, and a file that shrank is noticed") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(200'000, 3);
+  const std::string half = folder.write("half", text);
+  const TextSource source(half + "," + write_compressed(folder, "half.zst", text, ARCHIVE_FILTER_ZSTD));
+  const std::string both = text + text;
+  const auto end = static_cast<int64_t>(both.size());
+  for (const int64_t cut : {int64_t{1}, int64_t{262'144}, end / 2 - 1, end / 2, end / 2 + 1, end - 1}) {
+    CAPTURE(cut);
+    CHECK(read_all(source.part("train", 0, cut)) == both.substr(0, static_cast<size_t>(cut)));
+    CHECK(read_all(source.part("validation", cut, end)) == both.substr(static_cast<size_t>(cut)));
+  }
+  CHECK(read_all(source.part("a", 1000, 9000).part("b", 10, 20)) == both.substr(1010, 10));
+  CHECK(source.part("train", 0, 5).name() == "half and 1 more (train)");
+  CHECK(contains(error_of([&] { source.part("x", 5, 5); }), "has no part of bytes 5 to 5"));
+
+  const TextSource part = TextSource(half).part("validation", 10, static_cast<int64_t>(text.size()));
+  CHECK(error_of([&] { part.check_unchanged(); }) == "no error");
+  folder.write("half", text.substr(0, 1000));
+  CHECK(error_of([&] { read_all(part); }) ==
+        "data: half (validation) ends at byte 1000, but this part of it ends at byte " + std::to_string(text.size()));
+  CHECK(contains(error_of([&] { part.check_unchanged(); }), "half changed while it was in use"));
+}
+
+TEST_CASE("text source: identity changes with path, label, range and file") {
+  const ScratchFolder folder;
+  const TextSource a(folder.write("a", "12345")), b(folder.write("b", "12345"));
+  CHECK(a.content_hash() == TextSource(folder / "a").content_hash());
+  CHECK(a.place_hash() != b.place_hash());
+  CHECK(a.part("x", 0, 2).place_hash() == a.part("x", 0, 3).place_hash());
+  CHECK(a.part("x", 0, 2).place_hash() != a.part("y", 0, 2).place_hash());
+  CHECK(a.part("x", 0, 2).content_hash() != a.part("x", 0, 3).content_hash());
+  std::filesystem::last_write_time(folder / "a", std::filesystem::file_time_type() + std::chrono::seconds(7));
+  CHECK(TextSource(folder / "a").place_hash() == a.place_hash());
+  CHECK(TextSource(folder / "a").content_hash() != a.content_hash());
+}
+
+TEST_CASE("text source: pieces end between characters and come in order") {
+  const ScratchFolder folder;
+  const std::string text = "x" + mixed_text(400'000, 4);  // characters of several bytes lie across the ends of blocks
+  const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
+  std::string joined;
+  int pieces = 0;
+  for_each_piece(source, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
+    CHECK(offset == static_cast<int64_t>(joined.size()));
+    CHECK(complete_utf8_prefix(piece) == piece.size());
+    joined += piece;
+    ++pieces;
+  });
+  CHECK(joined == text);
+  CHECK(pieces > 3);
+  std::string lines;
+  const auto last_line_end = [](std::string_view block) { return block.rfind('\n') + 1; };
+  for_each_piece(source, last_line_end, [&](std::string_view piece, int64_t) {
+    CHECK((piece.back() == '\n' || lines.size() + piece.size() == text.size()));
+    lines += piece;
+  });
+  CHECK(lines == text);
+}
+
+TEST_CASE("text source: streaming 64 MB does not raise resident memory by more than 4 MB") {
+  const ScratchFolder folder;
+  {
+    std::ofstream out(folder / "large", std::ios::binary);
+    const std::string block = mixed_text(400'000, 5);
+    for (size_t written = 0; written < 64'000'000; written += block.size()) out << block;
+  }
+  const int64_t before = resident_bytes();
+  int64_t most = before, bytes = 0;
+  for_each_piece(TextSource(folder / "large"), complete_utf8_prefix, [&](std::string_view piece, int64_t) {
+    bytes += static_cast<int64_t>(piece.size());
+    most = std::max(most, resident_bytes());
+  });
+  CHECK(bytes >= 64'000'000);
+  CHECK(most - before < 4'000'000 + kSanitizerBytes);
+}

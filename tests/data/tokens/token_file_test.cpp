@@ -1,0 +1,277 @@
+// Token files against direct encoding; the cache is reused, replaced when stale or damaged, and never trusted blindly.
+#include "data/tokens/token_file.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "data/text/split.h"
+#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+std::vector<int64_t> read_all(const TokenFile& tokens) {
+  std::vector<int64_t> ids(static_cast<size_t>(tokens.size()));
+  tokens.read(0, ids);
+  return ids;
+}
+
+// The only file in a folder.
+std::string only_file(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path().string());
+  REQUIRE(files.size() == 1);
+  return files[0];
+}
+
+// Counts the bytes it encodes and the most memory seen on the way.
+class Observer final : public Tokenizer {
+ public:
+  std::string name() const override { return "observer"; }
+  int64_t vocab_size() const override { return 256; }
+  std::string to_json() const override { return "{}"; }
+  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+    ByteTokenizer().append_ids(piece, offset, ids);
+    bytes += static_cast<int64_t>(piece.size());
+    most = std::max(most, resident_bytes());
+  }
+  mutable int64_t bytes = 0;
+  mutable int64_t most = 0;
+
+ protected:
+  void append_text(int64_t, std::string&) const override {}
+};
+
+// Fails, and counts how often it was asked.
+class Failing final : public Tokenizer {
+ public:
+  std::string name() const override { return "failing"; }
+  int64_t vocab_size() const override { return 1; }
+  std::string to_json() const override { return "{}"; }
+  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+  void append_ids(std::string_view, int64_t, std::vector<int64_t>&) const override {
+    ++attempts;
+    fail("no");
+  }
+  mutable int attempts = 0;
+
+ protected:
+  void append_text(int64_t, std::string&) const override {}
+};
+
+}  // namespace
+
+TEST_CASE("token file: the ids of the text, read anywhere") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(300'007, 11);
+  const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
+  const CharTokenizer tokenizer = CharTokenizer::of_text(source);
+  const TokenFile tokens = TokenFile::open(source, tokenizer, folder / "cache");
+  const std::vector<int64_t> expected = tokenizer.encode(text);
+  CHECK(tokens.size() == 300'007);
+  CHECK(tokens.vocab_size() == tokenizer.vocab_size());
+  CHECK(tokens.text_bytes() == static_cast<int64_t>(text.size()));
+  CHECK(read_all(tokens) == expected);
+  CHECK(std::filesystem::file_size(only_file(folder / "cache")) == 72 + 2 * expected.size());
+  std::vector<int64_t> some(7);
+  for (const int64_t first : {0, 1, 131'071, 300'000}) {
+    tokens.read(first, some);
+    CHECK(std::equal(some.begin(), some.end(), expected.begin() + first));
+  }
+  tokens.read(300'007, {});
+  CHECK(error_of([&] { tokens.read(300'001, some); }) ==
+        "a.gz: tokens 300001 to 300008 are not in a text of 300007 tokens");
+  CHECK(error_of([&] { tokens.read(-1, some); }) == "a.gz: tokens -1 to 6 are not in a text of 300007 tokens");
+}
+
+TEST_CASE("token file: ids of a program, two or four bytes wide") {
+  for (const int64_t vocab : {65'536, 65'537, 200'000}) {
+    const std::vector<int64_t> ids = {0, 1, vocab - 1, 65'535, 7};
+    CHECK(read_all(TokenFile::of_ids(ids, vocab)) == ids);
+  }
+  const std::vector<int64_t> wrong = {0, 5, -1};
+  CHECK(error_of([&] { TokenFile::of_ids(wrong, 5); }) == "token file: id 5 at index 1 is outside the vocabulary of 5");
+  CHECK(error_of([&] { TokenFile::of_ids(wrong, 6); }) ==
+        "token file: id -1 at index 2 is outside the vocabulary of 6");
+}
+
+TEST_CASE("token file: the hash is that of the ids alone") {
+  const auto hash_of = [](const std::vector<int64_t>& ids, int64_t vocab) { return TokenFile::of_ids(ids, vocab).hash(); };
+  const std::vector<int64_t> ids = {3, 1, 4, 1, 5};
+  CHECK(hash_of(ids, 10) == hash_of(ids, 20));
+  CHECK(hash_of(ids, 10) != hash_of({3, 1, 1, 4, 5}, 10));
+  CHECK(hash_of(ids, 10) != hash_of({3, 1, 4, 1}, 10));
+  const ScratchFolder folder;
+  const TextSource text(folder.write("a.txt", "\3\1\4\1\5"));
+  CHECK(TokenFile::open(text, ByteTokenizer(), folder / "cache").hash() == hash_of(ids, 256));  // written
+  CHECK(TokenFile::open(text, ByteTokenizer(), folder / "cache").hash() == hash_of(ids, 256));  // read again
+  CHECK(TokenFile::open(text, ByteTokenizer(), "").hash() == hash_of(ids, 256));
+}
+
+TEST_CASE("token file: what an interrupted tokenisation left is removed by the next one") {
+  const ScratchFolder folder;
+  folder.write("cache/.train-byte-256-0.tokens.tmp-1", "half");
+  TokenFile::open(TextSource(folder.write("a.txt", "some text")), ByteTokenizer(), folder / "cache");
+  CHECK(only_file(folder / "cache").ends_with(".tokens"));
+}
+
+TEST_CASE("token file: a second run reads the first one's file, parts have their own") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "deep/cache";
+  const TextSource source(folder.write("a.txt", mixed_text(1000, 12)));
+  const Observer observer;
+  const TokenFile first = TokenFile::open(source, observer, cache);
+  CHECK(contains(first.origin(), "tokens written to " + only_file(cache)));
+  const int64_t once = observer.bytes;
+  const TokenFile again = TokenFile::open(source, observer, cache);
+  CHECK(observer.bytes == once);
+  CHECK(again.origin() == format_message("a.txt: {} tokens read from {}", {once, only_file(cache)}));
+  const TokenFile part = TokenFile::open(source.part("train", 0, 100), observer, cache);
+  CHECK(part.size() == 100);
+  CHECK(part.name() == "a.txt (train)");
+  CHECK(std::distance(std::filesystem::directory_iterator(cache), {}) == 2);
+}
+
+TEST_CASE("token file: a changed text, cut or tokenizer replaces the file") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "abcabc");
+  const TokenFile old = TokenFile::open(TextSource(path), CharTokenizer("abc"), folder / "cache");
+  const auto reopen = [&](const TextSource& source, const char* characters) {
+    return TokenFile::open(source, CharTokenizer(characters), folder / "cache");
+  };
+  TokenFile tokens = reopen(TextSource(path), "cba");
+  CHECK(contains(tokens.origin(), "made again because of the old file: it was made by another tokenizer"));
+  CHECK(read_all(tokens) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  folder.write("a.txt", "cc");
+  tokens = reopen(TextSource(path), "cba");
+  CHECK(contains(tokens.origin(), "made again because of the old file: the text or the cut changed"));
+  CHECK(read_all(tokens) == std::vector<int64_t>{0, 0});
+  only_file(folder / "cache");
+  CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});  // who had it open keeps it
+  reopen(TextSource(path).part("train", 0, 1), "cba");
+  CHECK(reopen(TextSource(path).part("train", 0, 2), "cba").size() == 2);
+}
+
+TEST_CASE("token file: a damaged file is noticed and made again") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(5000, 13);
+  const TextSource source(folder.write("a.txt", text));
+  const ByteTokenizer tokenizer;
+  const auto open = [&] { return TokenFile::open(source, tokenizer, folder / "cache"); };
+  open();
+  const std::string path = only_file(folder / "cache");
+  const std::string good = read_file(path);
+  const auto damage = [&](std::string bytes, const std::string& problem) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const TokenFile tokens = open();
+    CAPTURE(tokens.origin());
+    CHECK(contains(tokens.origin(), "written to " + path + ", made again because of the old file: " + problem));
+    CHECK(read_all(tokens) == tokenizer.encode(text));
+    CHECK(read_file(only_file(folder / "cache")) == good);
+  };
+  const size_t size = good.size(), trailer = size - 72;
+  damage(good.substr(0, size - 1), "it was cut or continued, or is not a token file");
+  damage(good.substr(0, size / 2), "it was cut or continued, or is not a token file");
+  damage(good + "x", "it was cut or continued, or is not a token file");
+  damage(good.substr(0, 63), "it has only 63 bytes");
+  damage("", "it has only 0 bytes");
+  damage(good.substr(2), format_message("it has {} bytes instead of {}", {size - 2, size}));
+  damage(good.substr(0, trailer) + "\x01" + good.substr(trailer + 1), "it has version 1, not 2");
+  damage(good.substr(0, trailer + 24) + "\x01" + good.substr(trailer + 25), "its description is damaged");
+}
+
+TEST_CASE("token file: damage while it is in use is an error, not a crash") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", std::string(100, 'a')));
+  const TokenFile tokens = TokenFile::open(source, CharTokenizer("a"), folder / "cache");
+  const std::string path = only_file(folder / "cache");
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(2 * 30).write("\x09", 1);
+  CHECK(error_of([&] { read_all(tokens); }) ==
+        "a.txt: the token file is damaged, id 9 at index 30 is outside the vocabulary of 1");
+  std::filesystem::resize_file(path, 2 * 99);
+  CHECK(error_of([&] { read_all(tokens); }) ==
+        "a.txt: the token file was cut while it was in use, it has no 100 tokens any more");
+}
+
+TEST_CASE("token file: without a cache folder the tokens lie in a temporary file, and the log says why") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc"));
+  const std::string file = folder.write("file", "not a folder");
+  const TokenFile blocked = TokenFile::open(source, ByteTokenizer(), file + "/cache");
+  CHECK(contains(blocked.origin(), "a.txt: 3 tokens in a temporary file, because " + file + "/cache/all-byte-256-"));
+  CHECK(contains(blocked.origin(), ".tokens cannot be written: Not a directory"));
+  CHECK(read_all(blocked) == std::vector<int64_t>{97, 98, 99});
+  const TokenFile forbidden = TokenFile::open(source, ByteTokenizer(), "/proc");  // not even root can write here
+  CHECK(contains(forbidden.origin(), "a.txt: 3 tokens in a temporary file, because cannot write /proc/all-byte-256-"));
+  CHECK(read_all(forbidden) == std::vector<int64_t>{97, 98, 99});
+  const TokenFile without = TokenFile::open(source, ByteTokenizer(), "");
+  CHECK(without.origin() == "a.txt: 3 tokens in a temporary file, because there is no cache folder");
+  CHECK(read_all(without) == std::vector<int64_t>{97, 98, 99});
+}
+
+TEST_CASE("token file: an error on the way names the text and leaves nothing behind") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc-abc"));
+  CHECK(error_of([&] { TokenFile::open(source, CharTokenizer("abc"), folder / "cache"); }) ==
+        "a.txt: char tokenizer: '-' (U+002D) at byte 3 is not among the 3 characters of the vocabulary");
+  CHECK(std::filesystem::is_empty(folder / "cache"));
+  CHECK(contains(error_of([&] { TokenFile::open(source.part("validation", 2, 7), CharTokenizer("abc"), ""); }),
+                 "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
+  const Failing failing;
+  CHECK(error_of([&] { TokenFile::open(source, failing, folder / "cache"); }) == "a.txt: no");
+  CHECK(failing.attempts == 1);  // an error of the text is no reason to try another place
+}
+
+TEST_CASE("token file: a text that grows after it was looked at is not cached") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc"));
+  folder.write("a.txt", "abcd");
+  CHECK(error_of([&] { TokenFile::open(source, ByteTokenizer(), folder / "cache"); }) ==
+        "data: " + folder / "a.txt" +
+            " changed while it was in use: it had 3 bytes and now has 4, or was written again");
+  CHECK(std::filesystem::is_empty(folder / "cache"));
+}
+
+TEST_CASE("token file: the default cache folder") {
+  {
+    const ScopedVariable cache("XDG_CACHE_HOME", "/some/cache");
+    CHECK(default_cache_folder() == "/some/cache/ricci");
+  }
+  const ScopedVariable home("HOME", "/home/someone");
+  for (const char* unused : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable cache("XDG_CACHE_HOME", unused);
+    CHECK(default_cache_folder() == "/home/someone/.cache/ricci");
+  }
+  const ScopedVariable cache("XDG_CACHE_HOME", nullptr);
+  const ScopedVariable no_home("HOME", nullptr);
+  CHECK(default_cache_folder() == "");
+}
+
+TEST_CASE("token file: 64 MB are tokenised and read in a few MB of memory") {
+  const ScratchFolder folder;
+  {
+    std::ofstream out(folder / "large", std::ios::binary);
+    for (int i = 0; i < 64; ++i) out << std::string(1'000'000, static_cast<char>('a' + i % 26));
+  }
+  const TextSource source(folder / "large");
+  const Observer observer;
+  const int64_t before = resident_bytes();
+  const TokenFile tokens = TokenFile::open(source, observer, folder / "cache");
+  std::vector<int64_t> ids(62'500);
+  int64_t most = observer.most, wrong = 0;
+  for (int64_t first = 0; first < tokens.size(); first += static_cast<int64_t>(ids.size())) {
+    tokens.read(first, ids);
+    wrong += std::count(ids.begin(), ids.end(), 'a' + first / 1'000'000 % 26) != 62'500;
+    most = std::max(most, resident_bytes());
+  }
+  CHECK(tokens.size() == 64'000'000);
+  CHECK(wrong == 0);
+  CHECK(most - before < 8'000'000 + kSanitizerBytes);
+}

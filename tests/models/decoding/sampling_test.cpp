@@ -1,0 +1,136 @@
+// Drawn tokens against their probabilities, and generated text against whole forwards.
+#include "models/decoding/sampling.h"
+
+#include <set>
+
+#include "tests/models/training/small_training.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+constexpr int64_t kDraws = 20000;
+
+// How often each of the logits log(weights) is drawn.
+std::vector<int64_t> counts(const Values& weights, const Sampling& sampling) {
+  Values logits;
+  for (double w : weights) logits.push_back(std::log(w));
+  std::vector<int64_t> count(weights.size());
+  for (int64_t i = 0; i < kDraws; ++i) ++count[static_cast<size_t>(draw_token(logits, sampling, static_cast<uint64_t>(i)))];
+  return count;
+}
+
+// Within five standard deviations of shares that are proportional to `expected`; a share of 0 is never drawn.
+void check_shares(const Values& weights, const Sampling& sampling, const Values& expected) {
+  const std::vector<int64_t> count = counts(weights, sampling);
+  double total = 0;
+  for (double share : expected) total += share;
+  for (size_t v = 0; v < expected.size(); ++v) {
+    CAPTURE(v);
+    const double p = expected[v] / total, n = kDraws;
+    CHECK(std::abs(static_cast<double>(count[v]) - n * p) <= 5 * std::sqrt(n * p * (1 - p)));
+  }
+}
+
+Model built(const char* preset) {
+  Model model(small_model({.preset = preset}));
+  model.init(3);
+  model.place(Dtype::f64, Device::cpu);
+  // At the scale of initial weights all tokens are about as probable.
+  model.each_parameter([](const std::string&, Parameter& p) {
+    for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
+  });
+  return model;
+}
+
+Values last_logits(const Model& model, const std::vector<int64_t>& ids) {
+  const Values all = values_of(model.logits({ids_of(ids, {1, static_cast<int64_t>(ids.size())}, Device::cpu)}));
+  return {all.end() - kVocabulary, all.end()};
+}
+
+// Without a cache: every token from a forward over all that is to be seen.
+std::vector<int64_t> naive(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling) {
+  const size_t context = static_cast<size_t>(model.config().ctx);
+  std::vector<int64_t> text = prompt, seen(text.end() - static_cast<int64_t>(std::min(context, text.size())), text.end());
+  for (int64_t i = 0; i < count; ++i) {
+    text.push_back(draw_token(last_logits(model, seen), sampling, static_cast<uint64_t>(i)));
+    if (seen.size() == context)
+      seen.assign(text.end() - static_cast<int64_t>((context + 1) / 2), text.end());
+    else
+      seen.push_back(text.back());
+  }
+  return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
+}
+
+std::vector<int64_t> generated(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling) {
+  std::vector<int64_t> tokens;
+  generate(model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; });
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("sampling: shares are the probabilities, at every temperature") {
+  const Values weights{1, 8, 2, 4};
+  check_shares(weights, {}, weights);
+  check_shares(weights, {.temperature = 0.5}, {1, 64, 4, 16});
+  check_shares(weights, {.temperature = 3}, {1, 2, std::cbrt(2), std::cbrt(4)});
+  check_shares(weights, {.temperature = 0}, {0, 1, 0, 0});
+  check_shares({3, 3, 1}, {.temperature = 0}, {1, 0, 0});  // equal ones: the first
+}
+
+TEST_CASE("sampling: top-k keeps the k most probable, top-p the fewest that together have p") {
+  const Values weights{1, 8, 2, 4};
+  check_shares(weights, {.top_k = 1}, {0, 1, 0, 0});
+  check_shares(weights, {.top_k = 2}, {0, 8, 0, 4});
+  check_shares(weights, {.top_k = 3}, {0, 8, 2, 4});
+  check_shares(weights, {.top_k = 9}, weights);
+  check_shares({1, 1, 1}, {.top_k = 2}, {1, 1, 0});  // equal ones: the first
+  check_shares(weights, {.top_p = 0.01}, {0, 1, 0, 0});
+  check_shares(weights, {.top_p = 0.53}, {0, 1, 0, 0});  // 8 of 15
+  check_shares(weights, {.top_p = 0.54}, {0, 8, 0, 4});
+  check_shares(weights, {.top_p = 0.81}, {0, 8, 2, 4});
+  check_shares(weights, {.top_p = 1}, weights);
+  check_shares(weights, {.temperature = 0.5, .top_k = 3, .top_p = 0.9}, {0, 64, 0, 16});  // of what top-k left, at that temperature
+}
+
+TEST_CASE("sampling: a draw is a function of seed and index; what is not finite") {
+  const Values logits{0.5, 1, 0, 0.25, 0.75};
+  const auto drawn = [&](uint64_t seed) {
+    std::vector<int64_t> tokens;
+    for (uint64_t i = 0; i < 100; ++i) tokens.push_back(draw_token(logits, {.seed = seed}, i));
+    return tokens;
+  };
+  CHECK(drawn(1) == drawn(1));
+  CHECK(drawn(1) != drawn(2));
+  for (uint64_t i = 0; i < 100; ++i) {
+    CHECK(draw_token(Values{NAN, 0, -HUGE_VAL, NAN}, {}, i) == 1);
+    CHECK(draw_token(Values{0, HUGE_VAL, 5}, {}, i) == 1);
+  }
+  CHECK(message_of([] { draw_token(Values{NAN, NAN}, {}, 0); }) == "sampling: every logit is NaN");
+}
+
+TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
+  for (const char* preset : {"gpt", "msa"})
+    for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 0.7, .seed = 5}, Sampling{.top_k = 4, .seed = 6}})
+      for (const std::vector<int64_t>& prompt : {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
+        CAPTURE(std::string(preset));
+        CAPTURE(prompt.size());
+        const Model model = built(preset);
+        const std::vector<int64_t> expected = naive(model, prompt, 30, sampling);
+        CHECK(generated(model, prompt, 30, sampling) == expected);
+        if (sampling.temperature > 0) CHECK(std::set<int64_t>(expected.begin(), expected.end()).size() > 1);
+      }
+}
+
+TEST_CASE("generate: it stops when it is told to; messages") {
+  const Model model = built("gpt");
+  int used = 0;
+  generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used < 3; });
+  CHECK(used == 3);
+  CHECK(generated(model, {1}, 0, {}).empty());
+  CHECK(message_of([&] { generated(model, {}, 1, {}); }) == "generate: the prompt is empty");
+  CHECK(message_of([&] { generated(model, {1}, 1, {.top_p = 0}); }) == "top-p: expected more than 0 and at most 1, got 0");
+}

@@ -1,0 +1,163 @@
+// Checkpoints of a training, without the program around it: what is written is read back, whatever the optimizer, and what
+// does not fit is refused. tests/apps/resume.sh tests whole runs.
+#include "models/training/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "autograd/random.h"
+#include "autograd/tape.h"
+#include "cuda/device/device.h"
+#include "models/drop.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+ModelConfig small_config() {
+  ModelConfig config;
+  config.vocab = 11, config.d = 8, config.heads = {2}, config.layers = {2}, config.ctx = 4, config.dropout = 0.3;
+  resolve(config);
+  return config;
+}
+
+// A model in training: its loss after each step says whether two of them stand at the same place.
+struct Trainee {
+  Model model;
+  Optimizer optimizer;
+
+  explicit Trainee(const OptimizerConfig& config, uint64_t seed = 5, Dtype dtype = Dtype::f32) : model(placed(seed, dtype)), optimizer(model.parameters(), config) {}
+
+  static Model placed(uint64_t seed, Dtype dtype) {
+    Model model(small_config());
+    model.init(seed);
+    model.place_for_training(dtype, Device::cpu);
+    return model;
+  }
+  double step() {
+    Tensor ids_bc({2, 4}, Dtype::i64), targets_bc({2, 4}, Dtype::i64);
+    for (int i = 0; i < 8; ++i) ids_bc.data<int64_t>()[i] = i % 5, targets_bc.data<int64_t>()[i] = (i + 3) % 11;
+    const Training training;
+    Tape tape;
+    const Tensor loss = model.loss({ids_bc, targets_bc});
+    tape.backward(loss);
+    optimizer.step(0.05);
+    return item(loss);
+  }
+};
+
+OptimizerConfig sgd() { return {.kind = OptimizerConfig::Kind::sgd, .momentum = 0.9}; }
+
+}  // namespace
+
+TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, under every optimizer and dtype") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.safetensors";
+  for (const OptimizerConfig& config : {OptimizerConfig(), OptimizerConfig{.kind = OptimizerConfig::Kind::adam}, sgd()}) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+      CAPTURE(name_of(dtype));
+      set_random_state({7, 0});
+      Trainee first(config, 5, dtype);
+      for (int i = 0; i < 3; ++i) first.step();
+      save_checkpoint(path, first.model, first.optimizer, {3, 2, 2.25, UINT64_MAX});
+      const RandomState random = random_state();
+      const double fourth = first.step(), fifth = first.step();
+
+      set_random_state({1, 1});
+      Trainee second(config, 6, dtype);  // other weights
+      const TrainState state = load_checkpoint(path, second.model, second.optimizer);
+      CHECK(state.step == 3);
+      CHECK(state.best_step == 2);
+      CHECK(state.best_loss == 2.25);
+      CHECK(state.text_hash == UINT64_MAX);
+      CHECK(second.optimizer.steps() == 3);
+      CHECK(random_state() == random);
+      CHECK(second.step() == fourth);
+      CHECK(second.step() == fifth);
+
+      save_checkpoint(folder / "b.safetensors", first.model, first.optimizer, state);
+      save_checkpoint(folder / "c.safetensors", second.model, second.optimizer, state);
+      CHECK(read_file(folder / "b.safetensors") == read_file(folder / "c.safetensors"));
+    }
+  }
+}
+
+TEST_CASE("checkpoint: the state before any evaluation") {
+  const ScratchFolder folder;
+  Trainee trainee(sgd());
+  save_checkpoint(folder / "a", trainee.model, trainee.optimizer, {});
+  TrainState state = load_checkpoint(folder / "a", trainee.model, trainee.optimizer);
+  CHECK(state.best_step == -1);
+  state.step = 5;
+  CHECK_FALSE(state.improves(std::numeric_limits<double>::quiet_NaN()));
+  CHECK(state.improves(3.5));
+  CHECK(state.best_step == 5);
+  state.step = 6;
+  CHECK_FALSE(state.improves(3.5));
+  CHECK(state.improves(3.25));
+  CHECK(state.best_step == 6);
+  CHECK(state.best_loss == 3.25);
+}
+
+TEST_CASE("checkpoint: what does not fit is named") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a";
+  Trainee adam({}), other(sgd()), twice({}, 5, Dtype::f64);
+  save_checkpoint(path, adam.model, adam.optimizer, {1});
+  const auto load_into = [&](Trainee& t) { return error_of([&] { load_checkpoint(path, t.model, t.optimizer); }); };
+  CHECK(contains(load_into(other), ".momentum ["));
+  CHECK(contains(load_into(other), " is missing"));
+  CHECK(contains(load_into(twice), " is f32, expected f64"));
+  save_checkpoint(path, other.model, other.optimizer, {1});
+  Trainee plain({.kind = OptimizerConfig::Kind::sgd});
+  CHECK(contains(load_into(plain), ".momentum ["));
+  CHECK(contains(load_into(plain), "belongs to no part of this training"));
+
+  const SafetensorsFile sound(path);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const std::string& name : sound.names()) tensors.emplace_back(name, sound.load(name));
+  for (const char* key : {"step", "best_step", "best_loss", "text_hash", "optimizer_steps", "random_seed", "random_stream", "random_part"}) {
+    Metadata metadata = sound.metadata();
+    metadata[key] += "x";
+    save_safetensors(path, tensors, metadata);
+    CHECK(contains(load_into(other), format_message("its metadata has {} = '", {key})));
+    metadata.erase(key);
+    save_safetensors(path, tensors, metadata);
+    CHECK(load_into(other) == path + ": its metadata has no " + key);
+  }
+}
+
+TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept") {
+  const ScratchFolder folder;
+  const Checkpoints none(folder / "none"), some(folder.path());
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& line) { warnings.push_back(line); };
+  CHECK(none.steps().empty());
+  CHECK(none.newest_sound(warn).empty());
+  CHECK(some.path(1234) == folder / "step-00001234.safetensors");
+
+  Tensor one({1}, Dtype::f32);
+  one.data<float>()[0] = 1;
+  for (const int64_t step : {int64_t{5}, int64_t{100}, int64_t{20}, int64_t{123456789}}) save_checked_safetensors(some.path(step), {{"w", one}}, {});
+  for (const char* other : {"step-7.safetensors", "step-00000007.safetensors.bak", ".step-00000007.safetensors.tmp-1", "notes"}) folder.write(other, "");
+  CHECK(some.steps() == std::vector<int64_t>{5, 20, 100, 123456789});
+  CHECK(some.newest_sound(warn) == some.path(123456789));
+  CHECK(warnings.empty());
+
+  for (const int64_t step : {100, 123456789}) std::filesystem::resize_file(some.path(step), 40);
+  CHECK(some.newest_sound(warn) == some.path(20));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].starts_with(some.path(123456789) + ": "));
+  CHECK(warnings[0].ends_with("; the checkpoint of step 20 is used"));
+
+  for (const int64_t step : {21, 22, 23}) save_checked_safetensors(some.path(step), {{"w", one}}, {});
+  some.prune({.step = 22, .best_step = 5}, 2);
+  CHECK(some.steps() == std::vector<int64_t>{5, 21, 22});
+  some.prune({.step = 22, .best_step = 22}, 1);
+  CHECK(some.steps() == std::vector<int64_t>{22});
+  std::filesystem::resize_file(some.path(22), 0);
+  CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 1"));
+}

@@ -1,0 +1,87 @@
+// The loss of a text against its definition: the mean over all tokens but the first, whatever the windows.
+#include "models/training/evaluation.h"
+
+#include <utility>
+
+#include "models/drop.h"
+#include "tests/models/training/small_training.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+Model built(double dropout) {
+  Model model(small_model({.dropout = dropout}));
+  model.init(3);
+  model.place(Dtype::f64, Device::cpu);
+  model.each_parameter([](const std::string&, Parameter& p) {  // initial weights find all tokens about as probable
+    for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
+  });
+  return model;
+}
+
+// Sum and number of the nats of windows first .. last, each by a forward of its own.
+std::pair<double, int64_t> nats(const Model& model, const std::vector<int64_t>& text, int64_t stride, int64_t first, int64_t last) {
+  const int64_t context = model.config().ctx;
+  double sum = 0;
+  int64_t tokens = 0;
+  for (int64_t window = first; window <= last; ++window) {
+    const int64_t begin = window * stride, length = std::min<int64_t>(context, static_cast<int64_t>(text.size()) - begin);
+    const std::vector<int64_t> ids(text.begin() + begin, text.begin() + begin + length);
+    const Values logits = values_of(model.logits({ids_of(ids, {1, length}, Device::cpu)}));
+    for (int64_t t = window == 0 ? 0 : context - stride; t < length && begin + t + 1 < static_cast<int64_t>(text.size()); ++t) {
+      double total = 0;
+      const auto logit = [&](int64_t v) { return logits[static_cast<size_t>(t * kVocabulary + v)]; };
+      for (int64_t v = 0; v < kVocabulary; ++v) total += std::exp(logit(v));
+      sum += std::log(total) - logit(text[static_cast<size_t>(begin + t + 1)]);
+      ++tokens;
+    }
+  }
+  return {sum, tokens};
+}
+
+}  // namespace
+
+TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride and size of batch") {
+  const Model model = built(0);
+  std::vector<int64_t> text(45);
+  small_text().read(3, text);
+  for (int64_t stride : {7, 3, 1})
+    for (int64_t batch : {1, 4, 100}) {
+      CAPTURE(stride);
+      CAPTURE(batch);
+      const Windows windows(TokenFile::of_ids(text, kVocabulary), batch, 7, stride);
+      int64_t calls = 0;
+      const Evaluation got = evaluate(model, windows, Device::cpu, 0, [&](int64_t done) { CHECK(done == ++calls); });
+      const auto [sum, tokens] = nats(model, text, stride, 0, windows.count() - 1);
+      CHECK(calls == windows.batches());
+      CHECK(tokens == 44);
+      CHECK(got.tokens == 44);
+      CHECK(got.nats_per_token == doctest::Approx(sum / 44).epsilon(1e-13));
+      CHECK(got.perplexity() == std::exp(got.nats_per_token));
+    }
+}
+
+TEST_CASE("evaluation: the first batches alone") {
+  const Model model = built(0);
+  std::vector<int64_t> text(45);
+  small_text().read(3, text);
+  const Windows windows(TokenFile::of_ids(text, kVocabulary), 2, 7, 7);
+  const auto [sum, tokens] = nats(model, text, 7, 0, 3);
+  const Evaluation two = evaluate(model, windows, Device::cpu, 2), all = evaluate(model, windows, Device::cpu, 1000);
+  CHECK(two.tokens == tokens);
+  CHECK(two.nats_per_token == doctest::Approx(sum / static_cast<double>(tokens)).epsilon(1e-13));
+  CHECK(all.tokens == 44);
+}
+
+TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
+  const Model plain = built(0), dropping = built(0.5);
+  const Windows windows(small_text(), 50, 7, 7);
+  const double expected = evaluate(plain, windows, Device::cpu).nats_per_token;
+  const Training training;
+  Tape tape;
+  CHECK(evaluate(dropping, windows, Device::cpu).nats_per_token == expected);
+  CHECK(tape.op_names().empty());
+}

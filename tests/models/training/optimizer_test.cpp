@@ -1,0 +1,188 @@
+#include "models/training/optimizer.h"
+
+#include <filesystem>
+#include <map>
+
+#include "core/files/safetensors.h"
+#include "models/model.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+using Kind = OptimizerConfig::Kind;
+
+namespace {
+
+std::vector<Parameter*> pointers(std::vector<Parameter>& parameters) {
+  std::vector<Parameter*> all;
+  for (Parameter& p : parameters) all.push_back(&p);
+  return all;
+}
+
+// Three parameters as the golden files have them: a matrix, a bias and a gain.
+std::vector<Parameter> golden_parameters(const SafetensorsFile& file, Device device) {
+  std::vector<Parameter> parameters;
+  for (Role role : {Role::matrix, Role::bias, Role::gain}) {
+    const std::string number = std::to_string(parameters.size());
+    parameters.push_back({.value = to(file.load("p" + number), device), .path = "p" + number, .role = role});
+  }
+  return parameters;
+}
+
+double setting(const SafetensorsFile& file, const char* key, double otherwise) {
+  const auto found = file.metadata().find(key);
+  return found == file.metadata().end() ? otherwise : found->second == "True" ? 1 : std::stod(found->second);
+}
+
+OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& name) {
+  return {.kind = parse_optimizer(name.substr(0, name.find('_'))), .beta1 = setting(file, "beta1", 0.9),
+          .beta2 = setting(file, "beta2", 0.999), .eps = setting(file, "eps", 1e-8), .momentum = setting(file, "momentum", 0),
+          .nesterov = setting(file, "nesterov", 0) != 0, .weight_decay = setting(file, "weight_decay", 0)};
+}
+
+std::vector<Parameter> drawn_parameters(Dtype dtype) {
+  std::vector<Parameter> parameters;
+  parameters.push_back({.value = drawn({4, 5}, dtype, Device::cpu, 1), .path = "fc.weight", .role = Role::matrix});
+  parameters.push_back({.value = drawn({5}, dtype, Device::cpu, 2), .path = "fc.bias", .role = Role::bias});
+  return parameters;
+}
+
+void draw_gradients(std::vector<Parameter>& parameters, uint64_t step) {
+  for (size_t i = 0; i < parameters.size(); ++i)
+    parameters[i].grad = drawn(parameters[i].value.shape(), parameters[i].value.dtype(), Device::cpu, 100 * (step + 1) + i);
+}
+
+std::string state_names(OptimizerConfig config, Dtype dtype) {
+  std::vector<Parameter> parameters = drawn_parameters(dtype);
+  std::string names;
+  Optimizer(pointers(parameters), config).each_state([&](const std::string& name, Tensor& t) {
+    CHECK(t.dtype() == (dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32));
+    names += name + " ";
+  });
+  return names;
+}
+
+const OptimizerConfig kEvery[] = {{.kind = Kind::adamw, .weight_decay = 0.1},
+                                  {.kind = Kind::adam, .weight_decay = 0.1},
+                                  {.kind = Kind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1}};
+
+}  // namespace
+
+TEST_CASE("optimizers: step by step the values of torch.optim") {
+  on_every_device([](Device device) {
+    for (const char* name : {"adamw", "adam", "sgd", "sgd_momentum", "sgd_nesterov"}) {
+      CAPTURE(name);
+      const SafetensorsFile file(std::string(RICCI_TESTS_FOLDER) + "/golden/optimizer_cases/" + name + ".safetensors");
+      std::vector<Parameter> parameters = golden_parameters(file, device);
+      Optimizer optimizer(pointers(parameters), golden_config(file, name));
+      for (int64_t step = 0; step < file.shape("g0")[0]; ++step) {
+        std::vector<Tensor> expected;
+        for (Parameter& p : parameters) {
+          const std::string number = p.path.substr(1);
+          p.grad = to(file.load("g" + number).rows(step, 1).reshaped(p.value.shape()), device);
+          expected.push_back(file.load("x" + number).rows(step, 1).reshaped(p.value.shape()));
+        }
+        optimizer.step(setting(file, "lr", 0));
+        for (size_t i = 0; i < parameters.size(); ++i) CHECK(error_of(parameters[i].value, values_of(expected[i])) < 1e-13);
+      }
+    }
+  });
+}
+
+TEST_CASE("optimizers: weight decay acts by role, in a model too") {
+  for (bool decay_tables : {true, false}) {
+    ModelConfig config;
+    config.vocab = 7, config.ctx = 6, config.d = 8, config.heads = 2, config.layers = {1}, config.tie = false, config.head_bias = true;
+    Model model(config);
+    model.init(1);
+    model.place(Dtype::f32, Device::cpu);
+    std::map<std::string, Values> before;
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      before[path] = values_of(p.value);
+      p.grad = zeros_like(p.value);
+    });
+    Optimizer optimizer(model.parameters(), {.weight_decay = 0.5, .decay_tables = decay_tables});
+    optimizer.step(0.1);
+    int decayed = 0, same = 0;
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      CAPTURE(path);
+      const bool table = path == "tok.weight" || path == "pos.weight", vector = path.ends_with(".bias") || path.find("ln") != path.npos;
+      const bool decays = table ? decay_tables : !vector;
+      Values expected = before[path];
+      for (double& x : expected) x *= decays ? 0.95 : 1;
+      CHECK(error_of(p.value, expected) <= (decays ? 1e-6 : 0));
+      ++(decays ? decayed : same);
+    });
+    CHECK(decayed == (decay_tables ? 7 : 5));  // qkv, proj, fc, fc_out, head; tok and pos
+    CHECK(same == (decay_tables ? 11 : 13));
+  }
+}
+
+TEST_CASE("optimizers: bf16 values follow f32 master weights and lose nothing by small steps") {
+  for (const OptimizerConfig& config : kEvery) {
+    std::vector<Parameter> narrow = drawn_parameters(Dtype::bf16), wide;
+    for (const Parameter& p : narrow) wide.push_back({.value = convert(p.value, Dtype::f32), .path = p.path, .role = p.role});
+    Optimizer a(pointers(narrow), config), b(pointers(wide), config);
+    for (uint64_t step = 0; step < 50; ++step) {
+      draw_gradients(narrow, step);
+      for (size_t i = 0; i < wide.size(); ++i) wide[i].grad = convert(narrow[i].grad, Dtype::f32);
+      a.step(1e-4), b.step(1e-4);
+    }
+    for (size_t i = 0; i < wide.size(); ++i) CHECK(same_bits(narrow[i].value, convert(wide[i].value, Dtype::bf16)));
+    for (size_t i = 0; i < wide.size(); ++i) CHECK(same_bits(narrow[i].master, wide[i].value));
+  }
+}
+
+TEST_CASE("optimizers: the names of the state") {
+  CHECK(state_names({.kind = Kind::adamw}, Dtype::f32) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
+  CHECK(state_names({.kind = Kind::adam}, Dtype::f64) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
+  CHECK(state_names({.kind = Kind::sgd, .momentum = 0.9}, Dtype::f32) == "fc.weight.momentum fc.bias.momentum ");
+  CHECK(state_names({.kind = Kind::sgd}, Dtype::f32).empty());
+  CHECK(state_names({.kind = Kind::adamw}, Dtype::bf16) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
+}
+
+TEST_CASE("optimizers: values, masters, state and number of steps are all there is: a copy of them goes on with the same bits") {
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const OptimizerConfig& config : kEvery) {
+      std::vector<Parameter> first = drawn_parameters(dtype), second = drawn_parameters(dtype);
+      Optimizer a(pointers(first), config), b(pointers(second), config);
+      const auto run = [](Optimizer& optimizer, std::vector<Parameter>& parameters, uint64_t from, uint64_t to) {
+        for (uint64_t step = from; step < to; ++step) draw_gradients(parameters, step), optimizer.step(0.01, 0.7);
+      };
+      run(a, first, 0, 3);
+      std::map<std::string, Tensor> saved;
+      a.each_state([&](const std::string& name, Tensor& t) { copy(saved[name] = like(t), t); });
+      for (size_t i = 0; i < first.size(); ++i) {
+        copy(second[i].value, first[i].value);
+        if (first[i].master) copy(second[i].master, first[i].master);
+      }
+      b.each_state([&](const std::string& name, Tensor& t) { t = saved.at(name); });
+      b.set_steps(a.steps());
+      run(a, first, 3, 6), run(b, second, 3, 6);
+      CHECK(b.steps() == 6);
+      for (size_t i = 0; i < first.size(); ++i) CHECK(same_bits(first[i].value, second[i].value));
+    }
+  }
+}
+
+TEST_CASE("optimizers: a step takes the gradients and leaves parameters without one alone") {
+  std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
+  const Values before = values_of(parameters[1].value);
+  Optimizer optimizer(pointers(parameters), kEvery[0]);
+  parameters[0].grad = tensor_of(Values(20, 3.0), {4, 5}, Dtype::f32, Device::cpu);
+  CHECK(optimizer.gradient_norm() == doctest::Approx(3 * std::sqrt(20.0)));
+  optimizer.step(0.1);
+  CHECK(!parameters[0].grad);
+  CHECK(optimizer.gradient_norm() == 0);
+  CHECK(values_of(parameters[1].value) == before);
+}
+
+TEST_CASE("optimizers: messages") {
+  std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
+  CHECK(message_of([&] { Optimizer(pointers(parameters), {.kind = Kind::sgd, .nesterov = true}); }) ==
+        "optimizer: nesterov needs a momentum above 0");
+  CHECK(message_of([&] { parse_optimizer("lion"); }) == "optimizer: expected adamw, adam or sgd, got 'lion'");
+  Optimizer optimizer(pointers(parameters), {});
+  CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
+  parameters[1].path.clear();
+  CHECK(message_of([&] { optimizer.each_state([](const std::string&, Tensor&) {}); }) == "optimizer: parameter 1 of shape [5] has no path");
+}

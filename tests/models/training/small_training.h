@@ -1,0 +1,38 @@
+// What the tests of training share: a small model and a text that can be learned.
+#pragma once
+#include "apps/corpus/micro_batches.h"
+#include "data/tokens/token_file.h"
+#include "models/config.h"
+
+namespace ricci {
+
+inline constexpr int64_t kVocabulary = 11;
+
+struct SmallModel {
+  const char* preset = "gpt";
+  int64_t context = 7, d = 12, heads = 3, layers = 2;
+  double dropout = 0;
+};
+
+inline ModelConfig small_model(const SmallModel& of) {
+  ModelConfig c;
+  c.preset = of.preset;
+  apply_preset(c);
+  c.vocab = kVocabulary, c.ctx = of.context, c.d = of.d, c.heads = of.heads, c.layers = {of.layers}, c.dropout = of.dropout;
+  return c;
+}
+
+inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Device device) {
+  std::vector<MicroBatch> all;
+  for (const Batch& batch : batches) all.push_back(apps::micro_batch_of(batch, device));
+  return all;
+}
+
+// Ids that repeat after 33 tokens.
+inline TokenFile small_text() {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 500; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
+  return TokenFile::of_ids(ids, kVocabulary);
+}
+
+}  // namespace ricci

@@ -1,0 +1,180 @@
+// Training with a CUDA graph has the bits of training without one.
+#include "models/training/step_graph.h"
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "cuda/verbs/arithmetic.h"
+#include "models/training/evaluation.h"
+#include "models/training/optimizer.h"
+#include "models/training/train_step.h"
+#include "tests/models/training/small_training.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+ModelConfig one_block(double dropout = 0, int64_t width = 12) { return small_model({.d = width, .layers = 1, .dropout = dropout}); }
+
+// A model of one block and what trains it, two sequences of seven tokens at a time.
+struct Trainer {
+  Model model;
+  Optimizer optimizer;
+  TrainStep step;
+
+  Trainer(Device on, const TrainConfig& config, const ModelConfig& of, Dtype dtype = Dtype::f32)
+      : model(placed(on, of, dtype)), optimizer(model.parameters(), optimizer_config(config)), step(model, optimizer, on, step_options(config)) {}
+
+ private:
+  static Model placed(Device on, const ModelConfig& of, Dtype dtype) {
+    Model model(of);
+    model.init(3);
+    model.place_for_training(dtype, on);
+    return model;
+  }
+};
+
+constexpr int64_t kContext = SmallModel{}.context;
+
+RandomCrops crops_of(int64_t sequences) { return RandomCrops(small_text(), sequences, kContext, 5); }
+
+TrainConfig with_graph(bool graph = true) {
+  TrainConfig config;
+  config.batch = 2, config.cuda_graph = graph;
+  return config;
+}
+
+// Of a step; in some of them targets are missing, so that the micro-batches weigh differently.
+std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+  std::vector<Batch> all;
+  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
+  for (int64_t i = 0; i < step % 4; ++i) all[0].targets_bc[static_cast<size_t>(i)] = kNoTarget, --all[0].scored;
+  return on_device(all, device);
+}
+
+struct Outcome {
+  std::vector<double> numbers;  // losses and norms
+  std::vector<Tensor> values;
+};
+
+struct Variant {
+  double dropout = 0;
+  Dtype dtype = Dtype::f32;
+  int64_t accumulation = 2;
+  bool recompute = false;
+  const char* optimizer = "adamw";
+  double momentum = 0.9;
+  int64_t width = 12;
+};
+
+// Six steps with a rate, a bias correction, a clipping and random numbers of their own, and work between two of them.
+Outcome trained(Device device, bool graph, const Variant& v) {
+  TrainConfig config = with_graph(graph);
+  config.accumulation = v.accumulation, config.seed = 5, config.clip = 0.5;
+  config.optimizer = v.optimizer, config.momentum = v.momentum;
+  Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
+  trainer.model.recompute_blocks(v.recompute);
+  const RandomCrops crops = crops_of(config.batch);
+  const Windows validation(small_text(), 2, kContext, kContext);
+  Outcome outcome;
+  for (int64_t step = 0; step < 6; ++step) {
+    const StepResult result = trainer.step.run(some_targets(crops, config, step, device), step, 1e-2 / static_cast<double>(step + 1));
+    outcome.numbers.insert(outcome.numbers.end(), {result.loss, result.gradient_norm});
+    if (step % 2) outcome.numbers.push_back(evaluate(trainer.model, validation, device, 1).nats_per_token);
+  }
+  for (const Parameter* p : trainer.model.parameters()) outcome.values.push_back(to(p->unrounded(), Device::cpu));
+  return outcome;
+}
+
+void on_devices_with_graphs(const std::function<void(Device)>& f) {
+  for (Device device : {Device::cuda_emulated, Device::cuda}) {
+    if (available(device))
+      f(device);
+    else
+      MESSAGE("skipped on cuda: ", std::string(why_not(device)));
+  }
+}
+
+bool same(const Outcome& a, const Outcome& b) {
+  bool same = a.numbers == b.numbers;
+  for (size_t i = 0; i < a.values.size(); ++i) same = same && same_bits(a.values[i], b.values[i]);
+  return same;
+}
+
+}  // namespace
+
+TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps without a graph") {
+  on_devices_with_graphs([](Device device) {
+    for (const Variant& v : std::vector<Variant>{{.dropout = 0.2},
+                                                 {.dropout = 0.2, .recompute = true},
+                                                 {.dropout = 0.2, .dtype = Dtype::bf16, .width = 96},  // flash attention
+                                                 {.accumulation = 1, .optimizer = "adam"},
+                                                 {.dropout = 0.2, .accumulation = 1, .optimizer = "sgd"},
+                                                 {.accumulation = 1, .optimizer = "sgd", .momentum = 0}}) {
+      CAPTURE(v.optimizer);
+      CAPTURE(v.dropout);
+      const Outcome plain = trained(device, false, v);
+      CHECK(same(plain, trained(device, true, v)));
+      for (size_t i = 0; i < plain.numbers.size(); ++i) CHECK(std::isfinite(plain.numbers[i]));
+      CHECK(plain.numbers[1] > 0.5);  // so that it is clipped
+    }
+  });
+}
+
+TEST_CASE("step graph: a step draws its own random numbers") {
+  on_devices_with_graphs([](Device device) {
+    const TrainConfig config = with_graph();
+    Trainer trainer(device, config, one_block(0.5));
+    const auto parts = micro_batches_of(crops_of(2), config, 0, device);
+    std::set<double> losses;
+    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(trainer.step.run(parts, step, 0).loss);  // weights stay
+    CHECK(losses.size() == 6);
+    CHECK(losses.count(trainer.step.run(parts, 3, 0).loss) == 1);
+    CHECK(losses.count(trainer.step.forward_backward(parts, 4)) == 1);
+  });
+}
+
+TEST_CASE("step graph: where the loss is not finite nothing is updated, and the op is named") {
+  on_devices_with_graphs([](Device device) {
+    for (bool graph : {false, true}) {
+      const TrainConfig config = with_graph(graph);
+      Trainer trainer(device, config, one_block(0.2));
+      const auto parts = micro_batches_of(crops_of(2), config, 0, device);
+      for (int64_t step = 0; step < 4; ++step) trainer.step.run(parts, step, 1e-3);
+      std::vector<Tensor> before;
+      trainer.model.each_parameter([&](const std::string& path, Parameter& p) {
+        if (path == "blocks.0.fc.weight") fill(p.value, HUGE_VAL);
+        before.push_back(to(p.value, Device::cpu));
+      });
+      const StepResult result = trainer.step.run(parts, 4, 1e-3);
+      CHECK(!std::isfinite(result.loss));
+      size_t i = 0;
+      for (const Parameter* p : trainer.model.parameters()) CHECK(same_bits(to(p->value, Device::cpu), before[i++]));
+      CHECK(message_of([&] { trainer.step.explain_nonfinite(parts, 4, result.loss); }).find("linear (") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("step graph: messages") {
+  const TrainConfig config = with_graph();
+  const auto parts = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated), wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
+  Trainer trainer(Device::cuda_emulated, config, one_block());
+  TrainStep& step = trainer.step;
+  step.run(parts, 0, 1e-3);
+  CHECK(message_of([&] { step.run({parts[0], parts[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
+  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
+  CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) == "graph: the cpu has no graphs");
+  step.forward_backward(parts, 0);
+  CHECK(message_of([&] { step.run(parts, 1, 1e-3); }) == "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
+}
+
+TEST_CASE("step graph: what a run file may ask for") {
+  TrainConfig config;
+  config.cuda_graph = true;
+  CHECK(message_of([&] { check(config); }) == "cuda_graph: device cpu has no graphs, expected cuda");
+  config.device = "cuda";
+  CHECK(message_of([&] { check(config); }) == "no error");
+}

@@ -1,0 +1,110 @@
+#include "ops/elements/dropout.h"
+
+#include "autograd/random.h"
+#include "core/cpu/parallel.h"
+#include "core/philox.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+// 1 where the element stays: the definition.
+Values naive_mask(int64_t n, Philox random, double p) {
+  Values mask;
+  for (int64_t i = 0; i < n; ++i) mask.push_back(random.bits(static_cast<uint64_t>(i)) >= p * 0x1p32 ? 1 : 0);
+  return mask;
+}
+
+Tensor ones(int64_t n, Dtype dtype, Device device) { return tensor_of(Values(static_cast<size_t>(n), 1), {n}, dtype, device); }
+
+}  // namespace
+
+TEST_CASE("dropout: the mask is the definition's on every device, forward and backward") {
+  for (int64_t n : {1, 2, 3, 4, 5, 63, 1027}) {
+    on_every_device_and_dtype([&](Device device, Dtype dtype) {
+      for (double p : {0.0, 0.1, 0.5, 0.75}) {
+        set_random_state({42, 7});
+        const Tensor x = drawn({n}, dtype, device, 1), dy = drawn({n}, dtype, device, 2);
+        const Values mask = naive_mask(n, {42, 7}, p);
+        Values y = values_of(x), dx = values_of(dy);
+        for (size_t i = 0; i < mask.size(); ++i) y[i] *= mask[i] / (1 - p), dx[i] *= mask[i] / (1 - p);
+        CHECK(error_of(dropout(x, p), y) <= 2 * unit(dtype));
+        CHECK(random_state() == RandomState{42, 8});
+        set_random_state({42, 7});
+        const Tensor gradient = gradients_of([&](const std::vector<Tensor>& in) { return dropout(in[0], p); }, {x}, dy)[0];
+        CHECK(error_of(gradient, dx) <= 2 * unit(dtype));
+        CHECK(random_state() == RandomState{42, 8});
+      }
+    });
+  }
+}
+
+TEST_CASE("dropout: of a part that does not start at a whole four of elements") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    const Tensor all = drawn({3, 41}, dtype, device, 3), part = all.rows(1, 2);
+    const Tensor copied = like(part);
+    copy(copied, part);
+    set_random_state({1, 0});
+    const Tensor y = dropout(part, 0.3);
+    set_random_state({1, 0});
+    CHECK(same_bits(y, dropout(copied, 0.3)));
+  });
+}
+
+TEST_CASE("dropout: as many as p says, seeds and streams apart") {
+  constexpr int64_t n = 1 << 20;
+  const Tensor x = ones(n, Dtype::f32, Device::cpu);
+  auto kept = [&](RandomState state, double p) {
+    set_random_state(state);
+    return values_of(dropout(x, p));
+  };
+  for (double p : {0.1, 0.5, 0.9}) {
+    double count = 0, sum = 0;
+    for (double v : kept({1, 1}, p)) count += v > 0, sum += v;
+    const double deviation = std::sqrt(p * (1 - p) * n);
+    CHECK(std::abs(count - (1 - p) * n) <= 5 * deviation);
+    CHECK(std::abs(sum / n - 1) <= 5 * deviation / (1 - p) / n);  // the expectation stays
+  }
+  const Values a = kept({1, 1}, 0.5), stream = kept({1, 2}, 0.5), seed = kept({2, 1}, 0.5);
+  double with_stream = 0, with_seed = 0, with_next = 0;
+  for (size_t i = 0; i + 1 < a.size(); ++i) {
+    with_stream += (a[i] - 1) * (stream[i] - 1);
+    with_seed += (a[i] - 1) * (seed[i] - 1);
+    with_next += (a[i] - 1) * (a[i + 1] - 1);
+  }
+  for (double sum : {with_stream, with_seed, with_next}) CHECK(std::abs(sum) <= 5 * std::sqrt(1.0 * n));
+}
+
+TEST_CASE("dropout: each call draws anew, the state brings a call back, threads change nothing") {
+  const int before = thread_count();
+  const Tensor x = drawn({50, 1001}, Dtype::f32, Device::cpu, 4);
+  set_random_state({9, 0});
+  const Tensor first = dropout(x, 0.5), second = dropout(x, 0.5);
+  CHECK_FALSE(same_bits(first, second));
+  for (int threads : {1, 3}) {
+    set_thread_count(threads);
+    set_random_state({9, 0});
+    CHECK(same_bits(dropout(x, 0.5), first));
+    CHECK(same_bits(dropout(x, 0.5), second));
+  }
+  set_thread_count(before);
+}
+
+TEST_CASE("dropout: no element of a NaN disappears, and messages") {
+  on_every_device([](Device device) {
+    const Tensor x = tensor_of(Values(40, NAN), {40}, Dtype::f32, device);
+    for (double v : values_of(dropout(x, 0.5))) CHECK(std::isnan(v));
+  });
+  CHECK(dropout(Tensor({0}), 0.5).size() == 0);
+  CHECK(message_of([] { dropout(Tensor({2}), 1); }) == "dropout: the probability must be in [0, 1), got 1");
+  CHECK(message_of([] { dropout(Tensor({2}), -0.5); }) == "dropout: the probability must be in [0, 1), got -0.5");
+  CHECK(message_of([] { dropout(Tensor({2}), NAN); }) == "dropout: the probability must be in [0, 1), got nan");
+}
+
+TEST_CASE("the random state is one per thread, and streams are counted") {
+  set_random_state({5, 10});
+  CHECK(take_stream().stream == 10);
+  CHECK(take_stream().stream == 11);
+  CHECK(random_state() == RandomState{5, 12});
+}
