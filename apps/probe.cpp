@@ -33,12 +33,13 @@ struct Options {
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
 // may a tied output map. There the file says which kind it is.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
-  if (config.tie) config.head_bias = config.head_bias && file.contains("head.bias");
-  if (config.bias) return;
+  bool& head_bias = config.output.head_bias;
+  if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
+  if (config.block.bias) return;
   bool norm_bias = false;
   for (const std::string& name : file.names()) norm_bias |= name.ends_with("ln1.bias");
-  config.norm_bias = norm_bias;
-  config.head_bias = config.head_bias && file.contains("head.bias");
+  config.block.norm_bias = norm_bias;
+  head_bias = head_bias && file.contains("head.bias");
 }
 
 Tensor load_integers(const SafetensorsFile& file, const std::string& name, int rank, const char* expected) {

@@ -50,7 +50,7 @@ struct Step {
 // Reads the tokens of a step and takes it.
 Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
   const std::vector<MicroBatch> micro_batches = micro_batches_of(crops, config, step, device);
-  const double lr = schedule_of(config).at(step);
+  const double lr = config.schedule.at(step, config.steps);
   const auto [loss, norm] = train_step.run(micro_batches, step, lr);
   if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(micro_batches, step, loss);
   return {loss, norm, lr};
@@ -99,7 +99,8 @@ int train(const RunRequest& request) {
   std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
   TrainConfig config = request.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
-  const Device device = parse_device(config.device.c_str());
+  const Device device = config.device;
+  require(device);
   RunFolder run = RunFolder::to_train(request);
   if (run.finished()) {
     std::printf("%s: finished after %lld steps already; a larger steps=... goes on\n", run.path().c_str(), static_cast<long long>(config.steps));
@@ -113,9 +114,9 @@ int train(const RunRequest& request) {
 
   Model model(config.model);
   model.init(config.seed);
-  model.place_for_training(parse_dtype(config.precision.c_str()), device);
-  model.recompute_blocks(config.recompute == "blocks");
-  Optimizer optimizer(model.parameters(), optimizer_config(config));
+  model.place_for_training(storage_dtype(config.precision), device);
+  model.recompute_blocks(config.recompute == Recompute::blocks);
+  Optimizer optimizer(model.parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
 
   run.begin(config, *corpus.tokenizer, state.step);

@@ -5,17 +5,16 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
+#include "core/names.h"
 
 namespace ricci {
 
 const char* name_of(Dtype dtype) {
-  constexpr const char* names[] = {"f32", "f64", "bf16", "i64"};
-  return names[static_cast<int>(dtype)];
+  return choices(dtype)[static_cast<size_t>(dtype)];
 }
 
 const char* name_of(Device device) {
-  constexpr const char* names[] = {"cpu", "cuda", "cuda_emulated"};
-  return names[static_cast<int>(device)];
+  return choices(device)[static_cast<size_t>(device)];
 }
 
 Dtype parse_dtype(const char* name) {

@@ -1,66 +1,96 @@
-// One layer of a decoder: a token mixer and a feed-forward map around the residual stream.
+// One layer of a stack: a mixer and a feed-forward map around the residual.
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
-// The stream travels as x and a branch not yet added, so that every sum is fused with the norm that reads it.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "autograd/recompute.h"
-#include "models/config.h"
+#include "core/choice.h"
+#include "core/fields.h"
 #include "models/drop.h"
 #include "models/layers.h"
+#include "models/limits.h"
+#include "models/mixers/mixer.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/elements/gelu.h"
 #include "ops/elements/relu.h"
 
 namespace ricci {
 
-enum class Activation : uint8_t { gelu, gelu_tanh, relu };
+enum class Norm : uint8_t { pre, post };
+constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 
+enum class Activation : uint8_t { gelu, gelu_tanh, relu };
+constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
 inline Tensor activate(Activation f, const Arg& x) { return f == Activation::gelu ? gelu(x) : f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x); }
 
-// The residual stream is x + branch; an empty branch is zero.
-struct Stream {
+struct BlockConfig {
+  Norm norm = Norm::pre;
+  Activation activation = Activation::gelu;
+  std::optional<int64_t> ff;
+  double dropout = 0;
+  bool bias = true;
+  bool norm_bias = true;
+  bool operator==(const BlockConfig&) const = default;
+  int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
+};
+
+template <std::same_as<BlockConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)");
+  field("activation", c.activation, "of the feed-forward layer (preset)");
+  field("ff", c.ff, "width of the feed-forward layer; null: 4 d");
+  field("dropout", c.dropout, "probability of dropout, at every site");
+  field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
+  field("norm_bias", c.norm_bias, "layer norms have biases");
+}
+
+inline void check(const BlockConfig& c, int64_t d) {
+  check_size("ff", c.feed_forward(d), 1, 4 * kLargestSize);
+  if (!(c.dropout >= 0 && c.dropout < 1)) fail("model.dropout: {}, expected 0 or more and less than 1", {c.dropout});
+}
+
+// The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
+// An empty branch is zero.
+struct Residual {
   Tensor x, branch;
 };
 
-template <class Mixer> struct Block {
+template <Mixer M> struct Block {
   LayerNorm ln1, ln2;
-  Mixer mixer;
+  M mixer;
   Linear fc, fc_out;
-  Activation activation = Activation::gelu;
-  bool pre_norm = true;
-  double dropout = 0;
+  BlockConfig config;
 
-  explicit Block(const ModelConfig& c)
-      : ln1(c.d, c.norm_bias), ln2(c.d, c.norm_bias), mixer(c), fc(c.d, c.feed_forward(), c.bias), fc_out(c.feed_forward(), c.d, c.bias),
-        activation(c.activation == "relu" ? Activation::relu : c.activation == "gelu_tanh" ? Activation::gelu_tanh : Activation::gelu),
-        pre_norm(c.norm == "pre"), dropout(c.dropout) {}
+  Block(const MixerPlace& place, const BlockConfig& c, const typename M::Config& of_mixer)
+      : ln1(place.d, c.norm_bias), ln2(place.d, c.norm_bias), mixer(place, of_mixer),
+        fc(place.d, c.feed_forward(place.d), c.bias, place.init.map(place.d)),
+        fc_out(c.feed_forward(place.d), place.d, c.bias, place.init.into_residual(c.feed_forward(place.d))), config(c) {}
 
-  // mix(y) calls one of the mixer's operator(): on whole sequences, on those with padding, or the cached one when decoding.
-  template <class Mix> Stream operator()(const Stream& s, const Mix& mix) const { return pre_norm ? pre(s, mix) : post(s.x, mix); }
+  // mix(y) calls one of the mixer's operator(): on whole sequences, or the cached one when decoding.
+  template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const { return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix); }
 
-  template <class Mix> Stream pre(const Stream& s, const Mix& mix) const {
-    const auto [x, n1] = s.branch ? ln1(s.x, s.branch) : std::array{s.x, ln1(s.x)};
-    const auto [y, n2] = ln2(x, drop(mix(n1), dropout));
-    return {y, drop(fc_out(activate(activation, fc(n2))), dropout)};
+  template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
+    const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};
+    const auto [y, n2] = ln2(x, drop(mix(n1), config.dropout));
+    return {y, drop(fc_out(activate(config.activation, fc(n2))), config.dropout)};
   }
-  template <class Mix> Stream post(const Tensor& x, const Mix& mix) const {
-    const Tensor y = ln1(x, drop(mix(x), dropout))[1];
-    const Tensor hidden = drop(activate(activation, fc(y)), dropout);
-    return {ln2(y, drop(fc_out(hidden), dropout))[1], {}};
+  template <class Mix> Residual post(const Tensor& x, const Mix& mix) const {
+    const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
+    const Tensor hidden = drop(activate(config.activation, fc(y)), config.dropout);
+    return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
   }
 
-  // The same bits, but the tape keeps only the stream in front of the block and backward computes the block again. The block
-  // and what mix refers to must live until then.
-  template <class Mix> Stream recomputed(const Stream& s, const Mix& mix) const {
+  // The same bits, but the tape keeps only the residual in front of the block, and backward computes the block again. The
+  // block and what mix refers to must live until then.
+  template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
     const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& in) {
       const Training mode(training);
-      const Stream y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()}, mix);
+      const Residual y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()}, mix);
       return std::array{y.x, y.branch};
     };
-    const std::vector<Arg> inputs = s.branch ? std::vector<Arg>{s.x, s.branch} : std::vector<Arg>{s.x};
-    if (!pre_norm) return {recompute([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
+    const std::vector<Arg> inputs = r.branch ? std::vector<Arg>{r.x, r.branch} : std::vector<Arg>{r.x};
+    if (config.norm == Norm::post) return {recompute([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
     const auto [x, branch] = recompute(run, inputs);
     return {x, branch};
   }

@@ -5,14 +5,15 @@
 #include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
-void Draw::constant(Parameter& p, double value) const { fill(p.value, value); }
 
-void Draw::normal(Parameter& p, double deviation) const {
-  fill_normal(p.value.data<float>(), p.value.size(), 0.0f, static_cast<float>(deviation), Philox{seed, hash_bytes(path)});
-}
-
-void Draw::uniform(Parameter& p, double bound) const {
-  fill_uniform(p.value.data<float>(), p.value.size(), static_cast<float>(-bound), static_cast<float>(bound), Philox{seed, hash_bytes(path)});
+void draw(Parameter& p, uint64_t seed) {
+  const Philox random{seed, hash_bytes(p.path)};
+  const auto value = static_cast<float>(p.init.value);
+  switch (p.init.kind) {
+    case Init::Kind::constant: return fill(p.value, p.init.value);
+    case Init::Kind::normal: return fill_normal(p.value.data<float>(), p.value.size(), 0.0f, value, random);
+    case Init::Kind::uniform: return fill_uniform(p.value.data<float>(), p.value.size(), -value, value, random);
+  }
 }
 
 }  // namespace ricci

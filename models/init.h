@@ -1,19 +1,50 @@
-// How initial weights are drawn: on the CPU, in f64, from a random stream of the parameter's own name, so that a weight
-// does not change when another part of the model does.
+// The first weights of a model. Each module says at its construction how its parameters start; they are drawn on the CPU,
+// each from random numbers of its own path, so that a weight does not change when another part of the model does.
 #pragma once
-#include <string_view>
+#include <array>
+#include <cmath>
 
-#include "autograd/arg.h"
+#include "autograd/parameter.h"
 
 namespace ricci {
 
-struct Draw {
-  uint64_t seed;
-  std::string_view path;
-
-  void constant(Parameter& p, double value) const;
-  void normal(Parameter& p, double deviation) const;  // mean 0
-  void uniform(Parameter& p, double bound) const;     // in [-bound, bound)
+// Which of two well-known models the defaults and the first weights follow.
+enum class Preset : uint8_t {
+  gpt,  // GPT-2
+  msa,  // the masked-self-attention baseline of the Dispatcher paper
 };
+constexpr auto choices(Preset) { return std::array{"gpt", "msa"}; }
+
+struct MapInit {
+  Init weight{}, bias{};
+};
+
+inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
+inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
+
+// models_spec section 1, row "init". In gpt every weight is N(0, 0.02), but those whose result is added to the residual
+// are divided by sqrt(2 layers); biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
+struct InitialWeights {
+  Preset preset = Preset::gpt;
+  int64_t layers = 1;
+
+  Init tokens() const { return gpt() ? normal_init(0.02) : uniform_init(0.1); }
+  Init positions(int64_t d) const { return gpt() ? normal_init(0.02) : uniform_bound(d); }
+  MapInit output() const { return {tokens(), {}}; }  // to the vocabulary or the classes
+  MapInit map(int64_t inputs) const { return gpt() ? MapInit{normal_init(0.02), {}} : MapInit{uniform_bound(inputs), uniform_bound(inputs)}; }
+  MapInit into_residual(int64_t inputs) const { return gpt() ? MapInit{residual_init(), {}} : map(inputs); }
+  // q, k and v of d columns each in one matrix: in msa Xavier-uniform over its shape [3 d, d].
+  MapInit packed_projection(int64_t d) const { return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}}; }
+  // The output map of attention. Its bias starts at 0 in both.
+  MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
+
+ private:
+  bool gpt() const { return preset == Preset::gpt; }
+  Init residual_init() const { return normal_init(0.02 / std::sqrt(2.0 * static_cast<double>(layers))); }
+  static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
+};
+
+// Draws the values of a parameter, f32 on the CPU, as its `init` says, from the random numbers of seed and path.
+void draw(Parameter& parameter, uint64_t seed);
 
 }  // namespace ricci

@@ -1,6 +1,7 @@
 // The layers every family is built from. Members are parameters, operator() is the formula.
 #pragma once
 #include "autograd/arg.h"
+#include "models/init.h"
 #include "ops/products/linear.h"
 #include "ops/rows/layer_norm.h"
 
@@ -10,16 +11,16 @@ namespace ricci {
 struct Linear {
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
-  Linear(int64_t in, int64_t out, bool with_bias) {
-    weight.value = Tensor({out, in});
-    if (with_bias) bias.value = Tensor({out});
+  Linear(int64_t in, int64_t out, bool with_bias, const MapInit& init) {
+    weight.value = Tensor({out, in}), weight.init = init.weight;
+    if (with_bias) bias.value = Tensor({out}), bias.init = init.bias;
   }
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
 };
 
 struct LayerNorm {
-  Parameter weight{.role = Role::gain}, bias{.role = Role::bias};
+  Parameter weight{.role = Role::gain, .init = {Init::Kind::constant, 1}}, bias{.role = Role::bias};
   LayerNorm() = default;
   LayerNorm(int64_t d, bool with_bias) {
     weight.value = Tensor({d});
@@ -35,7 +36,7 @@ struct LayerNorm {
 struct Table {
   Parameter weight{.role = Role::table};
   Table() = default;
-  Table(int64_t rows, int64_t d) { weight.value = Tensor({rows, d}); }
+  Table(int64_t rows, int64_t d, Init init) { weight.value = Tensor({rows, d}), weight.init = init; }
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 

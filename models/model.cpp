@@ -1,5 +1,8 @@
 #include "models/model.h"
 
+#include <optional>
+#include <variant>
+
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -9,45 +12,79 @@
 namespace ricci {
 namespace {
 
-template <class Family> class ModelOf final : public AnyModel {
-  struct State final : DecodingState {
-    typename Family::State value;
-  };
+// Every family around every mixer.
+template <class List> struct FamiliesOf;
+template <Mixer... M> struct FamiliesOf<MixerList<M...>> { using Any = std::variant<Decoder<M>...>; };
 
- public:
-  explicit ModelOf(const ModelConfig& config) : family_(config) {}
-  Tensor logits(const Inputs& inputs) const override { return family_.logits(inputs); }
-  Tensor loss(const Inputs& inputs) const override { return family_.loss(inputs); }
-  std::unique_ptr<DecodingState> init_state(int64_t batch) const override {
-    auto state = std::make_unique<State>();
-    state->value = family_.init_state(batch);
-    return state;
-  }
-  Tensor advance(const Tensor& ids_bc, DecodingState& state) const override { return family_.advance(ids_bc, static_cast<State&>(state).value); }
-  void each_parameter(const std::function<void(const std::string&, Parameter&)>& f) override { ricci::each_parameter(family_, "", f); }
-  void init(uint64_t seed) override { family_.init(seed); }
-  void place(Dtype dtype, Device device) override { family_.place(dtype, device); }
-  void recompute_blocks(bool on) override { family_.recompute = on; }
-
- private:
-  Family family_;
+template <class F> struct StateOf final : DecodingState {
+  explicit StateOf(typename F::State s) : value(std::move(s)) {}
+  typename F::State value;
 };
 
-std::unique_ptr<AnyModel> build(const ModelConfig& config) {
-  check(config);
-  if (config.family != "decoder") fail("model.family: '{}' is not built yet; there is decoder", {config.family});
-  if (config.mixer != "sdp") fail("model.mixer: '{}' is not built yet; there is sdp", {config.mixer});
-  return std::make_unique<ModelOf<Decoder>>(config);
+template <class F> typename F::State& state_of(const F&, DecodingState& state) {
+  auto* const own = dynamic_cast<StateOf<F>*>(&state);
+  if (!own) fail("model: the decoding state is that of a model of another kind");
+  return own->value;
 }
+
+template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
 
 }  // namespace
 
-// Built in the body: when there is no memory for it, each_held is asked, and finds no model rather than no pointer.
-Model::Model(const ModelConfig& config) : config_(config) { model_ = build(config); }
+struct Model::AnyFamily {
+  FamiliesOf<Mixers>::Any value;
+
+  template <class F> decltype(auto) operator()(F f) { return std::visit(f, value); }
+  template <class F> decltype(auto) operator()(F f) const { return std::visit(f, value); }
+
+  template <Mixer M> static std::unique_ptr<AnyFamily> build(const ModelConfig& c) {
+    switch (c.family) {
+      case Family::decoder: return std::make_unique<AnyFamily>(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
+    }
+    fail("model.family: number {}", {static_cast<int>(c.family)});
+  }
+};
+
+// The family is built in the body: when there is no memory for it, each_held is asked, and finds no family rather than no pointer.
+Model::Model(const ModelConfig& config) : config_(config) {
+  check(config);
+  Mixers::at(static_cast<size_t>(config.mixer), [&]<class M>() { family_ = AnyFamily::build<M>(config); });
+  each_parameter([](const std::string& path, Parameter& p) { p.path = path; });
+}
+
+Model::Model(Model&&) noexcept = default;
+Model::~Model() = default;
+
+Tensor Model::logits(const Inputs& inputs) const {
+  return (*family_)([&](const auto& f) { return f.logits(inputs); });
+}
+
+Tensor Model::loss(const Inputs& inputs) const {
+  return (*family_)([&](const auto& f) { return f.loss(inputs); });
+}
+
+std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const {
+  return (*family_)([&]<class F>(const F& f) -> std::unique_ptr<DecodingState> { return std::make_unique<StateOf<F>>(f.init_state(batch)); });
+}
+
+Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const {
+  return (*family_)([&](const auto& f) { return f.advance(ids_bc, state_of(f, state)); });
+}
+
+Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const {
+  return (*family_)([&](const auto& f) { return f.advance_all(ids_bc, state_of(f, state)); });
+}
+
+void Model::init(uint64_t seed) {
+  each_parameter([&](const std::string&, Parameter& p) { draw(p, seed); });
+}
 
 void Model::place(Dtype dtype, Device device) {
-  model_->place(dtype, device);
-  each_parameter([](const std::string&, Parameter& p) { p.master = {}; });
+  const auto move = [&](auto& leaf) { leaf.value = to(convert(leaf.value, dtype), device); };
+  (*family_)([&](auto& f) {
+    each<Parameter>(f, "", [&](const std::string&, Parameter& p) { move(p), p.master = {}; });
+    each<Constant>(f, "", [&](const std::string&, Constant& c) { move(c); });
+  });
 }
 
 void Model::place_for_training(Dtype dtype, Device device) {
@@ -60,9 +97,12 @@ void Model::place_for_training(Dtype dtype, Device device) {
     each_parameter([&](const std::string&, Parameter& p) { p.master = *master++; });
 }
 
-Tensor Model::step(const Tensor& ids_b, DecodingState& state) const {
-  const Tensor logits_bcv = advance(ids_b.reshaped({ids_b.size(), 1}), state);
-  return logits_bcv.reshaped({ids_b.size(), logits_bcv.shape()[-1]});
+void Model::recompute_blocks(bool on) {
+  (*family_)([&](auto& f) { f.stack.recomputes_blocks = on; });
+}
+
+void Model::each_parameter(const std::function<void(const std::string&, Parameter&)>& f) {
+  (*family_)([&](auto& family) { ricci::each_parameter(family, f); });
 }
 
 std::vector<Parameter*> Model::parameters() {
@@ -72,9 +112,11 @@ std::vector<Parameter*> Model::parameters() {
 }
 
 void Model::each_held(const Visit& visit) const {
-  if (!model_) return;  // moved from
-  model_->each_parameter([&](const std::string&, Parameter& p) {
-    visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients), visit(p.master, HeldFor::optimizer_state);
+  if (!family_) return;  // moved from
+  (*family_)([&](auto& family) {
+    ricci::each_parameter(family, [&](const std::string&, const Parameter& p) {
+      visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients), visit(p.master, HeldFor::optimizer_state);
+    });
   });
 }
 

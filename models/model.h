@@ -1,5 +1,4 @@
-// A language model of any family, as one value. This is the only place where the kind of model is decided at run time,
-// so each family is compiled once.
+// A model of any family, as one value. Here alone is the kind of model decided at run time, so each family is compiled once.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,54 +18,47 @@ class DecodingState {
   virtual ~DecodingState() = default;
 };
 
-// What every family offers; Model holds one.
-class AnyModel {
- public:
-  virtual ~AnyModel() = default;
-  virtual Tensor logits(const Inputs& inputs) const = 0;
-  virtual Tensor loss(const Inputs& inputs) const = 0;
-  virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
-  virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
-  virtual void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) = 0;
-  virtual void init(uint64_t seed) = 0;
-  virtual void place(Dtype dtype, Device device) = 0;
-  virtual void recompute_blocks(bool on) = 0;
-};
-
 class Model final : public MemoryHolder {
  public:
-  // Builds the family of the config with uninitialised f32 parameters on the CPU. Errors: an impossible config, a family
-  // or mixer that does not exist.
+  // Builds the family of the config with uninitialised f32 parameters on the CPU, each with its path. Error: an impossible config.
   explicit Model(const ModelConfig& config);
+  Model(Model&&) noexcept;
+  ~Model() override;
 
   const ModelConfig& config() const { return config_; }
 
   // Of a language model [b c v], every position.
-  Tensor logits(const Inputs& inputs) const { return model_->logits(inputs); }
+  Tensor logits(const Inputs& inputs) const;
   // Mean nats per target other than -1, an f64 scalar: the path that training takes. Padding counts unless its targets are -1.
-  Tensor loss(const Inputs& inputs) const { return model_->loss(inputs); }
+  Tensor loss(const Inputs& inputs) const;
 
-  // Decoding: advance reads the next positions of every sequence, step a single one: ids_b -> logits_bv.
-  std::unique_ptr<DecodingState> init_state(int64_t batch) const { return model_->init_state(batch); }
-  Tensor advance(const Tensor& ids_bc, DecodingState& state) const { return model_->advance(ids_bc, state); }
-  Tensor step(const Tensor& ids_b, DecodingState& state) const;
+  // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits behind the last one [b v];
+  // advance_all returns those of all of them [b c v]; step reads one position, ids_b -> logits_bv.
+  // Errors: a model that is not causal, more positions than the context holds.
+  std::unique_ptr<DecodingState> init_state(int64_t batch) const;
+  Tensor advance(const Tensor& ids_bc, DecodingState& state) const;
+  Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const;
+  Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
-  void init(uint64_t seed) { model_->init(seed); }  // draws the weights; before place
+  void init(uint64_t seed);  // draws the weights; before place
   // Converts and moves every parameter. For training, the f32 values as they were before rounding to bf16 stay beside
   // them as Parameter::master.
   void place(Dtype dtype, Device device);
   void place_for_training(Dtype dtype, Device device);
   // From now on the tape keeps only what goes into each block, and backward computes the block again: the same bits, less
   // memory, about a third more time.
-  void recompute_blocks(bool on) { model_->recompute_blocks(on); }
-  void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f) { model_->each_parameter(f); }
+  void recompute_blocks(bool on);
+
+  void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f);
   std::vector<Parameter*> parameters();
   int64_t parameter_count();
   void each_held(const Visit& visit) const override;
 
  private:
+  struct AnyFamily;  // one value of whatever family, and the functions that ask which one it is
+
   ModelConfig config_;
-  std::unique_ptr<AnyModel> model_;
+  std::unique_ptr<AnyFamily> family_;
 };
 
 // Takes the value of every parameter from `load`, which is given each path and shape. For files see models/training/checkpoint.h.

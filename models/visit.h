@@ -1,4 +1,4 @@
-// Walks over the parameters of a module. A module is a plain struct with one visit line that names its members:
+// Walks over the parameters and constants of a module. A module is a plain struct with one visit line that names its members:
 //   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
 // The names give the parameter paths: blocks.0.mixer.qkv.weight.
 #pragma once
@@ -6,26 +6,29 @@
 #include <type_traits>
 #include <vector>
 
-#include "autograd/arg.h"
+#include "autograd/parameter.h"
 
 namespace ricci {
 
 template <class T> inline constexpr bool is_module_list = false;
 template <class Module> inline constexpr bool is_module_list<std::vector<Module>> = true;
+template <class T> inline constexpr bool is_leaf = std::is_same_v<T, Parameter> || std::is_same_v<T, Constant>;
 
-// f(path, parameter) for every parameter that has a value, in the order of the visit lines.
-template <class Module, class F> void each_parameter(Module& module, const std::string& prefix, const F& f) {
+// f(path, leaf) for every Leaf, Parameter or Constant, that has a value, in the order of the visit lines.
+template <class Leaf, class Module, class F> void each(Module& module, const std::string& prefix, const F& f) {
   module.visit([&](const std::string& name, auto& member) {
     using Member = std::remove_cvref_t<decltype(member)>;
     const std::string path = prefix.empty() ? name : prefix + "." + name;
-    if constexpr (std::is_same_v<Member, Parameter>) {
+    if constexpr (std::is_same_v<Member, Leaf>) {
       if (member.value) f(path, member);
     } else if constexpr (is_module_list<Member>) {
-      for (size_t i = 0; i < member.size(); ++i) each_parameter(member[i], path + "." + std::to_string(i), f);
-    } else {
-      each_parameter(member, path, f);
+      for (size_t i = 0; i < member.size(); ++i) each<Leaf>(member[i], path + "." + std::to_string(i), f);
+    } else if constexpr (!is_leaf<Member>) {
+      each<Leaf>(member, path, f);
     }
   });
 }
+
+template <class Module, class F> void each_parameter(Module& module, const F& f) { each<Parameter>(module, "", f); }
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Reading: YAML nodes into members, with the place of every fault.
+// KeyInfo: YAML nodes into members, with the place of every fault.
 #include "apps/config/config.h"
 
 #include <yaml-cpp/yaml.h>
@@ -56,15 +56,6 @@ bool parse(const YAML::Node& node, bool& value) {
   value = text == "true" || text == "True" || text == "TRUE";
   return value || text == "false" || text == "False" || text == "FALSE";
 }
-// [0, 8] or 0:8
-bool parse(const YAML::Node& node, Window& window) {
-  if (node.IsSequence()) return node.size() == 2 && parse(node[0], window.lo) && parse(node[1], window.hi);
-  if (!node.IsScalar()) return false;
-  const std::string_view text = node.Scalar();
-  const size_t colon = text.find(':');
-  return colon != text.npos && parse_number(text.substr(0, colon), window.lo) &&
-         parse_number(text.substr(colon + 1), window.hi);
-}
 template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
   if (node.IsNull()) value.reset();
   return node.IsNull() || parse(node, value.emplace());
@@ -77,19 +68,6 @@ template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
-// A list, or "0:8, 8:256"
-bool parse(const YAML::Node& node, std::vector<Window>& windows) {
-  if (!node.IsScalar()) return parse<Window>(node, windows);
-  windows.clear();
-  std::string_view text = node.Scalar();
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
-    if (!parse(YAML::Node(std::string(one)), windows.emplace_back())) return false;
-  }
-  return true;
-}
 
 const char* what(const std::string&) { return "text"; }
 const char* what(int64_t) { return "integer"; }
@@ -97,27 +75,27 @@ const char* what(uint64_t) { return "integer of 0 or more"; }
 const char* what(double) { return "number"; }
 const char* what(bool) { return "true or false"; }
 const char* what(const std::optional<int64_t>&) { return "integer or null"; }
-const char* what(const std::vector<int64_t>&) { return "integer or list of integers"; }
 const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
-const char* what(const std::vector<Window>&) { return "windows such as [[0, 8], [8, 256]] or '0:8, 8:256'"; }
 
-void check_allowed(const Setting& setting, const Field& field) {
-  if (field.allowed.empty()) return;
-  const std::string& name = **std::get_if<std::string*>(&field.value);
-  if (std::find(field.allowed.begin(), field.allowed.end(), name) != field.allowed.end()) return;
+void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
   std::string list;
-  for (const char* each : field.allowed) list += (list.empty() ? "" : ", ") + std::string(each);
-  fail("{}: {}: expected one of {}, got '{}'", {setting.place, field.key, list, shown(name)});
+  for (size_t i = 0; i < choice.names.size(); ++i) {
+    if (setting.value.IsScalar() && setting.value.Scalar() == choice.names[i]) return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
+    list += (i ? ", " : "") + std::string(choice.names[i]);
+  }
+  fail("{}: {}: expected one of {}, got {}", {setting.place, field.key, list, shown(setting.value)});
 }
 
 void store(const Setting& setting, const Field& field) {
   std::visit(
-      [&](auto* member) {
-        if (!parse(setting.value, *member))
+      [&]<class Member>(const Member& member) {
+        if constexpr (std::is_same_v<Member, ChoiceMember>) {
+          store_choice(setting, field, member);
+        } else if (!parse(setting.value, *member)) {
           fail("{}: {}: expected {}, got {}", {setting.place, field.key, what(*member), shown(setting.value)});
+        }
       },
       field.value);
-  check_allowed(setting, field);
 }
 
 // ---- Keys
@@ -141,10 +119,19 @@ std::string nearest(const std::string& key, const std::vector<Field>& fields) {
   return best;
 }
 
-const Field* find_field(const std::vector<Field>& fields, const std::string& key) {
-  for (const Field& field : fields)
-    if (field.key == key) return &field;
-  return nullptr;
+bool is_known(const std::vector<Field>& fields, const std::string& key) {
+  return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key == key; });
+}
+
+// Several choices may have a key of this name; the one that is read gets the value.
+const Field& field_read(const std::vector<Field>& fields, const Setting& setting) {
+  std::string readers;
+  for (const Field& field : fields) {
+    if (field.key != setting.key) continue;
+    if (field.info.is_read) return field;
+    readers += (readers.empty() ? "" : ", ") + field.info.by;
+  }
+  fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
 }
 
 bool is_section(const std::vector<Field>& fields, const std::string& key) {
@@ -165,7 +152,7 @@ struct Collector {
   }
   void add(const std::string& key, const std::string& where, const YAML::Node& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
-    if (!find_field(fields, key))
+    if (!is_known(fields, key))
       fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value});
@@ -213,7 +200,7 @@ void read_override(const std::string& assignment, Collector& into) {
 }  // namespace
 
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<void()>& apply_presets) {
+           const std::function<std::vector<Field>()>& after_deciding) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
   for (const std::string& assignment : overrides) read_override(assignment, command_line);
@@ -221,9 +208,10 @@ void store(const std::vector<Field>& fields, const std::string& path, const std:
   std::vector<Setting> all = std::move(file.settings);
   all.insert(all.end(), command_line.settings.begin(), command_line.settings.end());
   for (const Setting& setting : all)
-    if (last_part(setting.key) == "preset") store(setting, *find_field(fields, setting.key));
-  apply_presets();
-  for (const Setting& setting : all) store(setting, *find_field(fields, setting.key));
+    for (const Field& field : fields)
+      if (field.key == setting.key && field.info.decides) store(setting, field);
+  const std::vector<Field> read = after_deciding();
+  for (const Setting& setting : all) store(setting, field_read(read, setting));
 }
 
 }  // namespace ricci::apps

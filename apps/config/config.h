@@ -4,35 +4,42 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
-#include "models/config.h"
+#include "core/choice.h"
+#include "core/fields.h"
 
 namespace ricci::apps {
 
+// A member that is an enum with names (core/choice.h), as the number of the name.
+struct ChoiceMember {
+  uint8_t* number;
+  std::vector<const char*> names;
+};
+
 // A member of a config. A single value may stand for a list of one; null for an empty list or optional.
-using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*,
-                                std::vector<int64_t>*, std::vector<std::string>*, std::vector<Window>*>;
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*, ChoiceMember>;
 
 struct Field {
   std::string key;  // dotted
   FieldValue value;
   const char* description;
-  std::vector<const char*> allowed;  // empty: any value of its type
+  KeyInfo info;  // core/fields.h
 };
 
-// Pointers into the config, which must outlive them.
+// Every key, read or not, in the order of visit_fields. Pointers into the config, which must outlive them.
 template <class Config> std::vector<Field> fields_of(Config& config, const std::string& prefix = "") {
   std::vector<Field> fields;
-  visit_fields(config, [&](const char* key, auto& member, const char* description,
-                           std::initializer_list<const char*> allowed = {}) {
-    if constexpr (std::is_constructible_v<FieldValue, decltype(&member)>) {
-      fields.push_back({prefix + key, &member, description, allowed});
+  visit_fields(config, [&]<class Member>(const char* key, Member& member, const char* description, const KeyInfo& info = {}) {
+    if constexpr (Choice<Member>) {
+      const auto names = choices(Member{});
+      fields.push_back({prefix + key, ChoiceMember{reinterpret_cast<uint8_t*>(&member), {names.begin(), names.end()}}, description, info});
+    } else if constexpr (std::is_constructible_v<FieldValue, Member*>) {
+      fields.push_back({prefix + key, &member, description, info});
     } else {
       for (Field& field : fields_of(member, prefix + key + ".")) fields.push_back(std::move(field));
     }
@@ -40,17 +47,19 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
   return fields;
 }
 
-// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say
-// of the fields; the last word on a key counts. Keys named `preset` come first, then apply_presets() is called, then
-// the rest. Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one),
-// a value of the wrong type or not allowed. Each names file and line:
+// Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
+// fields; the last word on a key counts. Keys that decide about others come first. after_deciding() then gives those their
+// defaults, and returns the fields again, as it is known now which of them are read; then come the rest.
+// Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
+// nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<void()>& apply_presets);
+           const std::function<std::vector<Field>()>& after_deciding);
 
-// As YAML that load_config reads back to the same config; the order is that of visit_fields.
+// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields.
 std::string to_yaml(const std::vector<Field>& fields);
-// The same with the description of each key as a comment: what --help-config prints, and a run file to start from.
+// Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
+// read as the config stands is a comment as a whole.
 std::string describe(const std::vector<Field>& fields);
 
 // The value of a field as to_yaml writes it.
@@ -63,7 +72,10 @@ template <class Config> std::string describe(Config config) { return describe(fi
 // Errors: those of store and of the config's check.
 template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
   Config config;
-  store(fields_of(config), path, overrides, [&] { apply_preset(config); });
+  store(fields_of(config), path, overrides, [&] {
+    apply_preset(config);
+    return fields_of(config);
+  });
   check(config);
   resolve(config);
   return config;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "core/error.h"
 
@@ -26,20 +25,21 @@ void below_1(const char* key, double value) {
   if (!(value >= 0 && value < 1)) fail("{}: {}, expected 0 or more and less than 1", {key, value});
 }
 
-void check_optimizer(const TrainConfig& c) {
-  at_least("steps", c.steps, 1);
+void check_schedule(const Schedule& c) {
   more_than_0("lr", c.lr);
   not_negative("min_lr", c.min_lr);
-  if (c.schedule != "constant" && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
+  if (c.kind != Schedule::Kind::constant && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
   at_least("warmup", c.warmup, 0);
   if (!(c.decay_fraction >= 0 && c.decay_fraction <= 1)) fail("decay_fraction: {}, expected 0 to 1", {c.decay_fraction});
+}
+
+void check_optimizer(const OptimizerConfig& c) {
   below_1("beta1", c.beta1);
   below_1("beta2", c.beta2);
   more_than_0("eps", c.eps);
   below_1("momentum", c.momentum);
-  if (c.nesterov && c.optimizer == "sgd" && c.momentum == 0) fail("nesterov: needs a momentum above 0");
+  if (c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0) fail("nesterov: needs a momentum above 0");
   not_negative("weight_decay", c.weight_decay);
-  not_negative("clip", c.clip);
 }
 
 void check_data(const TrainConfig& c) {
@@ -75,8 +75,11 @@ void check(const TrainConfig& config) {
   if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
-  check_optimizer(config);
-  if (config.cuda_graph && config.device == "cpu") fail("cuda_graph: device cpu has no graphs, expected cuda");
+  at_least("steps", config.steps, 1);
+  check_schedule(config.schedule);
+  check_optimizer(config.optimizer);
+  not_negative("clip", config.clip);
+  if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
   at_least("threads", config.threads, 0);
   if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
   at_least("eval_every", config.eval_every, 0);
@@ -88,22 +91,7 @@ void check(const TrainConfig& config) {
   check(config.sample.sampling);
 }
 
-OptimizerConfig optimizer_config(const TrainConfig& c) {
-  return {.kind = parse_optimizer(c.optimizer), .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps, .momentum = c.momentum,
-          .nesterov = c.nesterov, .weight_decay = c.weight_decay, .decay_tables = c.decay_embeddings};
-}
-
 TrainStepOptions step_options(const TrainConfig& c) { return {.seed = c.seed, .clip = c.clip, .cuda_graph = c.cuda_graph}; }
-
-Schedule schedule_of(const TrainConfig& c) {
-  return {parse_schedule(c.schedule), c.lr, c.min_lr, c.warmup, c.steps, c.decay_fraction};
-}
-
-bool may_change(const std::string& key) {
-  static const std::set<std::string> free = {"name",         "model.preset", "recompute", "steps",            "threads",      "cuda_graph",
-                                             "eval_every",   "eval_batches", "log_every", "checkpoint_every", "keep_checkpoints"};
-  return free.count(key) || key.starts_with("sample.");
-}
 
 void resolve(TrainConfig& config) {
   resolve(config.model);

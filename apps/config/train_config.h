@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/names.h"
+#include "data/tokenizers/tokenizer.h"
 #include "models/config.h"
 #include "models/decoding/sampling.h"
 #include "models/training/optimizer.h"
@@ -14,10 +16,17 @@
 
 namespace ricci::apps {
 
+enum class Recompute : uint8_t { none, blocks };
+constexpr auto choices(Recompute) { return std::array{"none", "blocks"}; }
+
+enum class Precision : uint8_t { f32, bf16 };
+constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
+inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
+
 // The text that a run writes of itself.
 struct SampleConfig {
-  std::string prompt = "\n";
   int64_t tokens = 200;
+  std::string prompt = "\n";
   Sampling sampling;
 };
 
@@ -28,32 +37,21 @@ struct TrainConfig {
   std::vector<std::string> data = {"embedded"};
   std::vector<std::string> validation;
   double train_fraction = 0.9;
-  std::string tokenizer = "char";
+  TokenizerKind tokenizer = TokenizerKind::character;
 
   int64_t batch = 12;
   int64_t accumulation = 1;
   bool batch_invariant = false;
-  std::string recompute = "none";
+  Recompute recompute = Recompute::none;
   std::optional<int64_t> context;
   int64_t steps = 2000;
-  double lr = 1e-3;
-  double min_lr = 1e-4;
-  int64_t warmup = 100;
-  std::string schedule = "cosine";
-  double decay_fraction = 0.2;
-  std::string optimizer = "adamw";
-  double beta1 = 0.9;
-  double beta2 = 0.99;
-  double eps = 1e-8;
-  double momentum = 0.9;
-  bool nesterov = false;
-  double weight_decay = 0.1;
-  bool decay_embeddings = true;
+  Schedule schedule;
+  OptimizerConfig optimizer;
   double clip = 1;
 
   uint64_t seed = 1337;
-  std::string device = "cpu";
-  std::string precision = "f32";
+  Device device = Device::cpu;
+  Precision precision = Precision::f32;
   bool cuda_graph = false;
   int64_t threads = 0;
 
@@ -65,70 +63,57 @@ struct TrainConfig {
   SampleConfig sample;
 };
 
+// A sample does not change what is trained.
+template <class Field> auto free_to_change(Field& field) {
+  return [&field](const char* key, auto& member, const char* description, KeyInfo info = {}) {
+    info.may_change = true;
+    field(key, member, description, info);
+  };
+}
+
 template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("prompt", c.prompt, "text to continue");
-  field("tokens", c.tokens, "tokens to write; 0: no sample");
-  field("temperature", c.sampling.temperature, "logits are divided by it; 0: always the most probable token");
-  field("top_k", c.sampling.top_k, "draw from the k most probable tokens; 0: from all");
-  field("top_p", c.sampling.top_p, "draw from the most probable tokens that together have this probability");
-  field("seed", c.sampling.seed, "of the draws");
+  auto free = free_to_change(field);
+  free("tokens", c.tokens, "tokens to write; 0: no sample");
+  free("prompt", c.prompt, "text to continue");
+  visit_fields(c.sampling, free);
 }
 
 template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("name", c.name, "of the run; its folder is runs/NAME");
+  field("name", c.name, "of the run; its folder is runs/NAME", may_change());
   field("model", c.model, "");
   field("data", c.data, "files or folders with the text, plain or compressed; embedded: the built-in corpus");
-  field("validation", c.validation, "files or folders; [] for the end of data");
-  field("train_fraction", c.train_fraction, "part of data that trains when validation is not given");
-  field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte", {"char", "byte"});
+  field("validation", c.validation, "files or folders; [] for the end of data", decides());
+  auto splitting = read_when(field, c.validation.empty(), "validation: []");
+  splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
+  field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte");
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
-  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time",
-        {"none", "blocks"});
-  field("batch_invariant", c.batch_invariant, "the same bits however a step is cut into batches: one sequence at a time");
+  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());
+  field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
   field("context", c.context, "tokens per sequence; null: model.ctx");
-  field("steps", c.steps, "optimizer steps");
-  field("lr", c.lr, "highest learning rate");
-  field("min_lr", c.min_lr, "learning rate where the schedule ends");
-  field("warmup", c.warmup, "steps of linear growth up to lr");
-  field("schedule", c.schedule, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only",
-        {"cosine", "linear", "constant", "inverse_sqrt", "wsd"});
-  field("decay_fraction", c.decay_fraction, "wsd: part of all steps in which the learning rate falls");
-  field("optimizer", c.optimizer, "adamw decays weights apart from the gradient, adam and sgd as a part of it",
-        {"adamw", "adam", "sgd"});
-  field("beta1", c.beta1, "adamw, adam: decay of the mean gradient");
-  field("beta2", c.beta2, "adamw, adam: decay of the mean squared gradient");
-  field("eps", c.eps, "adamw, adam: added to the root of the mean squared gradient");
-  field("momentum", c.momentum, "sgd: decay of the sum of gradients; 0: none");
-  field("nesterov", c.nesterov, "sgd: Nesterov's momentum");
-  field("weight_decay", c.weight_decay, "of matrices and embeddings; biases and the gains of norms never decay");
-  field("decay_embeddings", c.decay_embeddings, "the tables of tokens and positions decay too");
+  field("steps", c.steps, "optimizer steps", may_change());
+  visit_fields(c.schedule, field);
+  visit_fields(c.optimizer, field);
   field("clip", c.clip, "largest norm of the gradient; 0: any");
   field("seed", c.seed, "of weights, batches and dropout");
-  field("device", c.device, "where tensors live", {"cpu", "cuda", "cuda_emulated"});
-  field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32", {"f32", "bf16"});
-  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches");
-  field("threads", c.threads, "CPU threads; 0: all");
-  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step");
-  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text");
-  field("log_every", c.log_every, "steps between records of metrics");
-  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only");
-  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best");
+  field("device", c.device, "where tensors live");
+  field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
+  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches", may_change());
+  field("threads", c.threads, "CPU threads; 0: all", may_change());
+  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
+  field("log_every", c.log_every, "steps between records of metrics", may_change());
+  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only", may_change());
+  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best", may_change());
   field("sample", c.sample, "");
 }
 
-// The optimizer, the training step and the learning rate that the config describes.
-OptimizerConfig optimizer_config(const TrainConfig& config);
+// The training step that the config describes.
 TrainStepOptions step_options(const TrainConfig& config);
-Schedule schedule_of(const TrainConfig& config);
-
-// Whether a run that goes on may have another value of this key than it had before, because what is trained does not
-// depend on it.
-bool may_change(const std::string& key);
 
 // Hooks of load_config (apps/config/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
-void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff, model.levels
+void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
 
 }  // namespace ricci::apps

@@ -23,7 +23,7 @@ Split open_split(const TrainConfig& config) {
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
-  if (config.tokenizer == "byte") return std::make_shared<ByteTokenizer>();
+  if (config.tokenizer == TokenizerKind::byte) return std::make_shared<ByteTokenizer>();
   return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data), default_cache_folder()));
 }
 

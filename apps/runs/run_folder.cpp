@@ -44,9 +44,10 @@ void check_same_run(const std::string& path, TrainConfig before, TrainConfig now
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
-    const std::string &key = fields[i].key, was = value_text(old_fields[i]), is = value_text(fields[i]);
-    if (was != is && !may_change(key))
-      fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
+    const auto& [key, value, description, info] = fields[i];
+    if (info.may_change || !info.is_read) continue;
+    const std::string was = value_text(old_fields[i]), is = value_text(fields[i]);
+    if (was != is) fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
   }
   if (now.steps < before.steps) fail("{}: holds a run of {} steps; steps: {} would be fewer", {path, before.steps, now.steps});
 }
@@ -56,7 +57,7 @@ std::string config_text(const TrainConfig& config, const std::string& old_text, 
   std::string head;
   for (size_t at = 0; at < old_text.size() && old_text[at] == '#'; at = head.size()) head += old_text.substr(at, old_text.find('\n', at) + 1 - at);
   const std::string line = format_message("{}, device {} ({}), threads {}, seed {}",
-                                          {build_info(), config.device, name_of(cpu_isa()), thread_count(), config.seed});
+                                          {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), config.seed});
   if (head.empty()) head = "# " + line + "\n";
   if (!head.ends_with(" " + line + "\n")) head += format_message("# after step {}: {}\n", {step, line});
   return head + to_yaml(config);

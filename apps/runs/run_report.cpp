@@ -12,7 +12,7 @@ namespace ricci::apps {
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
   const std::string line = format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads",
                                           {run.path(), with_commas(model.parameter_count()), with_commas(corpus.train.size()),
-                                           with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(), run.config().device, thread_count()});
+                                           with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(), name_of(run.config().device), thread_count()});
   if (state.step == 0) return line;
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }

@@ -7,13 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/choice.h"
+
 namespace ricci {
+
+enum class TokenizerKind : uint8_t { character, byte };
+constexpr auto choices(TokenizerKind) { return std::array{"char", "byte"}; }
 
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // "char", "byte": what tokenizer_from_json() recognises.
+  // One of choices(TokenizerKind).
   virtual std::string name() const = 0;
   virtual int64_t vocab_size() const = 0;
 

@@ -44,11 +44,9 @@ void cut_nucleus(std::vector<Candidate>& all, double top_p) {
   all.resize(std::max<size_t>(1, kept));
 }
 
-std::vector<double> last_logits(const Tensor& logits_bcv) {
-  const int64_t v = logits_bcv.shape()[-1];
-  const Tensor rows = logits_bcv.reshaped({logits_bcv.size() / v, v});
-  const Tensor last = to(convert(rows.rows(rows.shape()[0] - 1, 1), Dtype::f64), Device::cpu);
-  return {last.data<double>(), last.data<double>() + v};
+std::vector<double> values_of(const Tensor& logits_bv) {
+  const Tensor host = to(convert(logits_bv, Dtype::f64), Device::cpu);
+  return {host.data<double>(), host.data<double>() + host.size()};
 }
 
 Tensor ids_tensor(const std::vector<int64_t>& ids_c, Device device) {
@@ -97,9 +95,9 @@ void generate(const Model& model, std::span<const int64_t> prompt, int64_t count
       news.assign(text.end() - kept, text.end());
     }
     const int64_t length = static_cast<int64_t>(news.size());
-    const Tensor logits_bcv = model.advance(ids_tensor(news, device), *state);
+    const Tensor logits_bv = model.advance(ids_tensor(news, device), *state);
     read += length;
-    text.push_back(draw_token(last_logits(logits_bcv), sampling, static_cast<uint64_t>(i)));
+    text.push_back(draw_token(values_of(logits_bv), sampling, static_cast<uint64_t>(i)));
     if (!use(text.back())) return;
   }
 }

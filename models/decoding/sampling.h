@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/fields.h"
 #include "models/model.h"
 
 namespace ricci {
@@ -15,6 +16,13 @@ struct Sampling {
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   uint64_t seed = 1;
 };
+
+template <std::same_as<Sampling> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("temperature", c.temperature, "logits are divided by it; 0: always the most probable token");
+  field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
+  field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");
+  field("seed", c.seed, "of the draws");
+}
 
 // Errors: temperature below 0, top_k below 0, top_p outside (0, 1].
 void check(const Sampling& sampling);

@@ -15,7 +15,7 @@ namespace {
 using Kind = OptimizerConfig::Kind;
 
 bool decays(const Parameter& p, const OptimizerConfig& config) {
-  return p.role == Role::matrix || (p.role == Role::table && config.decay_tables);
+  return p.role == Role::matrix || (p.role == Role::table && config.decay_embeddings);
 }
 
 OptimizerTensor first_state(const Parameter& p, const OptimizerConfig& config) {
@@ -35,13 +35,6 @@ Sgd sgd_options(const OptimizerConfig& config) { return {config.momentum, config
 AdamW adamw_options(const OptimizerConfig& config) { return {config.beta1, config.beta2, config.eps, config.kind == Kind::adamw}; }
 
 }  // namespace
-
-Kind parse_optimizer(const std::string& name) {
-  if (name == "adamw") return Kind::adamw;
-  if (name == "adam") return Kind::adam;
-  if (name == "sgd") return Kind::sgd;
-  fail("optimizer: expected adamw, adam or sgd, got '{}'", {name});
-}
 
 Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config) : parameters_(std::move(parameters)), config_(config) {
   if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");

@@ -8,28 +8,41 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "core/choice.h"
+#include "core/fields.h"
 #include "core/memory/memory.h"
 #include "ops/optimizers/optimizer_tensor.h"
 
 namespace ricci {
 
-// Which parameters weight decay acts on follows from their role: matrices, and tables if decay_tables says so. Biases and
-// the gains of norms never decay.
+// Which parameters weight decay acts on follows from their role: matrices, and tables if decay_embeddings says so. Biases
+// and the gains of norms never decay.
 struct OptimizerConfig {
   enum class Kind : uint8_t {
     adamw,  // Loshchilov and Hutter 2019: weight decay apart from the gradient
     adam,   // Kingma and Ba 2015: weight decay as a part of the gradient, which PyTorch's Adam means by it
     sgd,    // with momentum, as PyTorch's SGD without dampening
   } kind = Kind::adamw;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // adamw, adam
-  double momentum = 0;                            // sgd
-  bool nesterov = false;                          // sgd
-  double weight_decay = 0.01;
-  bool decay_tables = true;  // embeddings of tokens and positions; with a tied head this is the output map too
+  double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;  // adamw, adam
+  double momentum = 0.9;                         // sgd
+  bool nesterov = false;                         // sgd
+  double weight_decay = 0.1;
+  bool decay_embeddings = true;  // of tokens and positions; with a tied head this is the output map too
 };
+constexpr auto choices(OptimizerConfig::Kind) { return std::array{"adamw", "adam", "sgd"}; }
 
-// adamw, adam or sgd. Error: another name.
-OptimizerConfig::Kind parse_optimizer(const std::string& name);
+template <std::same_as<OptimizerConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  const bool sgd = c.kind == OptimizerConfig::Kind::sgd;
+  field("optimizer", c.kind, "adamw decays weights apart from the gradient, adam and sgd as a part of it", decides());
+  auto of_adam = read_when(field, !sgd, "optimizer: adamw, adam"), of_sgd = read_when(field, sgd, "optimizer: sgd");
+  of_adam("beta1", c.beta1, "decay of the mean gradient");
+  of_adam("beta2", c.beta2, "decay of the mean squared gradient");
+  of_adam("eps", c.eps, "added to the root of the mean squared gradient");
+  of_sgd("momentum", c.momentum, "decay of the sum of gradients; 0: none");
+  of_sgd("nesterov", c.nesterov, "Nesterov's momentum");
+  field("weight_decay", c.weight_decay, "of matrices and embeddings; biases and the gains of norms never decay");
+  field("decay_embeddings", c.decay_embeddings, "the tables of tokens and positions decay too");
+}
 
 class Optimizer final : public MemoryHolder {
  public:

@@ -9,46 +9,51 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <numbers>
-#include <string>
 
-#include "core/error.h"
+#include "core/choice.h"
+#include "core/fields.h"
 
 namespace ricci {
 
 struct Schedule {
-  enum class Kind : uint8_t { constant, linear, cosine, inverse_sqrt, wsd } kind = Kind::cosine;
+  enum class Kind : uint8_t { cosine, linear, constant, inverse_sqrt, wsd } kind = Kind::cosine;
   double lr = 1e-3, min_lr = 1e-4;
-  int64_t warmup = 0, steps = 0;
+  int64_t warmup = 100;
   double decay_fraction = 0.2;
 
-  double at(int64_t step) const {
+  // The learning rate of a step, of `steps` in all.
+  double at(int64_t step, int64_t steps) const {
     const double t = static_cast<double>(step), w = static_cast<double>(warmup), end = static_cast<double>(steps);
     if (step < warmup) return lr * (t + 1) / (w + 1);
     switch (kind) {
       case Kind::constant: return lr;
-      case Kind::linear: return toward_min(part(t, w, end));
-      case Kind::cosine: return min_lr + (lr - min_lr) * (1 + std::cos(std::numbers::pi * part(t, w, end))) / 2;
+      case Kind::linear: return toward_min(done(t, w, end));
+      case Kind::cosine: return min_lr + (lr - min_lr) * (1 + std::cos(std::numbers::pi * done(t, w, end))) / 2;
       case Kind::inverse_sqrt: return std::max(min_lr, lr * std::sqrt((w + 1) / (t + 1)));
-      case Kind::wsd: return toward_min(part(t, std::max(w, end - decay_fraction * end), end));
+      case Kind::wsd: return toward_min(done(t, std::max(w, end - decay_fraction * end), end));
     }
     return lr;
   }
 
  private:
-  // How much of the way from `begin` to `end` is done at t.
-  static double part(double t, double begin, double end) { return t < begin ? 0 : t >= end ? 1 : (t - begin) / (end - begin); }
+  // How much of the way from `begin` to `end` is done at t, 0 to 1.
+  static double done(double t, double begin, double end) { return t < begin ? 0 : t >= end ? 1 : (t - begin) / (end - begin); }
   double toward_min(double p) const { return lr + p * (min_lr - lr); }
 };
 
-inline Schedule::Kind parse_schedule(const std::string& name) {
-  if (name == "constant") return Schedule::Kind::constant;
-  if (name == "linear") return Schedule::Kind::linear;
-  if (name == "cosine") return Schedule::Kind::cosine;
-  if (name == "inverse_sqrt") return Schedule::Kind::inverse_sqrt;
-  if (name == "wsd") return Schedule::Kind::wsd;
-  fail("schedule: expected constant, linear, cosine, inverse_sqrt or wsd, got '{}'", {name});
+constexpr auto choices(Schedule::Kind) { return std::array{"cosine", "linear", "constant", "inverse_sqrt", "wsd"}; }
+
+template <std::same_as<Schedule> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only", decides());
+  field("lr", c.lr, "highest learning rate");
+  auto falling = read_when(field, c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
+  falling("min_lr", c.min_lr, "learning rate where the schedule ends");
+  field("warmup", c.warmup, "steps of linear growth up to lr");
+  auto wsd = read_when(field, c.kind == Schedule::Kind::wsd, "schedule: wsd");
+  wsd("decay_fraction", c.decay_fraction, "part of all steps in which the learning rate falls");
 }
 
 }  // namespace ricci

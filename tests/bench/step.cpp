@@ -39,18 +39,18 @@ struct Run {
   int64_t done = 0;
 
   Run(const TrainConfig& c, const Corpus& corpus)
-      : config(c), device(parse_device(c.device.c_str())), model(prepared(c, device)), optimizer(model.parameters(), optimizer_config(c)),
+      : config(c), device(c.device), model(prepared(c, device)), optimizer(model.parameters(), c.optimizer),
         train_step(model, optimizer, device, step_options(c)), crops(corpus.train, layout_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
     model.init(c.seed);
     model.place(Dtype::f32, device);
-    model.recompute_blocks(c.recompute == "blocks");
+    model.recompute_blocks(c.recompute == Recompute::blocks);
     return model;
   }
   double step() {
-    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, schedule_of(config).at(done)).loss;
+    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, config.schedule.at(done, config.steps)).loss;
     ++done;
     return loss;
   }
@@ -94,7 +94,7 @@ void measure(Variant& v, const Corpus& corpus) {
 
 void compare_costs(const TrainConfig& config, const Corpus& corpus, int rounds) {
   std::vector<Variant> variants = {{"plain", config}, {"recompute: blocks", config}, {"batch_invariant", config}};
-  variants[1].config.recompute = "blocks", variants[2].config.batch_invariant = true;
+  variants[1].config.recompute = Recompute::blocks, variants[2].config.batch_invariant = true;
   for (int round = 0; round < rounds; ++round)
     for (Variant& v : variants) measure(v, corpus);
   const double plain_ms = median(variants[0].milliseconds), plain_busy = median(variants[0].processor);

@@ -28,19 +28,19 @@ namespace {
 
 struct Case {
   const char* name;
-  const char* preset;
+  Preset preset;
   int64_t vocab, d, heads, layers, ff, batch, context;
   bool bias;
   bool small = true;
 };
 
 constexpr Case kCases[] = {
-    {"nano_12x64", "gpt", 65, 128, 4, 4, 512, 12, 64, false},
-    {"gpt2_4x64", "gpt", 50257, 768, 12, 12, 3072, 4, 64, true},
-    {"gpt2_4x256", "gpt", 50257, 768, 12, 12, 3072, 4, 256, true},
-    {"msa_20x512", "msa", 28996, 512, 1, 6, 512, 20, 512, true},
-    {"gpt2_4x1024", "gpt", 50257, 768, 12, 12, 3072, 4, 1024, true, false},
-    {"gpt2_64x1024", "gpt", 50257, 768, 12, 12, 3072, 64, 1024, true, false},
+    {"nano_12x64", Preset::gpt, 65, 128, 4, 4, 512, 12, 64, false},
+    {"gpt2_4x64", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 64, true},
+    {"gpt2_4x256", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 256, true},
+    {"msa_20x512", Preset::msa, 28996, 512, 1, 6, 512, 20, 512, true},
+    {"gpt2_4x1024", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 1024, true, false},
+    {"gpt2_64x1024", Preset::gpt, 50257, 768, 12, 12, 3072, 64, 1024, true, false},
 };
 
 struct Options {
@@ -52,10 +52,10 @@ struct Options {
 
 ModelConfig config_of(const Case& c) {
   ModelConfig config;
-  config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.heads = c.heads;
-  config.layers = {c.layers}, config.ff = c.ff, config.bias = config.norm_bias = c.bias;
+  config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.of<Sdp>().heads = c.heads;
+  config.layers = c.layers, config.block.ff = c.ff, config.block.bias = config.block.norm_bias = c.bias;
   apply_preset(config);
-  if (config.activation == "gelu" && c.bias) config.activation = "gelu_tanh";  // as GPT-2 has it
+  if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it
   check(config);
   resolve(config);
   return config;
@@ -74,7 +74,7 @@ double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_
 
 apps::TrainConfig training_of(const Options& options) {
   apps::TrainConfig config;
-  config.device = options.device, config.precision = options.dtype, config.cuda_graph = options.graph, config.seed = 1;
+  config.cuda_graph = options.graph, config.seed = 1;
   return config;  // beta2 0.99, weight decay 0.1, clipping to norm 1
 }
 
@@ -102,7 +102,7 @@ void measure(const Case& c, const Options& options) {
   Model model(config_of(c));
   model.init(config.seed);
   model.place_for_training(parse_dtype(options.dtype.c_str()), device);
-  Optimizer optimizer(model.parameters(), apps::optimizer_config(config));
+  Optimizer optimizer(model.parameters(), config.optimizer);
   TrainStep train_step(model, optimizer, device, apps::step_options(config));
   const std::vector<MicroBatch> micro_batches{apps::micro_batch_of(random_batch(c), device)};
   std::vector<double> seconds;

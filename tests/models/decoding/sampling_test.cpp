@@ -34,7 +34,7 @@ void check_shares(const Values& weights, const Sampling& sampling, const Values&
   }
 }
 
-Model built(const char* preset) {
+Model built(Preset preset) {
   Model model(small_model({.preset = preset}));
   model.init(3);
   model.place(Dtype::f64, Device::cpu);
@@ -113,10 +113,10 @@ TEST_CASE("sampling: a draw is a function of seed and index; what is not finite"
 }
 
 TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
-  for (const char* preset : {"gpt", "msa"})
+  for (Preset preset : {Preset::gpt, Preset::msa})
     for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 0.7, .seed = 5}, Sampling{.top_k = 4, .seed = 6}})
       for (const std::vector<int64_t>& prompt : {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
-        CAPTURE(std::string(preset));
+        CAPTURE(name_of(preset));
         CAPTURE(prompt.size());
         const Model model = built(preset);
         const std::vector<int64_t> expected = naive(model, prompt, 30, sampling);
@@ -126,7 +126,7 @@ TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
 }
 
 TEST_CASE("generate: it stops when it is told to; messages") {
-  const Model model = built("gpt");
+  const Model model = built(Preset::gpt);
   int used = 0;
   generate(model, std::vector<int64_t>{1, 2}, 100, {}, Device::cpu, [&](int64_t) { return ++used < 3; });
   CHECK(used == 3);

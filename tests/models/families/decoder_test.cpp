@@ -16,11 +16,11 @@ using namespace ricci;
 
 namespace {
 
-ModelConfig small(const std::string& preset) {
+ModelConfig small(Preset preset) {
   ModelConfig c;
   c.preset = preset;
   apply_preset(c);
-  c.vocab = 11, c.ctx = 19, c.d = 12, c.heads = 3, c.layers = {2}, c.ff = 20;
+  c.vocab = 11, c.ctx = 19, c.d = 12, c.of<Sdp>().heads = 3, c.layers = 2, c.block.ff = 20;
   resolve(c);
   return c;
 }
@@ -53,6 +53,12 @@ double difference(const Tensor& a, const Tensor& b) {
   return worst / largest;
 }
 
+// The logits behind a prompt, which advance() returns alone.
+Tensor prompt_logits(const Model& model, const Tensor& prompt_bc) {
+  const auto state = model.init_state(prompt_bc.shape()[0]);
+  return model.advance(prompt_bc, *state);
+}
+
 void check_decoding(const ModelConfig& config, Device device) {
   const Model model = built(config, device);
   const int64_t batch = 2, length = config.ctx, v = config.vocab;
@@ -63,7 +69,10 @@ void check_decoding(const ModelConfig& config, Device device) {
     const Tensor host = to(tokens, Device::cpu);
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t t = 0; t < prompt; ++t) first.data<int64_t>()[b * prompt + t] = host.data<int64_t>()[b * length + t];
-    const Tensor read = model.advance(to(first, device), *state);
+    const Tensor read = model.advance_all(to(first, device), *state);
+    const Tensor last = prompt_logits(model, to(first, device));
+    for (int64_t b = 0; b < batch; ++b)
+      CHECK(same_bits(last.rows(b, 1), read.reshaped({batch * prompt, v}).rows(b * prompt + prompt - 1, 1)));
     for (int64_t t = 0; t < length; ++t) {
       Tensor logits_bv;
       if (t >= prompt) {
@@ -84,19 +93,19 @@ void check_decoding(const ModelConfig& config, Device device) {
 
 TEST_CASE("decoding with a cache gives the logits of the full forward at every position") {
   for (Device device : {Device::cpu, Device::cuda_emulated})
-    for (const char* preset : {"gpt", "msa"})
+    for (Preset preset : {Preset::gpt, Preset::msa})
       for (int64_t window : {0, 1, 3, 30}) {
-        CAPTURE(std::string(preset));
+        CAPTURE(name_of(preset));
         CAPTURE(window);
         ModelConfig config = small(preset);
-        if (window) config.window = window;
+        if (window) config.of<Sdp>().window = window;
         if (device != Device::cpu) config.ctx = 8;
         check_decoding(config, device);
       }
 }
 
 TEST_CASE("no position sees a later token") {
-  for (const char* preset : {"gpt", "msa"}) {
+  for (Preset preset : {Preset::gpt, Preset::msa}) {
     const Model model = built(small(preset), Device::cpu);
     const Tensor before = model.logits({ids(1, 19, Device::cpu)});
     for (int64_t at = 0; at < 19; ++at) {
@@ -110,7 +119,7 @@ TEST_CASE("no position sees a later token") {
 }
 
 TEST_CASE("initial weights follow the preset") {
-  Model gpt(small("gpt"));
+  Model gpt(small(Preset::gpt));
   gpt.init(1);
   gpt.each_parameter([](const std::string& path, Parameter& p) {
     CAPTURE(path);
@@ -126,7 +135,7 @@ TEST_CASE("initial weights follow the preset") {
       CHECK(std::sqrt(squares / n) == doctest::Approx(residual ? 0.01 : 0.02).epsilon(0.2));
     }
   });
-  Model msa(small("msa"));
+  Model msa(small(Preset::msa));
   msa.init(1);
   msa.each_parameter([](const std::string& path, Parameter& p) {
     CAPTURE(path);
@@ -148,16 +157,16 @@ TEST_CASE("initial weights follow the preset") {
 
 TEST_CASE("parameter counts are those of the specification") {
   ModelConfig c;
-  c.preset = "msa";
+  c.preset = Preset::msa;
   apply_preset(c);
-  c.vocab = 28996, c.ctx = 512, c.d = 512, c.heads = 1, c.layers = {6}, c.ff = 512;
+  c.vocab = 28996, c.ctx = 512, c.d = 512, c.of<Sdp>().heads = 1, c.layers = 6, c.block.ff = 512;
   CHECK(Model(c).parameter_count() == 39188804);
 }
 
 TEST_CASE("a layer is the ops of its paper in their order, dropout among them") {
-  const auto ops = [](const char* preset) {
+  const auto ops = [](Preset preset) {
     ModelConfig config = small(preset);
-    config.layers = {1}, config.dropout = 0.1;
+    config.layers = 1, config.block.dropout = 0.1;
     const Model model = built(config, Device::cpu);
     const Training training;
     const Tape tape;
@@ -166,15 +175,15 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
     for (const char* name : tape.op_names()) names += std::string(names.empty() ? "" : " ") + name;
     return names;
   };
-  CHECK(ops("gpt") ==
+  CHECK(ops(Preset::gpt) ==
         "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout residual_layer_norm linear");
-  CHECK(ops("msa") ==
+  CHECK(ops(Preset::msa) ==
         "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout residual_layer_norm linear");
 }
 
 TEST_CASE("dropout acts in training alone and is the same for the same random state") {
-  ModelConfig config = small("msa");
-  config.dropout = 0.3;
+  ModelConfig config = small(Preset::msa);
+  config.block.dropout = 0.3;
   const Model model = built(config, Device::cpu);
   const Tensor tokens = ids(2, 9, Device::cpu);
   const double plain = item(model.loss({tokens, tokens}));
@@ -209,7 +218,7 @@ double mean_nats(const Tensor& logits, const Tensor& targets) {
 }  // namespace
 
 TEST_CASE("padding moves nothing before it, and a padded sequence is the short one") {
-  for (const char* preset : {"gpt", "msa"}) {
+  for (Preset preset : {Preset::gpt, Preset::msa}) {
     ModelConfig config = small(preset);
     config.causal = false;
     const Model model = built(config, Device::cpu);
@@ -237,7 +246,7 @@ TEST_CASE("padding moves nothing before it, and a padded sequence is the short o
 
 TEST_CASE("recomputed blocks see the same padding") {
   auto gradients = [](bool recompute, const Tensor& lengths) {
-    Model model = built(small("gpt"), Device::cpu);
+    Model model = built(small(Preset::gpt), Device::cpu);
     model.recompute_blocks(recompute);
     Tape tape;
     tape.backward(model.loss({ids(2, 9, Device::cpu), ids(2, 9, Device::cpu, 3), lengths}));
@@ -256,12 +265,9 @@ TEST_CASE("recomputed blocks see the same padding") {
   CHECK(moved);
 }
 
-TEST_CASE("more positions than the context, other families") {
-  const Model model = built(small("gpt"), Device::cpu);
+TEST_CASE("more positions than the context, none at all") {
+  const Model model = built(small(Preset::gpt), Device::cpu);
   CHECK_THROWS_WITH_AS(model.logits({ids(1, 20, Device::cpu)}), "model: 20 positions, but the context it was built for is 19", Error);
-  ModelConfig config = small("gpt");
-  config.family = "topdown";
-  config.layers = {1, 1, 1, 1};
-  config.ctx = 64;
-  CHECK_THROWS_WITH_AS(Model{config}, "model.family: 'topdown' is not built yet; there is decoder", Error);
+  const auto state = model.init_state(1);
+  CHECK_THROWS_WITH_AS(model.advance(ids(1, 0, Device::cpu), *state), "model: no position to read", Error);
 }

@@ -19,7 +19,7 @@ namespace {
 
 ModelConfig small_config() {
   ModelConfig config;
-  config.vocab = 11, config.d = 8, config.heads = {2}, config.layers = {2}, config.ctx = 4, config.dropout = 0.3;
+  config.vocab = 11, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 2, config.ctx = 4, config.block.dropout = 0.3;
   resolve(config);
   return config;
 }

@@ -34,7 +34,7 @@ double setting(const SafetensorsFile& file, const char* key, double otherwise) {
 }
 
 OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& name) {
-  return {.kind = parse_optimizer(name.substr(0, name.find('_'))), .beta1 = setting(file, "beta1", 0.9),
+  return {.kind = choice_of<Kind>("optimizer", name.substr(0, name.find('_'))), .beta1 = setting(file, "beta1", 0.9),
           .beta2 = setting(file, "beta2", 0.999), .eps = setting(file, "eps", 1e-8), .momentum = setting(file, "momentum", 0),
           .nesterov = setting(file, "nesterov", 0) != 0, .weight_decay = setting(file, "weight_decay", 0)};
 }
@@ -89,9 +89,9 @@ TEST_CASE("optimizers: step by step the values of torch.optim") {
 }
 
 TEST_CASE("optimizers: weight decay acts by role, in a model too") {
-  for (bool decay_tables : {true, false}) {
+  for (bool decay_embeddings : {true, false}) {
     ModelConfig config;
-    config.vocab = 7, config.ctx = 6, config.d = 8, config.heads = 2, config.layers = {1}, config.tie = false, config.head_bias = true;
+    config.vocab = 7, config.ctx = 6, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 1, config.output.tie = false, config.output.head_bias = true;
     Model model(config);
     model.init(1);
     model.place(Dtype::f32, Device::cpu);
@@ -100,20 +100,20 @@ TEST_CASE("optimizers: weight decay acts by role, in a model too") {
       before[path] = values_of(p.value);
       p.grad = zeros_like(p.value);
     });
-    Optimizer optimizer(model.parameters(), {.weight_decay = 0.5, .decay_tables = decay_tables});
+    Optimizer optimizer(model.parameters(), {.weight_decay = 0.5, .decay_embeddings = decay_embeddings});
     optimizer.step(0.1);
     int decayed = 0, same = 0;
     model.each_parameter([&](const std::string& path, Parameter& p) {
       CAPTURE(path);
       const bool table = path == "tok.weight" || path == "pos.weight", vector = path.ends_with(".bias") || path.find("ln") != path.npos;
-      const bool decays = table ? decay_tables : !vector;
+      const bool decays = table ? decay_embeddings : !vector;
       Values expected = before[path];
       for (double& x : expected) x *= decays ? 0.95 : 1;
       CHECK(error_of(p.value, expected) <= (decays ? 1e-6 : 0));
       ++(decays ? decayed : same);
     });
-    CHECK(decayed == (decay_tables ? 7 : 5));  // qkv, proj, fc, fc_out, head; tok and pos
-    CHECK(same == (decay_tables ? 11 : 13));
+    CHECK(decayed == (decay_embeddings ? 7 : 5));  // qkv, proj, fc, fc_out, head; tok and pos
+    CHECK(same == (decay_embeddings ? 11 : 13));
   }
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("optimizers: the names of the state") {
   CHECK(state_names({.kind = Kind::adamw}, Dtype::f32) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
   CHECK(state_names({.kind = Kind::adam}, Dtype::f64) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
   CHECK(state_names({.kind = Kind::sgd, .momentum = 0.9}, Dtype::f32) == "fc.weight.momentum fc.bias.momentum ");
-  CHECK(state_names({.kind = Kind::sgd}, Dtype::f32).empty());
+  CHECK(state_names({.kind = Kind::sgd, .momentum = 0}, Dtype::f32).empty());
   CHECK(state_names({.kind = Kind::adamw}, Dtype::bf16) == "fc.weight.m fc.weight.v fc.bias.m fc.bias.v ");
 }
 
@@ -178,9 +178,9 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
 
 TEST_CASE("optimizers: messages") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
-  CHECK(message_of([&] { Optimizer(pointers(parameters), {.kind = Kind::sgd, .nesterov = true}); }) ==
+  CHECK(message_of([&] { Optimizer(pointers(parameters), {.kind = Kind::sgd, .momentum = 0, .nesterov = true}); }) ==
         "optimizer: nesterov needs a momentum above 0");
-  CHECK(message_of([&] { parse_optimizer("lion"); }) == "optimizer: expected adamw, adam or sgd, got 'lion'");
+  CHECK(message_of([&] { choice_of<Kind>("optimizer", "lion"); }) == "optimizer: expected one of adamw, adam, sgd, got 'lion'");
   Optimizer optimizer(pointers(parameters), {});
   CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
   parameters[1].path.clear();

@@ -9,7 +9,7 @@ namespace ricci {
 inline constexpr int64_t kVocabulary = 11;
 
 struct SmallModel {
-  const char* preset = "gpt";
+  Preset preset = Preset::gpt;
   int64_t context = 7, d = 12, heads = 3, layers = 2;
   double dropout = 0;
 };
@@ -18,7 +18,7 @@ inline ModelConfig small_model(const SmallModel& of) {
   ModelConfig c;
   c.preset = of.preset;
   apply_preset(c);
-  c.vocab = kVocabulary, c.ctx = of.context, c.d = of.d, c.heads = of.heads, c.layers = {of.layers}, c.dropout = of.dropout;
+  c.vocab = kVocabulary, c.ctx = of.context, c.d = of.d, c.of<Sdp>().heads = of.heads, c.layers = of.layers, c.block.dropout = of.dropout;
   return c;
 }
 

@@ -12,7 +12,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Kind {
-  const char* preset;
+  Preset preset;
   Dtype dtype;
   int64_t accumulation;
 };
@@ -25,7 +25,7 @@ std::vector<MemoryUse> train(const Kind& kind, int64_t steps) {
   Model model(small_model(of));
   model.init(1);
   model.place_for_training(kind.dtype, Device::cpu);
-  Optimizer optimizer(model.parameters(), optimizer_config(config));
+  Optimizer optimizer(model.parameters(), config.optimizer);
   TrainStep train_step(model, optimizer, Device::cpu, step_options(config));
   const RandomCrops crops(small_text(), config.batch, of.context, config.seed);
   std::vector<MemoryUse> after;
@@ -41,11 +41,11 @@ std::vector<MemoryUse> train(const Kind& kind, int64_t steps) {
 TEST_CASE("steps 3 to 20 ask the system for no memory, and hold no more than the second") {
   const int threads = thread_count();
   set_thread_count(1);  // how many threads work at the same time, each in memory of its own, is not the same in every step
-  for (const char* preset : {"gpt", "msa"})
+  for (Preset preset : {Preset::gpt, Preset::msa})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (int64_t accumulation : {1, 2}) {
         const std::vector<MemoryUse> after = train({preset, dtype, accumulation}, 20);
-        CAPTURE(preset);
+        CAPTURE(name_of(preset));
         CAPTURE(accumulation);
         CHECK(after[0].allocations > 0);
         for (size_t step = 2; step < 20; ++step) {

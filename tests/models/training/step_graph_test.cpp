@@ -26,7 +26,7 @@ struct Trainer {
   TrainStep step;
 
   Trainer(Device on, const TrainConfig& config, const ModelConfig& of, Dtype dtype = Dtype::f32)
-      : model(placed(on, of, dtype)), optimizer(model.parameters(), optimizer_config(config)), step(model, optimizer, on, step_options(config)) {}
+      : model(placed(on, of, dtype)), optimizer(model.parameters(), config.optimizer), step(model, optimizer, on, step_options(config)) {}
 
  private:
   static Model placed(Device on, const ModelConfig& of, Dtype dtype) {
@@ -65,7 +65,7 @@ struct Variant {
   Dtype dtype = Dtype::f32;
   int64_t accumulation = 2;
   bool recompute = false;
-  const char* optimizer = "adamw";
+  OptimizerConfig::Kind optimizer = OptimizerConfig::Kind::adamw;
   double momentum = 0.9;
   int64_t width = 12;
 };
@@ -74,7 +74,7 @@ struct Variant {
 Outcome trained(Device device, bool graph, const Variant& v) {
   TrainConfig config = with_graph(graph);
   config.accumulation = v.accumulation, config.seed = 5, config.clip = 0.5;
-  config.optimizer = v.optimizer, config.momentum = v.momentum;
+  config.optimizer.kind = v.optimizer, config.optimizer.momentum = v.momentum;
   Trainer trainer(device, config, one_block(v.dropout, v.width), v.dtype);
   trainer.model.recompute_blocks(v.recompute);
   const RandomCrops crops = crops_of(config.batch);
@@ -111,10 +111,10 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
     for (const Variant& v : std::vector<Variant>{{.dropout = 0.2},
                                                  {.dropout = 0.2, .recompute = true},
                                                  {.dropout = 0.2, .dtype = Dtype::bf16, .width = 96},  // flash attention
-                                                 {.accumulation = 1, .optimizer = "adam"},
-                                                 {.dropout = 0.2, .accumulation = 1, .optimizer = "sgd"},
-                                                 {.accumulation = 1, .optimizer = "sgd", .momentum = 0}}) {
-      CAPTURE(v.optimizer);
+                                                 {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
+                                                 {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd},
+                                                 {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}}) {
+      CAPTURE(name_of(v.optimizer));
       CAPTURE(v.dropout);
       const Outcome plain = trained(device, false, v);
       CHECK(same(plain, trained(device, true, v)));
@@ -175,6 +175,6 @@ TEST_CASE("step graph: what a run file may ask for") {
   TrainConfig config;
   config.cuda_graph = true;
   CHECK(message_of([&] { check(config); }) == "cuda_graph: device cpu has no graphs, expected cuda");
-  config.device = "cuda";
+  config.device = Device::cuda;
   CHECK(message_of([&] { check(config); }) == "no error");
 }

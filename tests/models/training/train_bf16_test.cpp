@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kContext = 8, kSteps = 100;
 
-ModelConfig small(const char* preset) { return small_model({.preset = preset, .context = kContext, .d = 16, .heads = 2}); }
+ModelConfig small(Preset preset) { return small_model({.preset = preset, .context = kContext, .d = 16, .heads = 2}); }
 
 struct Trained {
   std::vector<double> losses;
@@ -35,7 +35,7 @@ double size_of_logits(const Tensor& logits) {
   return std::sqrt(squares / static_cast<double>(l.size()));
 }
 
-Trained trained(const char* preset, Dtype dtype, Device device) {
+Trained trained(Preset preset, Dtype dtype, Device device) {
   TrainConfig config;
   config.batch = 4, config.seed = 5;
   Model model(small(preset));
@@ -65,8 +65,8 @@ Trained trained(const char* preset, Dtype dtype, Device device) {
 // becomes chaotic: any difference grows.
 TEST_CASE("training in bf16: the losses are those of f32 within the rounding of weights and activations") {
   on_every_device([](Device device) {
-    for (const char* preset : {"gpt", "msa"}) {
-      CAPTURE(std::string(preset));
+    for (Preset preset : {Preset::gpt, Preset::msa}) {
+      CAPTURE(name_of(preset));
       const Trained wide = trained(preset, Dtype::f32, device), narrow = trained(preset, Dtype::bf16, device);
       const double bound = 2 * std::sqrt(2.0 * static_cast<double>(wide.roundings)) * unit(Dtype::bf16) * wide.logits_size;
       double worst = 0;
@@ -81,7 +81,7 @@ TEST_CASE("training in bf16: the losses are those of f32 within the rounding of 
 
 TEST_CASE("training in bf16: the master weights start as drawn, and rounding them gives the values") {
   on_every_device([](Device device) {
-    Model drawn(small("gpt")), placed(small("gpt"));
+    Model drawn(small(Preset::gpt)), placed(small(Preset::gpt));
     drawn.init(3), placed.init(3);
     placed.place_for_training(Dtype::bf16, device);
     std::vector<Parameter*> from = drawn.parameters(), to = placed.parameters();
@@ -101,14 +101,14 @@ TEST_CASE("training in bf16: the master weights start as drawn, and rounding the
 
 TEST_CASE("training in bf16: files hold the master weights, under the names of the parameters") {
   const test_data::ScratchFolder folder;
-  Model model(small("gpt"));
+  Model model(small(Preset::gpt));
   model.init(3);
   model.place_for_training(Dtype::bf16, Device::cpu);
   Optimizer optimizer(model.parameters(), {});
   for (Parameter* p : model.parameters()) p->grad = drawn(p->value.shape(), Dtype::bf16, Device::cpu, 1);
   optimizer.step(1e-3);
   save_checkpoint(folder / "a", model, optimizer, {});
-  Model read(small("gpt"));
+  Model read(small(Preset::gpt));
   load_weights(read, folder / "a");
   std::vector<Parameter*> from = model.parameters(), to = read.parameters();
   for (size_t i = 0; i < from.size(); ++i) CHECK(same_bits(to[i]->value, from[i]->master));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kContext = 7;
 
-ModelConfig small(double dropout, const char* preset = "gpt") {
+ModelConfig small(double dropout, Preset preset = Preset::gpt) {
   return small_model({.preset = preset, .context = kContext, .dropout = dropout});
 }
 
@@ -75,8 +75,8 @@ std::vector<Batch> parts_of(const Batch& whole, int64_t rows) {
 
 TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1 targets and dropout included") {
   on_every_device([](Device device) {
-    for (const char* preset : {"gpt", "msa"}) {
-      if (device == Device::cuda_emulated && std::string(preset) == "msa") continue;  // slow, and nothing new
+    for (Preset preset : {Preset::gpt, Preset::msa}) {
+      if (device == Device::cuda_emulated && preset == Preset::msa) continue;  // slow, and nothing new
       std::map<std::string, Values> expected;
       double expected_loss = 0;
       for (int64_t rows : {6, 3, 2, 1}) {
@@ -146,7 +146,7 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
 
 TEST_CASE("train step: recomputed blocks change no bit, dropout included, and keep less") {
   on_every_device([](Device device) {
-    for (const char* preset : {"gpt", "msa"}) {
+    for (Preset preset : {Preset::gpt, Preset::msa}) {
       std::vector<Tensor> gradients;
       double loss = 0;
       for (bool recompute : {false, true}) {
@@ -169,7 +169,7 @@ TEST_CASE("train step: recomputed blocks change no bit, dropout included, and ke
 }
 
 TEST_CASE("train step: the tape keeps less with recomputed blocks") {
-  for (const char* preset : {"gpt", "msa"}) {
+  for (Preset preset : {Preset::gpt, Preset::msa}) {
     Model model(small(0.3, preset));
     model.init(3);
     model.place(Dtype::f32, Device::cpu);
@@ -201,7 +201,7 @@ TEST_CASE("train step: the op that made the first NaN is named") {
 
 TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, whose gradients it has reached") {
   ModelConfig config = small(0);
-  config.tie = false;
+  config.output.tie = false;
   Model model(config);
   model.init(3);
   model.place(Dtype::f32, Device::cpu);

@@ -1,0 +1,40 @@
+// A tensor that training changes, with everything that is said of it where its module is made.
+#pragma once
+#include <string>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+// What a parameter is to the formula that reads it.
+enum class Role : uint8_t {
+  matrix,  // of a linear map, or any other weights that multiply the input
+  bias,    // is added
+  gain,    // multiplies element by element: the weight of a norm
+  table,   // rows are picked: embeddings
+};
+
+// How its first values are drawn.
+struct Init {
+  enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
+  double value = 0;  // the constant; the standard deviation, with mean 0; the bound of [-bound, bound)
+};
+
+// `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
+struct Parameter {
+  Tensor value{};
+  mutable Tensor grad{};  // what backward has added up since it was last cleared; empty: nothing reached it
+  std::string path{};
+  Role role = Role::matrix;
+  Init init{};
+  Tensor master{};  // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
+
+  const Tensor& unrounded() const { return master ? master : value; }
+};
+
+// A tensor that belongs to a model as its parameters do, but that is computed and not trained: fixed positions.
+struct Constant {
+  Tensor value{};
+};
+
+}  // namespace ricci

@@ -1,0 +1,45 @@
+// What a mixer is: the part of a block in which positions hear from each other. Everything else in a block treats each
+// position by itself.
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include "autograd/arg.h"
+#include "models/init.h"
+
+namespace ricci {
+
+// What a block tells the mixer that is made for it.
+struct MixerPlace {
+  int64_t d = 0;        // width of what goes in and comes out
+  int64_t ctx = 0;      // most positions
+  bool causal = true;   // no position hears from a later one
+  bool bias = true;     // its linear maps have biases
+  double dropout = 0;
+  InitialWeights init;
+};
+
+// A mixer is a struct that has
+//   kName               its name in run files: `mixer: sdp`
+//   Config              its keys of a run file, listed by visit_fields; check(config, place) throws for what cannot be
+//   M(place, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position hears;
+//                       empty: there is none
+//   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
+//   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
+//   positions_at_once() how many of them one such call takes
+template <class M>
+concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache, typename M::Config& config,
+                         const MixerPlace& place, Dtype dtype, Device device) {
+  { M::kName } -> std::convertible_to<const char*>;
+  { check(config, place) } -> std::same_as<void>;
+  { M(place, config) };
+  { m(x_bcd, lengths_b) } -> std::same_as<Tensor>;
+  { m.make_cache(int64_t{}, dtype, device) } -> std::same_as<typename M::Cache>;
+  { m(x_bcd, cache) } -> std::same_as<Tensor>;
+  { m.positions_at_once() } -> std::same_as<int64_t>;
+};
+
+}  // namespace ricci
