@@ -129,7 +129,7 @@ TEST_CASE("out of memory: a holder counts while it lives, on its thread, and mem
     CHECK(held() == parameters);
     Model moved = Model(small());
     CHECK(held() == parameters);
-    const Optimizer twice(const_cast<Setup&>(s).model.parameters(), {.kind = OptimizerConfig::Kind::sgd});
+    const Optimizer twice(const_cast<Setup&>(s).model.parameters(), {.kind = OptimizerConfig::Kind::sgd, .momentum = 0});
     CHECK(held() == parameters);
     std::thread([&] { CHECK(held() == "held: other " + show_bytes(used()) + ", together " + show_bytes(used())); }).join();
   }

@@ -15,7 +15,7 @@ namespace {
 
 void on_devices_with_graphs(const std::function<void(Device)>& f) {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
-    CAPTURE(name_of(device));
+    CAPTURE(std::string(name_of(device)));
     if (available(device))
       f(device);
     else

@@ -154,7 +154,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       CAPTURE(t.m);
       CAPTURE(t.n);
       CAPTURE(t.k);
-      CAPTURE(name_of(dtype));
+      CAPTURE(std::string(name_of(dtype)));
       CHECK(worst_of(t, dtype, Device::cpu) <= 1);
       CHECK(worst_of(t, dtype, Device::cpu, gemm_blocked) <= 1);
     }

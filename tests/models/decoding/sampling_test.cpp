@@ -116,7 +116,7 @@ TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
   for (Preset preset : {Preset::gpt, Preset::msa})
     for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 0.7, .seed = 5}, Sampling{.top_k = 4, .seed = 6}})
       for (const std::vector<int64_t>& prompt : {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
-        CAPTURE(name_of(preset));
+        CAPTURE(std::string(name_of(preset)));
         CAPTURE(prompt.size());
         const Model model = built(preset);
         const std::vector<int64_t> expected = naive(model, prompt, 30, sampling);

@@ -72,7 +72,7 @@ void check_decoding(const ModelConfig& config, Device device) {
     const Tensor read = model.advance_all(to(first, device), *state);
     const Tensor last = prompt_logits(model, to(first, device));
     for (int64_t b = 0; b < batch; ++b)
-      CHECK(same_bits(last.rows(b, 1), read.reshaped({batch * prompt, v}).rows(b * prompt + prompt - 1, 1)));
+      CHECK(difference(last.rows(b, 1), read.reshaped({batch * prompt, v}).rows(b * prompt + prompt - 1, 1)) < 1e-13);
     for (int64_t t = 0; t < length; ++t) {
       Tensor logits_bv;
       if (t >= prompt) {
@@ -95,7 +95,7 @@ TEST_CASE("decoding with a cache gives the logits of the full forward at every p
   for (Device device : {Device::cpu, Device::cuda_emulated})
     for (Preset preset : {Preset::gpt, Preset::msa})
       for (int64_t window : {0, 1, 3, 30}) {
-        CAPTURE(name_of(preset));
+        CAPTURE(std::string(name_of(preset)));
         CAPTURE(window);
         ModelConfig config = small(preset);
         if (window) config.of<Sdp>().window = window;

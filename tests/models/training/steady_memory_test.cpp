@@ -45,7 +45,7 @@ TEST_CASE("steps 3 to 20 ask the system for no memory, and hold no more than the
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (int64_t accumulation : {1, 2}) {
         const std::vector<MemoryUse> after = train({preset, dtype, accumulation}, 20);
-        CAPTURE(name_of(preset));
+        CAPTURE(std::string(name_of(preset)));
         CAPTURE(accumulation);
         CHECK(after[0].allocations > 0);
         for (size_t step = 2; step < 20; ++step) {

@@ -114,7 +114,7 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
                                                  {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
                                                  {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd},
                                                  {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}}) {
-      CAPTURE(name_of(v.optimizer));
+      CAPTURE(std::string(name_of(v.optimizer)));
       CAPTURE(v.dropout);
       const Outcome plain = trained(device, false, v);
       CHECK(same(plain, trained(device, true, v)));

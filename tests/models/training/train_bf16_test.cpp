@@ -66,7 +66,7 @@ Trained trained(Preset preset, Dtype dtype, Device device) {
 TEST_CASE("training in bf16: the losses are those of f32 within the rounding of weights and activations") {
   on_every_device([](Device device) {
     for (Preset preset : {Preset::gpt, Preset::msa}) {
-      CAPTURE(name_of(preset));
+      CAPTURE(std::string(name_of(preset)));
       const Trained wide = trained(preset, Dtype::f32, device), narrow = trained(preset, Dtype::bf16, device);
       const double bound = 2 * std::sqrt(2.0 * static_cast<double>(wide.roundings)) * unit(Dtype::bf16) * wide.logits_size;
       double worst = 0;
