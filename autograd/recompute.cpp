@@ -56,14 +56,14 @@ Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Ten
     watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
     if (watched[i]) inputs[i] = tape.watch(inputs[i]);
   }
-  std::vector<Tensor> ys, seeds;
+  std::vector<Tensor> ys, dys_of_them;
   const std::vector<Tensor> results = f(inputs);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!tape.has(results[i])) continue;
     ys.push_back(results[i]);
-    seeds.push_back(dys[i]);
+    dys_of_them.push_back(dys[i]);
   }
-  tape.backward(ys, seeds);
+  tape.backward(ys, dys_of_them);
   Grads gradients;
   for (size_t i = 0; i < inputs.size(); ++i) gradients.push_back(watched[i] ? tape.gradient_of(inputs[i]) : Tensor());
   gradients.emplace_back();

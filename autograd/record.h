@@ -12,11 +12,17 @@
 
 namespace ricci {
 
-// What a kept value is stored as: an Arg is a Tensor, the rest is kept as it is.
-template <class T> struct KeptType { using Type = T; };
-template <> struct KeptType<Arg> { using Type = Tensor; };
+// What a value is kept as. Tensors are detached, so that a backward may view them (reshaped, rows); the rest stays as it is.
+template <class T> const T& as_kept(const T& value) { return value; }
+inline Tensor as_kept(const Tensor& t) { return t.detached(); }
+inline Tensor as_kept(const Arg& x) { return x.detached(); }
+inline std::vector<Tensor> as_kept(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : tensors) all.push_back(t.detached());
+  return all;
+}
 
-template <class... Ts> auto keep(const Ts&... values) { return std::tuple<typename KeptType<Ts>::Type...>(values...); }
+template <class... Ts> auto keep(const Ts&... values) { return std::tuple<std::decay_t<decltype(as_kept(values))>...>(as_kept(values)...); }
 
 // In place of the lambda: an op whose value cannot be differentiated. A backward that reaches it is an error.
 struct NoBackward {};
@@ -82,7 +88,7 @@ template <size_t Outputs, class Kept, class Fn>
 std::array<Tensor, Outputs> record(const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn) {
   if (trace::enabled) trace_forward(op, inputs, ys.data(), Outputs);
   Tape* tape = Tape::recording();
-  if (!tape || !tape->depends(inputs.data(), inputs.data() + inputs.size())) return ys;
+  if (!tape || !tape->depends(op, inputs)) return ys;
   auto node = std::make_unique<RecordedOp<Outputs, Kept, Fn>>(std::move(kept));
   node->op = op;
   tape->push(std::move(node), inputs.data(), inputs.data() + inputs.size(), ys.data(), Outputs);

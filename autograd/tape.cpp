@@ -1,6 +1,5 @@
 #include "autograd/tape.h"
 
-#include <atomic>
 #include <string>
 #include <utility>
 
@@ -14,14 +13,11 @@
 namespace ricci {
 namespace {
 
-thread_local Tape* innermost = nullptr;
 thread_local const Node* differentiating = nullptr;
 thread_local Tape* walking = nullptr;  // the tape that `differentiating` is on
-std::atomic<uint32_t> next_id{1};
 
-std::string place(const Node& node) {
-  return std::string(node.op) + " (" + node.site.file + ":" + std::to_string(node.site.line) + ")";
-}
+std::string place(const char* op, const CallSite& site) { return std::string(op) + " (" + site.file + ":" + std::to_string(site.line) + ")"; }
+std::string place(const Node& node) { return place(node.op, node.site); }
 
 int64_t bytes_of(const std::vector<Tensor>& tensors) {
   int64_t bytes = 0;
@@ -29,7 +25,7 @@ int64_t bytes_of(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-// The op whose backward runs, and its tape; those of an inner tape run inside another's.
+// The op whose backward runs, and its tape. A backward inside another's, that of an inner tape, gives way to it again.
 class Differentiating {
  public:
   Differentiating(const Node& node, Tape& tape) : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
@@ -42,10 +38,16 @@ class Differentiating {
   Tape* outer_tape_;
 };
 
+// Closes a tape at the end of its backward, whether it succeeds or not.
+struct Closing {
+  uint32_t number;
+  ~Closing() { close_tape(number); }
+};
+
 }  // namespace
 
 Arg::Arg(const Parameter& p, const char* file, int line)
-    : Tensor(innermost && p.value ? innermost->leaf(p) : p.value), site{file, line} {}
+    : Tensor(Tape::recording() && p.value ? Tape::recording()->leaf(p) : p.value), site{file, line} {}
 
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
   int64_t bytes = 0;
@@ -54,19 +56,9 @@ void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor*
   trace::end(op, "", ys[0].device(), bytes);
 }
 
-Tape::Tape(TapeOptions options) : id_(next_id++), outer_(innermost), options_(options) {
-  innermost = this;
-  trace::end("before the tape");
-}
+Tape::Tape(TapeOptions options) : RecordingScope(this), id_(open_tape()), options_(options) { trace::end("before the tape"); }
 
-Tape::~Tape() {
-  if (innermost == this) innermost = outer_;
-}
-
-Tape* Tape::recording() { return innermost; }
-
-NoTape::NoTape() : outer_(innermost) { innermost = nullptr; }
-NoTape::~NoTape() { innermost = outer_; }
+Tape::~Tape() { close_tape(id_); }
 
 bool wants_gradient(int input) { return differentiating->inputs[static_cast<size_t>(input)] >= 0; }
 
@@ -102,10 +94,16 @@ Tensor Tape::gradient_of(const Tensor& watched) const {
   return grad ? grad : zeros_like(watched);
 }
 
-bool Tape::depends(const Arg* begin, const Arg* end) const {
-  for (const Arg* x = begin; x != end; ++x)
-    if (has(*x)) return true;
-  return false;
+bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
+  bool found = false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Arg& x = inputs[i];
+    found |= has(x);
+    if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
+    fail("{}: input {} {} is recorded on another tape, whose backward has not ended: its gradient would be lost here; detached() gives it up",
+         {place(op, x.site), i, show(x.shape())});
+  }
+  return found;
 }
 
 void Tape::push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs) {
@@ -176,32 +174,41 @@ void Tape::run_backward(Node& node) {
   trace::end(node.op, "backward", device, bytes);
 }
 
-void Tape::backward(const Tensor& loss, const Tensor& seed) {
-  if (!seed && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
-  Tensor start = seed;
-  if (!seed) fill(start = like(loss.detached()), 1);
+// Error: dy does not fit y, or y is not on this tape.
+void Tape::check_start(const Tensor& y, const Tensor& dy) const {
+  if (!has(y)) fail("backward: the loss {} was not recorded on this tape", {show(y.shape())});
+  if (!dy) fail("backward: the gradient of the loss {} is empty", {show(y.shape())});
+  if (dy.shape() == y.shape() && dy.dtype() == y.dtype() && dy.device() == y.device()) return;
+  fail("backward: the gradient {} {} on {} does not fit the loss {} {} on {}",
+       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
+}
+
+void Tape::backward(const Tensor& loss, const Tensor& dloss) {
+  if (!dloss && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
+  Tensor start = dloss;
+  if (!dloss) fill(start = like(loss.detached()), 1);
   backward(std::vector<Tensor>{loss}, {start});
 }
 
-void Tape::backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds) {
+void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
   if (used_) fail("backward: already called on this tape; what it kept is freed");
+  if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
   const NoTape unrecorded;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor &y = outputs[i], &seed = seeds[i];
-    if (!has(y)) fail("backward: the loss {} was not recorded on this tape", {show(y.shape())});
-    if (!(seed.shape() == y.shape() && seed.dtype() == y.dtype()))
-      fail("backward: the seed {} {} does not fit the loss {} {}", {name_of(seed.dtype()), show(seed.shape()), name_of(y.dtype()), show(y.shape())});
+  for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
+  for (size_t i = 0; i < ys.size(); ++i) {
+    const Tensor &y = ys[i], &dy = dys[i];
     Tensor& grad = slots_[static_cast<size_t>(y.slot_)].grad;
     if (!grad) {
-      grad = seed.detached();
+      grad = dy.detached();
     } else {  // the same value is asked for twice
       const Tensor sum = like(grad);
       copy(sum, grad);
-      add_to(sum, seed);
+      add_to(sum, dy);
       grad = sum;
     }
   }
   used_ = true;
+  const Closing closing{id_};
   while (!nodes_.empty()) {
     run_backward(*nodes_.back());
     nodes_.pop_back();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "autograd/recording.h"
 #include "core/memory/memory.h"
 
 namespace ricci {
@@ -33,21 +34,22 @@ struct TapeOptions {
   bool find_nonfinite = false;  // look for NaN and infinity after every op, forward and backward; slow
 };
 
-class Tape final : public MemoryHolder {
+class Tape final : public MemoryHolder, private RecordingScope {
  public:
   explicit Tape(TapeOptions options = {});
-  ~Tape() override;  // frees everything the tape kept
+  ~Tape() override;  // frees everything the tape kept; on the thread that made it
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  static Tape* recording();  // the innermost tape alive on this thread, or null
+  static Tape* recording() { return RecordingScope::tape(); }  // the tape that records on this thread, or null
   const TapeOptions& options() const { return options_; }
 
-  // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `seed` is dL/dloss, 1 for
-  // a scalar. Everything kept is freed on the way. Errors: loss not on this tape or not a scalar (without seed), a second
-  // backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or dtype.
-  void backward(const Tensor& loss, const Tensor& seed = {});
-  void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& seeds);  // of several outputs at once
+  // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `dloss` is the gradient of
+  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way.
+  // Errors: loss not on this tape or not a scalar (without dloss), a second backward, an op without a backward, a kept
+  // tensor that was changed, a gradient of wrong number, shape or dtype.
+  void backward(const Tensor& loss, const Tensor& dloss = {});
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // of several outputs at once, one gradient each
 
   // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it).
   Tensor watch(const Tensor& t);
@@ -63,7 +65,9 @@ class Tape final : public MemoryHolder {
   // For record() and Arg.
   Tensor leaf(const Parameter& p);
   bool has(const Tensor& t) const { return t.tape_ == id_; }
-  bool depends(const Arg* begin, const Arg* end) const;
+  // Whether one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
+  // not ended, since its gradient would be lost.
+  bool depends(const char* op, const std::vector<Arg>& inputs) const;
   Tensor take_gradient(const Node& node, int input);
   void push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs);
 
@@ -76,13 +80,13 @@ class Tape final : public MemoryHolder {
     bool watched = false;
     Tensor grad;
   };
+  void check_start(const Tensor& y, const Tensor& dy) const;
   Tensor add_slot(const Tensor& t, const Parameter* parameter);
   void run_backward(Node& node);
   void accept(const Node& node, size_t input, Tensor gradient);
   void check_finite(const Node& node, const Tensor& t, const char* what) const;
 
   uint32_t id_;
-  Tape* outer_;
   TapeOptions options_;
   bool used_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -91,17 +95,5 @@ class Tape final : public MemoryHolder {
 
 // For RICCI_TRACE: the op that made ys has run.
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs);
-
-// While it lives, nothing is recorded on this thread: evaluation in the middle of training.
-class NoTape {
- public:
-  NoTape();
-  ~NoTape();
-  NoTape(const NoTape&) = delete;
-  NoTape& operator=(const NoTape&) = delete;
-
- private:
-  Tape* outer_;
-};
 
 }  // namespace ricci

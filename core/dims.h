@@ -1,7 +1,13 @@
-// The suffix of a tensor's name is its index list: x_bcd has batch, context and width. DIMS(x_bcd, w_fd) reads the
-// letters from the argument names, binds each to its extent and throws when two tensors disagree:
-//   linear: index d is 3 in x_bcd[2 5 3] but 4 in w_fd[7 4]
-// A number in the suffix is a fixed extent: b12ac has the indices b, 12, a, c.
+// The suffix of a tensor's name is its index list: x_bcd has batch, context and width. A public op checks all its inputs in
+// its first line:
+//   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
+// DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws when a
+// tensor is empty, when its elements are not floating-point numbers, when two tensors disagree about an index, and when they
+// differ in dtype or lie on different devices:
+//   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
+//   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
+// A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix may have any shape.
+// What else an input may be is said around its name, as optional() above.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -12,18 +18,39 @@ namespace ricci {
 
 std::string show(const Shape& shape);  // "[2 5 3]"
 
+// One input of an op, and what is allowed of it.
+struct DimsInput {
+  DimsInput(const Tensor& t) : tensor(&t) {}
+  DimsInput(const Tensor* t) : tensor(t) {}
+
+  enum class Elements : uint8_t { floating, i64, any };
+  const Tensor* tensor;
+  Elements elements = Elements::floating;  // those that float have one dtype
+  bool may_be_empty = false;
+  bool merges = false;
+};
+// May be empty: then nothing of it is checked, and no letter bound.
+inline DimsInput optional(DimsInput input) { return input.may_be_empty = true, input; }
+// Its elements are i64.
+inline DimsInput i64(DimsInput input) { return input.elements = DimsInput::Elements::i64, input; }
+// Its elements may be of any dtype.
+inline DimsInput any_dtype(DimsInput input) { return input.elements = DimsInput::Elements::any, input; }
+// The first letter stands for all leading indices together: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both.
+// Inputs that are merged into the same letter have the same leading indices.
+inline DimsInput merged(DimsInput input) { return input.merges = true, input; }
+
 class Dims {
  public:
-  int64_t operator[](char letter) const { return extent_[static_cast<int>(letter)]; }
-  void bind(const char* op, const char* names, std::initializer_list<const Tensor*> tensors);
+  int64_t operator[](char letter) const { return extent_[static_cast<int>(letter)]; }  // 0: the letter is not bound
+  void bind(const char* op, const char* names, std::initializer_list<DimsInput> inputs);
 
  private:
   int64_t extent_[128] = {};
 };
 
-template <class... Tensors> Dims bind_dims(const char* op, const char* names, const Tensors&... tensors) {
+template <class... Inputs> Dims bind_dims(const char* op, const char* names, const Inputs&... inputs) {
   Dims dims;
-  dims.bind(op, names, {static_cast<const Tensor*>(&tensors)...});
+  dims.bind(op, names, {DimsInput(inputs)...});
   return dims;
 }
 

@@ -12,6 +12,7 @@ std::string format_message(const char* pattern, std::initializer_list<ErrorValue
       case ErrorValue::Kind::text: store.push_back(value.text_); break;
       case ErrorValue::Kind::letter: store.push_back(static_cast<char>(value.integer_)); break;
       case ErrorValue::Kind::integer: store.push_back(value.integer_); break;
+      case ErrorValue::Kind::natural: store.push_back(value.natural_); break;
       case ErrorValue::Kind::real: store.push_back(value.real_); break;
     }
   }

@@ -23,14 +23,16 @@ class ErrorValue {
   ErrorValue(const char* text) : kind_(Kind::text), text_(text) {}
   ErrorValue(const std::string& text) : kind_(Kind::text), text_(text) {}
   ErrorValue(char letter) : kind_(Kind::letter), integer_(letter) {}
-  ErrorValue(std::integral auto number) : kind_(Kind::integer), integer_(static_cast<int64_t>(number)) {}
+  ErrorValue(std::signed_integral auto number) : kind_(Kind::integer), integer_(number) {}
+  ErrorValue(std::unsigned_integral auto number) : kind_(Kind::natural), natural_(number) {}
   ErrorValue(std::floating_point auto number) : kind_(Kind::real), real_(static_cast<double>(number)) {}
 
  private:
   friend std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
-  enum class Kind : uint8_t { text, letter, integer, real } kind_;
+  enum class Kind : uint8_t { text, letter, integer, natural, real } kind_;
   std::string_view text_;
   int64_t integer_ = 0;
+  uint64_t natural_ = 0;
   double real_ = 0;
 };
 

@@ -81,17 +81,24 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
 
 Tensor::~Tensor() { release(storage_); }
 
+void Tensor::require_unrecorded(const char* view, const char* op) const {
+  if (tape_ == 0) return;
+  fail("{}: {} is recorded on a tape: {}() passes its gradient on, detached() gives it up", {view, show(shape_), op});
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
+  require_unrecorded("reshaped", "reshape");
   if (shape.size() != size()) fail("reshape: {} cannot become {}", {show(shape_), show(shape)});
-  Tensor t = detached();
+  Tensor t = *this;
   t.shape_ = shape;
   return t;
 }
 
 Tensor Tensor::rows(int64_t first, int64_t count) const {
-  if (shape_.rank() == 0 || first < 0 || count < 0 || first + count > shape_[0])
+  require_unrecorded("rows", "slice");
+  if (shape_.rank() == 0 || first < 0 || count < 0 || count > shape_[0] - first)
     fail("rows: {} .. {} are not all in {}", {first, first + count, show(shape_)});
-  Tensor t = detached();
+  Tensor t = *this;
   t.shape_.set(0, count);
   t.offset_ += shape_[0] ? first * (bytes() / shape_[0]) : 0;
   return t;
@@ -101,6 +108,9 @@ void Tensor::wrong_dtype(Dtype asked) const {
   fail("tensor {}: its elements are {}, not {}", {show(shape_), name_of(dtype_), name_of(asked)});
 }
 
-void not_floating(const Tensor& t) { fail("expected a floating-point tensor, got {} {}", {name_of(t.dtype()), show(t.shape())}); }
+void not_floating(const Tensor& t) {
+  if (!t) fail("expected a floating-point tensor, got an empty one");
+  fail("expected a floating-point tensor, got {} {}", {name_of(t.dtype()), show(t.shape())});
+}
 
 }  // namespace ricci

@@ -65,7 +65,7 @@ struct Storage {
   int64_t bytes;
   int64_t references;
   Device device;
-  uint64_t version;         // counts the writes an optimizer made; the tape checks it
+  uint64_t version;         // how many writes there were since it was made; the tape checks it
   const char* writer_file;  // where the last of them was made
   int writer_line;
 };
@@ -95,18 +95,24 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_->data) + offset_ : nullptr; }
 
-  // The same elements under another shape, or rows first .. first+count of the outermost index; not recorded on a tape.
+  // Views for reading and writing elements: the same elements under another shape, or the rows first .. first+count of the
+  // outermost index. A view is on no tape, so a tensor that a tape recorded has none: a gradient would silently end there.
+  // To differentiate through a view, use the ops reshape() and slice(). To give the gradient up, call detached() first. Inside
+  // an op, view inputs as x.detached().reshaped(...); what keep() hands to a backward is detached already.
+  // Errors: a tensor that was recorded on a tape; another number of elements; rows that do not exist.
   Tensor reshaped(const Shape& shape) const;
   Tensor rows(int64_t first, int64_t count) const;
 
   bool unique() const { return storage_ && __atomic_load_n(&storage_->references, __ATOMIC_ACQUIRE) == 1; }
   uint64_t version() const { return storage_ ? storage_->version : 0; }
   const Storage* storage() const { return storage_; }
-  // To be called by whoever changes the elements of a tensor that may already be in use: the optimizers.
+  // Counts a write. Whoever changes the elements of a tensor that a tape may have kept calls it: optimizers, fill, copy, add_to,
+  // multiply_by. Two threads may write to different rows of one storage, so the fields are set atomically.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     if (!storage_) return;
-    ++storage_->version;
-    storage_->writer_file = file, storage_->writer_line = line;
+    __atomic_fetch_add(&storage_->version, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&storage_->writer_file, file, __ATOMIC_RELAXED);
+    __atomic_store_n(&storage_->writer_line, line, __ATOMIC_RELAXED);
   }
   Tensor detached() const {  // the same value, on no tape
     Tensor t = *this;
@@ -117,13 +123,14 @@ class Tensor {
  private:
   friend class Tape;
   [[noreturn]] void wrong_dtype(Dtype asked) const;
+  void require_unrecorded(const char* view, const char* op) const;
 
   Storage* storage_ = nullptr;
   int64_t offset_ = 0;  // bytes
   Shape shape_;
   Dtype dtype_ = Dtype::f32;
   Device device_ = Device::cpu;
-  uint32_t tape_ = 0;  // which tape recorded this value (0: none)
+  uint32_t tape_ = 0;  // the number of the tape that recorded this value, also after the tape's end; 0: none did
   int32_t slot_ = -1;  // and where on it
 };
 
@@ -133,8 +140,9 @@ inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, Asker asker
 
 [[noreturn]] void not_floating(const Tensor& t);
 
-// Calls f(T{}) with the element type of a floating-point tensor.
+// Calls f(T{}) with the element type of a floating-point tensor. Errors: an empty tensor, an i64 one.
 template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
+  if (!t) not_floating(t);
   switch (t.dtype()) {
     case Dtype::f32: return f(float{});
     case Dtype::f64: return f(double{});

@@ -66,12 +66,14 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
-void copy(const Tensor& dst, const Tensor& src) {
+void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
+  if (!dst || !src) fail("copy: {} is empty", {dst ? "src" : "dst"});
   if (dst.bytes() != src.bytes())
     fail("copy: {} {} is not as long as {} {}", {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
   const Device to = dst.device(), from = src.device();
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;
+  dst.written(file, line);
   if (to == Device::cpu && from == Device::cpu) {
     std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
   } else if (to == from) {
@@ -83,7 +85,7 @@ void copy(const Tensor& dst, const Tensor& src) {
     not_recorded("a copy to the CPU");
     device_memory(from).copy_out(dst.raw(), src.raw(), bytes);
   } else {
-    copy(dst, ricci::to(src, Device::cpu));
+    copy(dst, ricci::to(src, Device::cpu), file, line);
   }
 }
 
@@ -107,8 +109,9 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
 }
 
 double item(const Tensor& t, int64_t i) {
+  if (!t) fail("item: the tensor is empty");
   if (i < 0 || i >= t.size()) fail("item: index {} is outside {}", {i, show(t.shape())});
-  const Tensor one = to(t.reshaped({t.size()}).rows(i, 1), Device::cpu);
+  const Tensor one = to(t.detached().reshaped({t.size()}).rows(i, 1), Device::cpu);
   switch (t.dtype()) {
     case Dtype::f32: return static_cast<double>(*one.data<float>());
     case Dtype::f64: return *one.data<double>();

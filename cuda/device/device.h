@@ -16,8 +16,9 @@ void synchronize(Device device);  // waits until everything launched on it has r
 // The same elements on another device; the tensor itself when it is there already. Not recorded on a tape.
 Tensor to(const Tensor& t, Device device);
 
-// dst = src, byte for byte; both have the same number of bytes, each may be on any device.
-void copy(const Tensor& dst, const Tensor& src);
+// dst = src, byte for byte; both have the same number of bytes, each may be on any device. It counts as a write to dst at the
+// caller's line (Tensor::written): a tape that kept dst notices at its backward. Errors: an empty tensor, another length.
+void copy(const Tensor& dst, const Tensor& src, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker = {});
 inline Tensor zeros_like(const Tensor& t, Asker asker = {}) { return zeros(t.shape(), t.dtype(), t.device(), asker); }

@@ -93,30 +93,36 @@ HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t i
   return y;
 }
 
-HOST void require_same(const char* what, const Tensor& y, const Tensor& x) {
-  if (y.shape() == x.shape() && y.dtype() == x.dtype() && y.device() == x.device()) return;
-  fail("{}: {} {} on {} and {} {} on {} differ", {what, name_of(y.dtype()), show(y.shape()), name_of(y.device()),
-                                                 name_of(x.dtype()), show(x.shape()), name_of(x.device())});
+// An f32 y may take a bf16 x.
+HOST void check_addends(const Tensor& y, const Tensor& x) {
+  if (!y || !x) fail("add_to: {} is empty", {y ? "x" : "y"});
+  const bool widens = y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16;
+  if (y.shape() == x.shape() && (widens || y.dtype() == x.dtype()) && y.device() == x.device()) return;
+  fail("add_to: {} {} on {} and {} {} on {} differ", {name_of(y.dtype()), show(y.shape()), name_of(y.device()),
+                                                     name_of(x.dtype()), show(x.shape()), name_of(x.device())});
 }
 
 }  // namespace arithmetic
 
 using namespace arithmetic;
 
-HOST void add_to(const Tensor& y, const Tensor& x) {
-  if (y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16 && y.shape() == x.shape() && y.device() == x.device())
+HOST void add_to(const Tensor& y, const Tensor& x, const char* file, int line) {
+  check_addends(y, x);
+  y.written(file, line);
+  if (x.dtype() == Dtype::bf16 && y.dtype() == Dtype::f32)
     return for_each_element("add_to", x.device(), x.size(), Add<float, bf16>{y.data<float>(), x.data<bf16>(), y.data<float>()});
-  require_same("add_to", y, x);
   with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), Add<T>{y.data<T>(), x.data<T>(), y.data<T>()}); });
 }
 
-HOST void fill(const Tensor& y, double value) {
+HOST void fill(const Tensor& y, double value, const char* file, int line) {
+  y.written(file, line);
   with_dtype(y, [&]<class T>(T) { for_each_element("fill", y.device(), y.size(), Fill<T>{y.data<T>(), Accumulator<T>(value)}); });
 }
 
-HOST void fill(const Tensor& y_i, std::initializer_list<double> values) {
+HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file, int line) {
   const int64_t n = static_cast<int64_t>(values.size());
   if (n != y_i.size() || n > arithmetic::FillFew<float>::kMost) fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
+  y_i.written(file, line);
   with_dtype(y_i, [&]<class T>(T) {
     FillFew<T> f{y_i.data<T>(), {}};
     int i = 0;
@@ -125,7 +131,8 @@ HOST void fill(const Tensor& y_i, std::initializer_list<double> values) {
   });
 }
 
-HOST void multiply_by(const Tensor& y, double factor) {
+HOST void multiply_by(const Tensor& y, double factor, const char* file, int line) {
+  y.written(file, line);
   with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)}); });
 }
 

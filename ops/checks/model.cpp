@@ -14,6 +14,7 @@ namespace {
 
 // Drawn targets of which every third is taken away.
 Tensor with_gaps(const Tensor& targets_r) {
+  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op says what is wrong
   const Tensor host({targets_r.size()}, Dtype::i64);
   copy(host, targets_r);
   for (int64_t r = 1; r < host.size(); r += 3) host.data<int64_t>()[r] = -1;

@@ -7,7 +7,6 @@
 
 #include "autograd/record.h"
 #include "core/dims.h"
-#include "core/error.h"
 #include "cuda/verbs/elements.h"
 #include "ops/elements/broadcast.h"
 
@@ -61,15 +60,7 @@ template <class Op, class T> struct CombineStretch {
   }
 };
 
-HOST void require_alike(const char* op, const Tensor& a, const Tensor& b) {
-  if (!a || !b) fail("{}: the {} argument is empty", {op, a ? "second" : "first"});
-  if (a.dtype() == b.dtype() && a.device() == b.device()) return;
-  fail("{}: {} {} on {} and {} {} on {} do not go together", {op, name_of(a.dtype()), show(a.shape()), name_of(a.device()),
-                                                             name_of(b.dtype()), show(b.shape()), name_of(b.device())});
-}
-
 template <class Op> Tensor combine(const char* name, const Tensor& a, const Tensor& b) {
-  require_alike(name, a, b);
   const Shape shape = broadcast_shape(name, a.shape(), b.shape());
   const Strided<2> s = broadcast_strides(a.shape(), b.shape(), shape);
   Tensor y = like(a, shape);
@@ -94,16 +85,19 @@ template <class T> using CombineOver = Combine<Over, T>;
 using namespace arithmetic_kernels;
 
 HOST Tensor add(const Arg& a, const Arg& b) {
+  DIMS(a, b);
   return record("add", {a, b}, combine<Plus>("add", a, b), keep(), [](const Tensor& dy) -> Grads { return {dy, dy}; });
 }
 
 HOST Tensor subtract(const Arg& a, const Arg& b) {
+  DIMS(a, b);
   return record("subtract", {a, b}, combine<Minus>("subtract", a, b), keep(), [](const Tensor& dy) -> Grads {
     return {dy, wants_gradient(1) ? broadcast(dy, dy.shape(), -1) : Tensor()};
   });
 }
 
 HOST Tensor multiply(const Arg& a, const Arg& b) {
+  DIMS(a, b);
   return record("multiply", {a, b}, combine<Times>("multiply", a, b), keep(a, b),
                 [](const Tensor& dy, const Tensor& a, const Tensor& b) -> Grads {
     return {wants_gradient(0) ? combine<Times>("multiply'", dy, b) : Tensor(),
@@ -112,6 +106,7 @@ HOST Tensor multiply(const Arg& a, const Arg& b) {
 }
 
 HOST Tensor divide(const Arg& a, const Arg& b) {
+  DIMS(a, b);
   const Tensor y = combine<Over>("divide", a, b);
   return record("divide", {a, b}, y, keep(b, y), [](const Tensor& dy, const Tensor& b, const Tensor& y) -> Grads {
     const Tensor da = combine<Over>("divide'", dy, b);
@@ -120,6 +115,7 @@ HOST Tensor divide(const Arg& a, const Arg& b) {
 }
 
 HOST Tensor scale(const Arg& x, double factor) {
+  DIMS(x);
   return record("scale", {x}, broadcast(x, x.shape(), factor), keep(factor), [](const Tensor& dy, double factor) -> Grads {
     return {broadcast(dy, dy.shape(), factor)};
   });

@@ -4,6 +4,7 @@
 #include "ops/elements/relu.h"
 
 #include "autograd/record.h"
+#include "core/dims.h"
 #include "cuda/verbs/elements.h"
 
 namespace ricci {
@@ -25,6 +26,7 @@ template <class T> struct Backward {
 using namespace relu_kernels;
 
 HOST Tensor relu(const Arg& x) {
+  DIMS(x);
   Tensor y = like(x);
   with_dtype(x, [&]<class T>(T) { for_each_element("relu", x.device(), x.size(), Forward<T>{x.data<T>(), y.data<T>()}); });
   return record("relu", {x}, y, keep(y), [](const Tensor& dy, const Tensor& y) -> Grads {

@@ -81,15 +81,8 @@ HOST void check_on_cpu(const Tensor& ids_bc, int64_t vocabulary) {
     if (id[r] < 0 || id[r] >= vocabulary) fail_bad_id(r, id[r], ids_bc.shape()[1], vocabulary);
 }
 
-// What the suffixes cannot say.
-HOST void check_arguments(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, int64_t first) {
-  if (ids_bc.dtype() != Dtype::i64) fail("embedding: ids_bc{} is {}, expected i64", {show(ids_bc.shape()), name_of(ids_bc.dtype())});
-  if (ids_bc.device() != table_vd.device())
-    fail("embedding: ids_bc is on {}, table_vd on {}", {name_of(ids_bc.device()), name_of(table_vd.device())});
+HOST void check_positions(const Tensor& ids_bc, const Tensor& positions_Cd, int64_t first) {
   if (!positions_Cd) return;
-  if (positions_Cd.dtype() != table_vd.dtype() || positions_Cd.device() != table_vd.device())
-    fail("embedding: positions_Cd is {} on {}, table_vd {} on {}", {name_of(positions_Cd.dtype()), name_of(positions_Cd.device()),
-                                                                  name_of(table_vd.dtype()), name_of(table_vd.device())});
   const int64_t end = first + ids_bc.shape()[1], has = positions_Cd.shape()[0];
   if (first < 0 || end > has)
     fail("embedding: positions {} .. {} are needed, but positions_Cd{} has {}", {first, end - 1, show(positions_Cd.shape()), has});
@@ -138,8 +131,8 @@ HOST Tensor backward_positions(const Tensor& dy_bcd, const Shape& positions, int
 using namespace embedding_kernels;
 
 HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale, int64_t first_position) {
-  positions_Cd ? DIMS(ids_bc, table_vd, positions_Cd) : DIMS(ids_bc, table_vd);
-  check_arguments(ids_bc, table_vd, positions_Cd, first_position);
+  DIMS(i64(ids_bc), table_vd, optional(positions_Cd));
+  check_positions(ids_bc, positions_Cd, first_position);
   const Tensor y_bcd = forward(ids_bc, table_vd, positions_Cd, scale, first_position);
   return record("embedding", {ids_bc, table_vd, positions_Cd}, y_bcd,
                 keep(ids_bc, table_vd.shape(), positions_Cd.shape(), scale, first_position),

@@ -24,7 +24,10 @@
 namespace ricci {
 namespace classifier_kernels {
 
-// One row of logits becomes its loss and, in place, the gradient of the logits.
+constexpr int64_t kNoTarget = -1;
+HD bool in_vocabulary(int64_t target, int64_t vocabulary) { return target >= 0 && target < vocabulary; }
+
+// One row of logits becomes its loss and, in place, the gradient of the logits. A target outside the vocabulary makes the loss NaN.
 template <class T> struct CrossEntropy {
   using A = Accumulator<T>;
   View<T, 2> l_rv;
@@ -36,14 +39,14 @@ template <class T> struct CrossEntropy {
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t target = target_r[r];
     if (gradient) row.once([&] { clear_padding(r, row.n); });
-    if (target < 0) {  // the whole row agrees on this
+    if (target == kNoTarget) {  // the whole row agrees on this
       row.once([&] { nll_r[r] = 0; });
       if (gradient) row.each([&](int64_t v) { l_rv(r, v) = T(A(0)); });
       return;
     }
     const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
     const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
-    row.once([&] { nll_r[r] = target < row.n ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : __builtin_nan(""); });
+    row.once([&] { nll_r[r] = in_vocabulary(target, row.n) ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : __builtin_nan(""); });
     if (!gradient) return;
     const A share = A(1 / *counted), factor = share / sum;
     row.each([&](int64_t v) {
@@ -78,14 +81,14 @@ struct CrossEntropyOfPieces {
   __device__ void operator()() const {
     const int64_t r = blockIdx.x, target = target_r[r];
     bf16* const l_v = l_rv + r * pitch;
-    const Seen row = target < 0 ? Seen{} : over_block(seen_by_thread(l_v));  // the whole block agrees on the target
-    if (threadIdx.x == 0) nll_r[r] = target < 0 ? 0 : loss(row, l_v, target);
+    const Seen row = target == kNoTarget ? Seen{} : over_block(seen_by_thread(l_v));  // the whole block agrees on the target
+    if (threadIdx.x == 0) nll_r[r] = target == kNoTarget ? 0 : loss(row, l_v, target);
     __syncthreads();  // the target's logit has been read
     if (gradient) write_gradient(row, l_v, target);
   }
 
   __device__ double loss(const Seen& row, const bf16* l_v, int64_t target) const {
-    return target < vocabulary ? double(math::log(row.sum)) + double(row.most) - double(float(l_v[target])) : __builtin_nan("");
+    return in_vocabulary(target, vocabulary) ? double(math::log(row.sum)) + double(row.most) - double(float(l_v[target])) : __builtin_nan("");
   }
 
   __device__ Seen seen_by_thread(const bf16* l_v) const {
@@ -112,7 +115,7 @@ struct CrossEntropyOfPieces {
       load(l_v, v, l);
       for (int i = 0; i < kPiece; ++i) {
         const float p = power(l[i], row.most) * factor;
-        l[i] = target < 0 || v + i >= vocabulary ? 0 : v + i == target ? p - share : p;
+        l[i] = target == kNoTarget || v + i >= vocabulary ? 0 : v + i == target ? p - share : p;
       }
       store_piece(l_v + v, l);
     }
@@ -135,7 +138,7 @@ struct CountTargets {
   const int64_t* target_r;
   double* counted;
   template <class Row> HD void operator()(int64_t, Row row) const {
-    const double n = row.sum([&](int64_t r) { return target_r[r] < 0 ? 0.0 : 1.0; });
+    const double n = row.sum([&](int64_t r) { return target_r[r] == kNoTarget ? 0.0 : 1.0; });
     row.once([&] { *counted = n > 0 ? n : 1; });
   }
 };
@@ -182,15 +185,15 @@ inline int64_t rows_per_chunk(Device device, int64_t rows, int64_t vocabulary) {
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
 
-// On a GPU products are slow where rows do not begin on 16 bytes, as those of 50,257 logits in bf16: words that never occur
-// make up for it. Their weights, and so their logits, are 0, no row is normalised over them, and their gradient is left out.
+// On a GPU products are slow where rows do not begin on 16 bytes, as those of 50,257 logits in bf16. So we pad the vocabulary
+// with unused words. Their weights, and so their logits, are 0; the softmax does not sum over them, and their gradient is left out.
 inline int64_t padded_vocabulary(Device device, Dtype dtype, int64_t v) {
   if (device == Device::cpu || v * size_of(dtype) % 16 == 0) return v;
   const int64_t unit = v < 4096 ? 8 : 64;
   return (v + unit - 1) / unit * unit;
 }
 HOST Tensor padded(const Tensor& t, int64_t rows) {
-  if (!t || t.shape()[0] == rows) return t;
+  if (!t || t.shape()[0] == rows) return t.detached();
   Shape shape = t.shape();
   shape.set(0, rows);
   const Tensor wide = zeros(shape, t.dtype(), t.device());
@@ -239,7 +242,7 @@ HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
   if (targets_r.device() != Device::cpu) return;
   const int64_t* target_r = targets_r.data<int64_t>();
   for (int64_t r = 0; r < targets_r.size(); ++r)
-    if (target_r[r] < -1 || target_r[r] >= vocabulary)
+    if (target_r[r] != kNoTarget && !in_vocabulary(target_r[r], vocabulary))
       fail("classifier_loss: target {} at row {} is outside the vocabulary of {}", {target_r[r], r, vocabulary});
 }
 
@@ -259,12 +262,12 @@ HOST Tensor scaled(const Tensor& t, const Tensor& factor) {
 using namespace classifier_kernels;
 
 HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
-  const Dims n = bias_v ? DIMS(x_rd, w_vd, bias_v, targets_r) : DIMS(x_rd, w_vd, targets_r);
+  const Dims n = DIMS(x_rd, w_vd, optional(bias_v), i64(targets_r));
   check_targets(targets_r, n['v']);
   const Device device = x_rd.device();
   const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded once, at the end
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
-  Problem p{n['v'], x_rd, padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
+  Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   if (wants_gradients(x_rd, w_vd, bias_v)) {
     p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(p.w_vd, p.w_vd.shape(), n['r'] > chunk ? sums : dtype) : zeros_like(p.w_vd);
     if (bias_v) p.dbias_v = zeros(bias_v.shape(), sums, device);

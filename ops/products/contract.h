@@ -10,7 +10,7 @@ namespace ricci {
 //   contract("mk,kn->mn", a_mk, b_kn)                a matrix product
 // No factor is copied, whatever the order of its indices.
 // Errors: a formula that is not "p,q->o", an index twice in one factor or in the result, an index of the result in neither
-// factor, factors that do not have the formula's indices or disagree about an extent, in dtype or in device.
+// factor, factors that do not have the formula's indices, disagree about an extent, or differ in dtype or device.
 Tensor contract(std::string_view formula, const Arg& a, const Arg& b);
 
 }  // namespace ricci

@@ -3,8 +3,8 @@
 
 namespace ricci {
 
-// y = x W^T + bias over the innermost index: x is [... d], w_fd is stored (out, in), y is [... f]. An empty bias_f is none.
-// Errors: widths that disagree, factors of different dtype or on different devices, an x without indices.
-Tensor linear(const Arg& x, const Arg& w_fd, const Arg& bias_f);
+// y = x W^T + bias over the innermost index: x_rd is [... d], w_fd is stored (out, in), y is [... f]. An empty bias_f is none.
+// Errors: widths that disagree, inputs that differ in dtype or device, an x_rd without indices.
+Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f);
 
 }  // namespace ricci

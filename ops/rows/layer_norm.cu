@@ -141,35 +141,24 @@ HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, co
   return out;
 }
 
-// The innermost extent of x must be that of gain_d; the suffixes say how the message reads.
-HOST void check_width(const char* op, const Tensor& x, const Tensor& gain_d, const Tensor& bias_d) {
-  const Tensor x_rd = x.shape().rank() ? x.reshaped({x.shape()[-1] ? x.size() / x.shape()[-1] : 0, x.shape()[-1]}) : x;
-  Dims dims;
-  if (bias_d)
-    dims.bind(op, "x_rd, gain_d, bias_d", {&x_rd, &gain_d, &bias_d});
-  else
-    dims.bind(op, "x_rd, gain_d", {&x_rd, &gain_d});
-}
-
 }  // namespace layer_norm_kernels
 
 using namespace layer_norm_kernels;
 
-HOST Tensor layer_norm(const Arg& x, const Arg& gain_d, const Arg& bias_d, double eps) {
-  check_width("layer_norm", x, gain_d, bias_d);
-  const Normed n = forward("layer_norm", x, {}, gain_d, bias_d, eps);
-  return record("layer_norm", {x, gain_d, bias_d}, n.y, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
+HOST Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, double eps) {
+  DIMS(merged(x_rd), gain_d, optional(bias_d));
+  const Normed n = forward("layer_norm", x_rd, {}, gain_d, bias_d, eps);
+  return record("layer_norm", {x_rd, gain_d, bias_d}, n.y, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
                 [](const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d, bool bias) -> Grads {
     const NormGrads g = backward("layer_norm'", dy, {}, {s, {}, mean_r, rstd_r}, gain_d, bias);
     return {g.dx, g.dgain_d, g.dbias_d};
   });
 }
 
-HOST std::array<Tensor, 2> residual_layer_norm(const Arg& x, const Arg& branch, const Arg& gain_d, const Arg& bias_d, double eps) {
-  check_width("residual_layer_norm", x, gain_d, bias_d);
-  check_width("residual_layer_norm", branch, gain_d, bias_d);
-  const Normed n = forward("residual_layer_norm", x, branch, gain_d, bias_d, eps);
-  return record("residual_layer_norm", {x, branch, gain_d, bias_d}, std::array{n.s, n.y}, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
+HOST std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd, const Arg& gain_d, const Arg& bias_d, double eps) {
+  DIMS(merged(x_rd), merged(branch_rd), gain_d, optional(bias_d));
+  const Normed n = forward("residual_layer_norm", x_rd, branch_rd, gain_d, bias_d, eps);
+  return record("residual_layer_norm", {x_rd, branch_rd, gain_d, bias_d}, std::array{n.s, n.y}, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
                 [](const Tensor& ds, const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d, bool bias) -> Grads {
     const NormGrads g = backward("residual_layer_norm'", dy, ds, {s, {}, mean_r, rstd_r}, gain_d, bias);
     return {g.dx, g.dx, g.dgain_d, g.dbias_d};

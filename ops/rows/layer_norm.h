@@ -5,11 +5,12 @@
 
 namespace ricci {
 
-// y = gain_d * (x - mean) / sqrt(variance + eps) + bias_d over the innermost index; x is [... d]. An empty bias_d is none.
-// (Ba et al. 2016.) Errors: gain or bias of another width.
-Tensor layer_norm(const Arg& x, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
+// y = gain_d * (x - mean) / sqrt(variance + eps) + bias_d over the innermost index; x_rd is [... d]. An empty bias_d is none.
+// (Ba et al. 2016.) Errors: gain or bias of another width; inputs that differ in dtype or device.
+Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
-// {s, layer_norm(s)} with s = x + branch, in one pass over memory: the residual stream and the next block's input.
-std::array<Tensor, 2> residual_layer_norm(const Arg& x, const Arg& branch, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
+// {s, layer_norm(s)} with s = x + branch, in one pass over memory: what is passed on past the next block, and its input.
+// Errors: those of layer_norm; x and branch of different shapes.
+std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
 }  // namespace ricci

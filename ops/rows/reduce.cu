@@ -118,12 +118,14 @@ HOST void require_elements(const char* op, int64_t count, const Shape& shape) {
 using namespace reduce_kernels;
 
 HOST Tensor sum(const Arg& x) {
+  DIMS(x);
   return record("sum", {x}, sum_all(x, 1), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
     return {broadcast(dy, shape)};
   });
 }
 
 HOST Tensor mean(const Arg& x) {
+  DIMS(x);
   require_elements("mean", x.size(), x.shape());
   return record("mean", {x}, sum_all(x, 1.0 / static_cast<double>(x.size())), keep(x.shape()),
                 [](const Tensor& dy, const Shape& shape) -> Grads {
@@ -132,6 +134,7 @@ HOST Tensor mean(const Arg& x) {
 }
 
 HOST Tensor sum(const Arg& x, int index) {
+  DIMS(x);
   const Split s = split_at("sum", x.shape(), index);
   return record("sum", {x}, sum_index(x, s, 1), keep(x.shape(), s.with_one),
                 [](const Tensor& dy, const Shape& shape, const Shape& with_one) -> Grads {
@@ -140,6 +143,7 @@ HOST Tensor sum(const Arg& x, int index) {
 }
 
 HOST Tensor mean(const Arg& x, int index) {
+  DIMS(x);
   const Split s = split_at("mean", x.shape(), index);
   require_elements("mean", s.middle, x.shape());
   const double factor = 1.0 / static_cast<double>(s.middle);

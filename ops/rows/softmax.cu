@@ -5,6 +5,7 @@
 #include "ops/rows/softmax.h"
 
 #include "autograd/record.h"
+#include "core/dims.h"
 #include "core/error.h"
 #include "core/view.h"
 #include "cuda/math.h"
@@ -44,6 +45,7 @@ template <class T> struct Backward {
 using namespace softmax_kernels;
 
 HOST Tensor softmax(const Arg& x) {
+  DIMS(x);
   if (x.shape().rank() == 0) fail("softmax: expected at least one index, got []");
   Tensor p = like(x);
   const int64_t n = x.shape()[-1], rows = n ? x.size() / n : 0;

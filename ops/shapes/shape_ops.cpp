@@ -42,7 +42,7 @@ Tensor slice_of(const Tensor& x, int index, int64_t first, int64_t count) {
   const auto [outer, inner] = around(x.shape(), index);
   Shape shape = x.shape();
   shape.set(index, count);
-  if (outer == 1) return x.reshaped({x.shape()[index], inner}).rows(first, count).reshaped(shape);
+  if (outer == 1) return x.detached().reshaped({x.shape()[index], inner}).rows(first, count).reshaped(shape);
   Tensor y = like(x, shape);
   copy_range("slice", x, first, y, 0, index, count);
   return y;
@@ -102,14 +102,16 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
 }  // namespace
 
 Tensor reshape(const Arg& x, const Shape& shape) {
-  return record("reshape", {x}, x.reshaped(shape), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
+  DIMS(any_dtype(x));
+  return record("reshape", {x}, x.detached().reshaped(shape), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
     return {dy.reshaped(shape)};
   });
 }
 
 Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
+  DIMS(any_dtype(x));
   const int at = checked_index("slice", x.shape(), index);
-  if (first < 0 || count < 0 || first + count > x.shape()[at])
+  if (first < 0 || count < 0 || count > x.shape()[at] - first)
     fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, at, show(x.shape())});
   return record("slice", {x}, slice_of(x, at, first, count), keep(x.shape(), at, first),
                 [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
@@ -121,6 +123,8 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
 
 Tensor concatenate(const std::vector<Arg>& parts, int index) {
   if (parts.empty()) fail("concatenate: no parts");
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i]) fail("concatenate: part {} is empty", {i});
   const int at = checked_index("concatenate", parts[0].shape(), index);
   const Tensor y = like(parts[0], joined_shape(parts, at));
   std::vector<int64_t> counts;
@@ -140,6 +144,7 @@ Tensor concatenate(const std::vector<Arg>& parts, int index) {
 }
 
 Tensor permute(const Arg& x, const std::vector<int>& order) {
+  DIMS(any_dtype(x));
   const std::vector<int> inverse = checked_order(x.shape(), order);
   return record("permute", {x}, permuted(x, order), keep(inverse), [](const Tensor& dy, const std::vector<int>& inverse) -> Grads {
     return {permuted(dy, inverse)};
@@ -147,6 +152,7 @@ Tensor permute(const Arg& x, const std::vector<int>& order) {
 }
 
 Tensor transpose(const Arg& x, int i, int j) {
+  DIMS(any_dtype(x));
   std::vector<int> order(static_cast<size_t>(x.shape().rank()));
   std::iota(order.begin(), order.end(), 0);
   const auto first = static_cast<size_t>(checked_index("transpose", x.shape(), i));
@@ -156,6 +162,8 @@ Tensor transpose(const Arg& x, int i, int j) {
 }
 
 Tensor cast(const Arg& x, Dtype dtype) {
+  DIMS(x);
+  if (dtype == Dtype::i64) fail("cast: to i64, expected f32, f64 or bf16");
   return record("cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads {
     return {convert(dy, dtype)};
   });

@@ -162,6 +162,24 @@ TEST_CASE("an error inside leaves the random state and the tape as they were") {
   CHECK(Tape::recording() == &tape);
 }
 
+TEST_CASE("a tensor of the tape that f captures is an error, whatever the tape looks for") {
+  for (bool find : {false, true}) {
+    const Parameter p = scalar_parameter(3);
+    Tape tape({.find_nonfinite = find});
+    const Tensor captured = p * p, constant = captured.detached();
+    const int line = __LINE__ + 1;
+    auto product = [](const std::vector<Tensor>& in, const Tensor& other) { return in[0] * other; };
+    const std::string message = message_of([&] {
+      tape.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, captured); }, {p})));
+    });
+    CHECK(message == "multiply (" __FILE__ ":" + std::to_string(line) + "): input 1 [1] is recorded on another tape, whose backward has not "
+                     "ended: its gradient would be lost here; detached() gives it up");
+    Tape again({.find_nonfinite = find});
+    again.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, constant); }, {p})));
+    CHECK(values_of(p.grad)[0] == 9);
+  }
+}
+
 TEST_CASE("a changed input is noticed, and a result of another shape") {
   const Parameter p{drawn({4}, Dtype::f32, Device::cpu, 1), {}, "p"};
   {
@@ -176,7 +194,7 @@ TEST_CASE("a changed input is noticed, and a result of another shape") {
   Tape tape;
   const Tensor y = sum(recompute([&](const std::vector<Tensor>& in) { return gelu(slice(in[0], 0, 0, count)); }, {p}));
   count = 3;
-  CHECK(message_of([&] { tape.backward(y); }) == "backward: the seed f32 [4] does not fit the loss f32 [3]");
+  CHECK(message_of([&] { tape.backward(y); }) == "backward: the gradient f32 [4] on cpu does not fit the loss f32 [3] on cpu");
 }
 
 TEST_CASE("NaN and infinity inside are traced to their op, forward and backward, in another recomputation too") {

@@ -98,6 +98,22 @@ TEST_CASE("backward wants a scalar of its own tape") {
   CHECK(message_of([&] { tape.backward(vector_of({1}).reshaped({})); }) == "backward: the loss [] was not recorded on this tape");
 }
 
+TEST_CASE("backward wants a gradient of each output, which fits it") {
+  const Parameter p{vector_of({1, 2}), {}, "p"};
+  Tape tape;
+  const Tensor y = add(p, p), z = multiply(p, p), dy = vector_of({1, 1});
+  auto message = [&](const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) { return message_of([&] { tape.backward(ys, dys); }); };
+  CHECK(message({y, z}, {dy}) == "backward: 2 outputs, but 1 gradients of them");
+  CHECK(message({y}, {dy, dy}) == "backward: 1 outputs, but 2 gradients of them");
+  CHECK(message({y, z}, {dy, Tensor()}) == "backward: the gradient of the loss [2] is empty");
+  CHECK(message({y, z}, {dy, vector_of({1})}) == "backward: the gradient f64 [1] on cpu does not fit the loss f64 [2] on cpu");
+  CHECK(message({y, z}, {dy, convert(dy, Dtype::f32)}) == "backward: the gradient f32 [2] on cpu does not fit the loss f64 [2] on cpu");
+  CHECK(message({y, z}, {dy, to(dy, Device::cuda_emulated)}) == "backward: the gradient f64 [2] on cuda_emulated does not fit the loss f64 [2] on cpu");
+  CHECK_FALSE(p.grad);
+  CHECK(message({y, z, y}, {dy, dy, dy}) == "no error");
+  CHECK(p.grad.data<double>()[1] == 2 + 4 + 2);
+}
+
 TEST_CASE("an op without a backward says so, and where it was called") {
   const Parameter p{vector_of({1, 2}), {}, "p"};
   Tape tape;

@@ -97,10 +97,10 @@ TEST_CASE("out of memory: in the backward the line names the op whose gradient w
     for (const Parameter* p : s.model.parameters()) p->grad = {};
     Tape tape;
     const Tensor loss = s.model.loss({s.ids_bc, s.ids_bc});
-    Tensor seed = like(loss);
-    fill(seed, 1);
+    const Tensor dloss = like(loss);
+    fill(dloss, 1);
     memory.most = used() + most;
-    const std::string line = message_of([&] { tape.backward(loss, seed); });
+    const std::string line = message_of([&] { tape.backward(loss, dloss); });
     if (line == "no error") break;
     CAPTURE(line);
     ++failures;

@@ -95,7 +95,7 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
   CHECK(call(k, v, -1, {2}) == "attention_cached: past is -1, expected 0 or more");
   CHECK(call(k, narrow, 0, {2}) == "attention_cached: index k is 4 in k_cache_bnsk[2 2 8 4] but 3 in v_cache_bnsk[2 2 8 3]");
   CHECK(call(narrow, narrow, 0, {2}) == "attention_cached: k_cache_bnsk[2 2 8 3] expected [2 2 s 4]");
-  CHECK(call(k, f32, 0, {2}) == "attention_cached: a cache is f32 on cpu but qkv_bcx is f64 on cpu");
+  CHECK(call(k, f32, 0, {2}) == "attention_cached: k_cache_bnsk is f64 on cpu, v_cache_bnsk f32 on cpu");
   CHECK(call(k, v, 6, {2}) == "attention_cached: the caches have 8 slots, 9 positions need 9");
   CHECK(call(k, v, 6, {2, true, 9}) == "attention_cached: the caches have 8 slots, 9 positions need 9");
   CHECK(call(k, v, 60, {2, true, 8}) == "no error");

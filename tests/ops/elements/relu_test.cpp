@@ -40,5 +40,5 @@ TEST_CASE("relu: 0 and what is not finite") {
 TEST_CASE("relu: any rank, no elements, integers are refused") {
   CHECK(relu(Tensor({0, 3})).shape() == Shape({0, 3}));
   CHECK(relu(tensor_of({-1}, {}, Dtype::f32, Device::cpu)).shape() == Shape({}));
-  CHECK(message_of([] { relu(Tensor({3}, Dtype::i64)); }) == "expected a floating-point tensor, got i64 [3]");
+  CHECK(message_of([] { relu(Tensor({3}, Dtype::i64)); }) == "relu: x[3] is i64, expected f32, f64 or bf16");
 }

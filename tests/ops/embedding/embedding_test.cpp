@@ -122,10 +122,10 @@ TEST_CASE("embedding: messages") {
   CHECK(message_of([&] { embedding(Tensor({1, 3}), table, Tensor()); }) == "embedding: ids_bc[1 3] is f32, expected i64");
   CHECK(message_of([&] { embedding(ids.reshaped({3}), table, Tensor()); }) == "embedding: ids_bc[3] does not have the indices 'bc'");
   CHECK(message_of([&] { embedding(ids, to(table, Device::cuda_emulated), Tensor()); }) ==
-        "embedding: ids_bc is on cpu, table_vd on cuda_emulated");
+        "embedding: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated");
   CHECK(message_of([&] {
           embedding(ids, table, Tensor({4, 8}, Dtype::f64));
-        }) == "embedding: positions_Cd is f64 on cpu, table_vd f32 on cpu");
+        }) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {

@@ -82,5 +82,7 @@ TEST_CASE("clip factor: clip / norm above clip, else 1; NaN where norm or loss i
     }
   });
   CHECK(message_of([] { clip_factor(Tensor({}, Dtype::f64), 1, Tensor({}, Dtype::f64, Device::cuda_emulated)); }) ==
-        "clip_factor: the norm is on cpu, the loss on cuda_emulated");
+        "clip_factor: norm is f64 on cpu, loss f64 on cuda_emulated");
+  CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) == "clip_factor: f64 [2], expected an f64 scalar");
+  CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) == "clip_factor: f32 [], expected an f64 scalar");
 }

@@ -160,7 +160,25 @@ TEST_CASE("classifier: messages") {
   CHECK(error({0, 1, -2}) == "classifier_loss: target -2 at row 2 is outside the vocabulary of 6");
   on_every_device([](Device device) {
     if (device == Device::cpu) return;
-    const Tensor x = drawn({2, 4}, Dtype::f32, device, 1), w = drawn({6, 4}, Dtype::f32, device, 2);
-    CHECK(std::isnan(item(classifier_loss(x, w, Tensor(), ids_of({0, 6}, {2}, device)))));
+    for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
+      const Tensor x = drawn({2, 4}, dtype, device, 1), w = drawn({6, 4}, dtype, device, 2);
+      const auto loss = [&](int64_t target) { return item(classifier_loss(x, w, Tensor(), ids_of({0, target}, {2}, device))); };
+      for (int64_t outside : {int64_t{6}, int64_t{7}, int64_t{8}, int64_t{1} << 40, int64_t{-2}, int64_t{-100}, INT64_MIN}) CHECK(std::isnan(loss(outside)));
+      for (int64_t inside : {-1, 0, 5}) CHECK(std::isfinite(loss(inside)));
+    }
   });
+}
+
+TEST_CASE("classifier: dtypes and devices that do not go together") {
+  const Tensor x({3, 4}), w({6, 4}), bias({6}), targets = ids_of({0, 1, 2}, {3}, Device::cpu), none;
+  const auto error = [](const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& targets) {
+    return message_of([&] { classifier_loss(x, w, bias, targets); });
+  };
+  CHECK(error(convert(x, Dtype::bf16), w, none, targets) == "classifier_loss: x_rd is bf16 on cpu, w_vd f32 on cpu");
+  CHECK(error(x, convert(w, Dtype::bf16), none, targets) == "classifier_loss: x_rd is f32 on cpu, w_vd bf16 on cpu");
+  CHECK(error(x, w, convert(bias, Dtype::f64), targets) == "classifier_loss: x_rd is f32 on cpu, bias_v f64 on cpu");
+  CHECK(error(x, w, bias, Tensor({3})) == "classifier_loss: targets_r[3] is f32, expected i64");
+  CHECK(error(x, w, bias, to(targets, Device::cuda_emulated)) == "classifier_loss: x_rd is f32 on cpu, targets_r i64 on cuda_emulated");
+  CHECK(error(x, to(w, Device::cuda_emulated), none, targets) == "classifier_loss: x_rd is f32 on cpu, w_vd f32 on cuda_emulated");
+  CHECK(error(x, w, none, none) == "classifier_loss: targets_r is empty");
 }

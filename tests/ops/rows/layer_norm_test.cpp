@@ -34,11 +34,11 @@ struct Case {
 std::vector<Tensor> results(const Shape& shape, bool residual, bool biased, Dtype dtype, Dtype precision, Device device) {
   const Case c(shape, residual, biased, dtype, device);
   Tape tape;
-  std::vector<Tensor> inputs, seeds;
+  std::vector<Tensor> inputs, dys;
   for (const Tensor& t : c.inputs()) inputs.push_back(tape.watch(convert(t, precision)));
   std::vector<Tensor> all = c.outputs(inputs);
-  for (size_t i = 0; i < all.size(); ++i) seeds.push_back(convert(drawn(shape, dtype, device, 5 + i), precision));
-  tape.backward(all, seeds);
+  for (size_t i = 0; i < all.size(); ++i) dys.push_back(convert(drawn(shape, dtype, device, 5 + i), precision));
+  tape.backward(all, dys);
   for (Tensor& t : all) t = t.detached();
   for (const Tensor& t : inputs) all.push_back(tape.gradient_of(t));
   return all;
