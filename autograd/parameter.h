@@ -23,7 +23,7 @@ struct Init {
 // `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
 struct Parameter {
   Tensor value{};
-  mutable Tensor grad{};  // what backward has added up since it was last cleared; empty: nothing reached it
+  mutable Tensor grad{};  // what backward has added up since it was last cleared, f32 beside a master; empty: nothing reached it
   std::string path{};
   Role role = Role::matrix;
   Init init{};

@@ -103,8 +103,14 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
 // would read. Only inside a backward.
 bool wants_gradient(int input);
 
-// The gradient that input i of that op has by now, for an op that would rather add to it than have its own added; empty
-// when there is none, or somebody else holds it. It is handed over: what the op returns for the input takes its place.
+// The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights, else that of the
+// input. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
+// Tape::gradient_dtype answers the same.
+Dtype gradient_dtype(int input);
+
+// The gradient that input i of that op has by now, so that a matrix product can accumulate into it.
+// Its dtype is gradient_dtype(i). Empty when there is none, or somebody else holds it. It is handed over: what the op returns
+// for the input takes its place.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

@@ -64,6 +64,10 @@ bool wants_gradient(int input) { return differentiating->inputs[static_cast<size
 
 Tensor take_gradient(int input) { return walking->take_gradient(*differentiating, input); }
 
+Dtype gradient_dtype(int input) { return walking->gradient_dtype(*differentiating, input); }
+
+Dtype Tape::gradient_dtype(const Node& node, int input) const { return slots_[static_cast<size_t>(node.inputs[static_cast<size_t>(input)])].sum_dtype; }
+
 Tensor Tape::take_gradient(const Node& node, int input) {
   Slot& slot = slots_[static_cast<size_t>(node.inputs[static_cast<size_t>(input)])];
   Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
@@ -76,7 +80,8 @@ Tensor Tape::add_slot(const Tensor& t, const Parameter* parameter) {
   Tensor on_tape = t;
   on_tape.tape_ = id_;
   on_tape.slot_ = static_cast<int32_t>(slots_.size());
-  slots_.push_back({t.shape(), t.dtype(), t.device(), parameter, false, {}});
+  const Dtype sums = parameter && parameter->master ? parameter->master.dtype() : t.dtype();
+  slots_.push_back({t.shape(), t.dtype(), sums, t.device(), parameter, false, {}});
   return on_tape;
 }
 
@@ -128,15 +133,17 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   Slot& slot = slots_[static_cast<size_t>(node.inputs[input])];
   if (slot.dtype == Dtype::i64) return;
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
-  if (gradient.dtype() != slot.dtype || gradient.device() != slot.device)
+  const bool wide = slot.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
+  if ((gradient.dtype() != slot.dtype && !wide) || gradient.device() != slot.device)
     fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
          {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(slot.dtype), name_of(slot.device)});
-  if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape);
+  if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape, wide ? gradient.dtype() : slot.sum_dtype);
+  if (wide) gradient = convert(gradient, slot.sum_dtype);
   if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
   mutate_gradient(node.op, input, gradient);
   Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
   if (!total) {
-    total = gradient.detached();
+    total = convert(gradient.detached(), slot.sum_dtype);
   } else {
     if (!total.unique()) {
       Tensor own = like(total);

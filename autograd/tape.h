@@ -69,12 +69,15 @@ class Tape final : public MemoryHolder, private RecordingScope {
   // not ended, since its gradient would be lost.
   bool depends(const char* op, const std::vector<Arg>& inputs) const;
   Tensor take_gradient(const Node& node, int input);
+  Dtype gradient_dtype(const Tensor& t) const { return has(t) ? slots_[static_cast<size_t>(t.slot_)].sum_dtype : t.dtype(); }
+  Dtype gradient_dtype(const Node& node, int input) const;
   void push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs);
 
  private:
   struct Slot {
     Shape shape;
     Dtype dtype;
+    Dtype sum_dtype;  // of the gradient
     Device device;
     const Parameter* parameter = nullptr;
     bool watched = false;

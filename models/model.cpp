@@ -79,7 +79,17 @@ void Model::init(uint64_t seed) {
   each_parameter([&](const std::string&, Parameter& p) { draw(p, seed); });
 }
 
+void Model::load(const Source& source) {
+  each_parameter([&](const std::string& path, Parameter& p) {
+    const Tensor loaded = source(path, p.value.shape());
+    const auto fitting = [&](const Tensor& like) { return to(convert(loaded, like.dtype()), like.device()); };
+    if (p.master) p.master = fitting(p.master);
+    p.value = placed_ ? fitting(p.value) : loaded;
+  });
+}
+
 void Model::place(Dtype dtype, Device device) {
+  placed_ = true;
   const auto move = [&](auto& leaf) { leaf.value = to(convert(leaf.value, dtype), device); };
   (*family_)([&](auto& f) {
     each<Parameter>(f, "", [&](const std::string&, Parameter& p) { move(p), p.master = {}; });
@@ -124,10 +134,6 @@ int64_t Model::parameter_count() {
   int64_t n = 0;
   each_parameter([&](const std::string&, Parameter& p) { n += p.value.size(); });
   return n;
-}
-
-void load_parameters(Model& model, const TensorSource& load) {
-  model.each_parameter([&](const std::string& path, Parameter& p) { p.value = load(path, p.value.shape()); });
 }
 
 }  // namespace ricci

@@ -41,6 +41,10 @@ class Model final : public MemoryHolder {
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
   void init(uint64_t seed);  // draws the weights; before place
+  // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the
+  // dtype they come with; after it, they are converted and moved to where the parameters are, masters included.
+  using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
+  void load(const Source& source);
   // Converts and moves every parameter. For training, the f32 values as they were before rounding to bf16 stay beside
   // them as Parameter::master.
   void place(Dtype dtype, Device device);
@@ -59,10 +63,7 @@ class Model final : public MemoryHolder {
 
   ModelConfig config_;
   std::unique_ptr<AnyFamily> family_;
+  bool placed_ = false;
 };
-
-// Takes the value of every parameter from `load`, which is given each path and shape. For files see models/training/checkpoint.h.
-using TensorSource = std::function<Tensor(const std::string& path, const Shape& shape)>;
-void load_parameters(Model& model, const TensorSource& load);
 
 }  // namespace ricci

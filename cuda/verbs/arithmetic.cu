@@ -47,21 +47,21 @@ template <class To, class From> struct Convert {
   HD void operator()(int64_t i) const { y[i] = To(static_cast<Accumulator<To>>(static_cast<Accumulator<From>>(x[i]))); }
   template <class V> HD auto arrays(V visit) { return visit(x, y); }
 };
-template <class T> struct SumRow {
+template <class T, class To = T> struct SumRow {
   View<const T, 2> x_rc;
-  View<T, 1> y_r;
+  View<To, 1> y_r;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const auto sum = row.sum([&](int64_t c) { return Accumulator<T>(x_rc(r, c)); });
-    row.once([&] { y_r(r) = T(sum); });
+    row.once([&] { y_r(r) = To(sum); });
   }
 };
-template <class T> struct SumColumns {
+template <class T, class To = T> struct SumColumns {
   using Value = Accumulator<T>;
   static constexpr int kSums = 1;
   View<const T, 2> x_rc;
-  T* y_c;
+  To* y_c;
   HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
-  HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = T(sum[0]); }
+  HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = To(sum[0]); }
 };
 // How many of the elements r*step .. of x are NaN or infinite.
 template <class T> struct CountNonfinite {
@@ -77,19 +77,21 @@ template <class T> struct CountNonfinite {
   }
 };
 
+template <class T, class To> void sum_middle(const Tensor& x, const Tensor& y, int64_t outer, int64_t middle, int64_t inner) {
+  if (inner == 1) {
+    const SumRow<T, To> program{{x.data<T>(), {outer, middle}}, {y.data<To>(), {outer}}};
+    return for_rows("sum", x.device(), outer, middle, program);
+  }
+  for (int64_t o = 0; o < outer; ++o) {
+    const SumColumns<T, To> program{{x.data<T>() + o * middle * inner, {middle, inner}}, y.data<To>() + o * inner};
+    for_columns("sum", x.device(), middle, inner, program);
+  }
+}
+
 // y_oi = sum_m x_omi
-HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t inner) {
-  Tensor y = like(x, {outer, inner});
-  with_dtype(x, [&]<class T>(T) {
-    if (inner == 1) {
-      const SumRow<T> program{{x.data<T>(), {outer, middle}}, {y.data<T>(), {outer}}};
-      return for_rows("sum", x.device(), outer, middle, program);
-    }
-    for (int64_t o = 0; o < outer; ++o) {
-      const SumColumns<T> program{{x.data<T>() + o * middle * inner, {middle, inner}}, y.data<T>() + o * inner};
-      for_columns("sum", x.device(), middle, inner, program);
-    }
-  });
+HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t inner, Dtype dtype) {
+  Tensor y = like(x, {outer, inner}, dtype);
+  with_dtypes(x, y, [&]<class T, class To>(T, To) { sum_middle<T, To>(x, y, outer, middle, inner); });
   return y;
 }
 
@@ -109,9 +111,9 @@ using namespace arithmetic;
 HOST void add_to(const Tensor& y, const Tensor& x, const char* file, int line) {
   check_addends(y, x);
   y.written(file, line);
-  if (x.dtype() == Dtype::bf16 && y.dtype() == Dtype::f32)
-    return for_each_element("add_to", x.device(), x.size(), Add<float, bf16>{y.data<float>(), x.data<bf16>(), y.data<float>()});
-  with_dtype(x, [&]<class T>(T) { for_each_element("add_to", x.device(), x.size(), Add<T>{y.data<T>(), x.data<T>(), y.data<T>()}); });
+  with_dtypes(x, y, [&]<class T, class To>(T, To) {
+    for_each_element("add_to", x.device(), x.size(), Add<To, T>{y.data<To>(), x.data<T>(), y.data<To>()});
+  });
 }
 
 HOST void fill(const Tensor& y, double value, const char* file, int line) {
@@ -147,7 +149,7 @@ HOST Tensor convert(const Tensor& x, Dtype dtype) {
   return y;
 }
 
-HOST Tensor sum_to(const Tensor& x, const Shape& shape) {
+HOST Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype) {
   const Shape& from = x.shape();
   const int extra = from.rank() - shape.rank();
   if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(from)});
@@ -164,9 +166,9 @@ HOST Tensor sum_to(const Tensor& x, const Shape& shape) {
     int64_t middle = 1, outer = 1;  // neighbours that go away together are one index
     while (i >= 0 && wanted(i) == 1) middle *= from[i--];
     for (int j = 0; j <= i; ++j) outer *= from[j];
-    sum = sum_middle(sum, outer, middle, inner);
+    sum = sum_middle(sum, outer, middle, inner, dtype);
   }
-  return sum.reshaped(shape);
+  return convert(sum, dtype).reshaped(shape);
 }
 
 HOST int64_t count_nonfinite(const Tensor& x) {
@@ -195,6 +197,8 @@ CUDA_ELEMENT(Convert<double, double>);
 CUDA_ELEMENT(Convert<bf16, bf16>);
 CUDA_ROWS(SumRow);
 CUDA_COLUMNS(SumColumns);
+CUDA_KERNEL(RowKernel<SumRow<bf16, float>>);
+CUDA_COLUMN(SumColumns<bf16, float>);
 CUDA_ROWS(CountNonfinite);
 
 }  // namespace ricci

@@ -127,13 +127,13 @@ template <class Program> void for_columns(const char* name, Device device, int64
 
 #endif
 
-// Builds the column programs F<float>, F<double> and F<bf16> for the GPU.
+// Builds a column program for the GPU; F<float>, F<double> and F<bf16>.
+#define CUDA_COLUMN(...) \
+  CUDA_KERNEL(ColumnKernel<__VA_ARGS__>); \
+  CUDA_KERNEL(ColumnKernel<PartialColumns<__VA_ARGS__>>)
 #define CUDA_COLUMNS(F) \
-  CUDA_KERNEL(ColumnKernel<F<float>>); \
-  CUDA_KERNEL(ColumnKernel<F<double>>); \
-  CUDA_KERNEL(ColumnKernel<F<bf16>>); \
-  CUDA_KERNEL(ColumnKernel<PartialColumns<F<float>>>); \
-  CUDA_KERNEL(ColumnKernel<PartialColumns<F<double>>>); \
-  CUDA_KERNEL(ColumnKernel<PartialColumns<F<bf16>>>)
+  CUDA_COLUMN(F<float>); \
+  CUDA_COLUMN(F<double>); \
+  CUDA_COLUMN(F<bf16>)
 
 }  // namespace ricci

@@ -91,7 +91,7 @@ TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& opt
 void load_weights(Model& model, const std::string& path) {
   const SafetensorsFile file(path);
   std::set<std::string> known;
-  load_parameters(model, [&](const std::string& name, const Shape& shape) {
+  model.load([&](const std::string& name, const Shape& shape) {
     known.insert(name);
     if (!file.contains(name)) fail("{}: tensor {} {} is missing", {path, name, show(shape)});
     if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {path, name, show(file.shape(name)), show(shape)});

@@ -18,29 +18,30 @@ bool decays(const Parameter& p, const OptimizerConfig& config) {
   return p.role == Role::matrix || (p.role == Role::table && config.decay_embeddings);
 }
 
-OptimizerTensor first_state(const Parameter& p, const OptimizerConfig& config) {
-  const Tensor& value = p.value;
-  const bool adam = config.kind != Kind::sgd;
-  const auto moment = [&] { return zeros(value.shape(), value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, value.device()); };
-  OptimizerTensor t{.value = value, .grad = {}, .m = {}, .v = {}, .master = {}};
-  if (adam || config.momentum != 0) t.m = moment();
-  if (adam) t.v = moment();
-  t.master = p.master;
-  if (decays(p, config)) t.weight_decay = config.weight_decay;
-  return t;
-}
-
 Sgd sgd_options(const OptimizerConfig& config) { return {config.momentum, config.nesterov}; }
 
 AdamW adamw_options(const OptimizerConfig& config) { return {config.beta1, config.beta2, config.eps, config.kind == Kind::adamw}; }
+
+// Read and written by an update.
+int64_t bytes_moved(const std::vector<OptimizerTensor>& tensors) {
+  int64_t bytes = 0;
+  for (const OptimizerTensor& t : tensors) {
+    if (!t.grad) continue;
+    for (const Tensor* part : {&t.value, &t.master, &t.m, &t.v, &t.grad})
+      if (*part) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
+  }
+  return bytes;
+}
 
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config) : parameters_(std::move(parameters)), config_(config) {
   if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
+  const bool adam = config.kind != Kind::sgd;
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
-    tensors_.push_back(first_state(*p, config));
+    const auto moment = [&] { return zeros(p->value.shape(), p->value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, p->value.device()); };
+    moments_.push_back({adam || config.momentum != 0 ? moment() : Tensor(), adam ? moment() : Tensor()});
   }
 }
 
@@ -74,23 +75,19 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
 }
 
 void Optimizer::apply(const Tensor& gradient_scale) {
+  std::vector<OptimizerTensor> tensors;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    tensors_[i].grad = parameters_[i]->grad.detached();
-    parameters_[i]->grad = {};
+    Parameter& p = *parameters_[i];
+    tensors.push_back({.value = p.value, .grad = p.grad.detached(), .m = moments_[i].m, .v = moments_[i].v, .master = p.master,
+                       .weight_decay = decays(p, config_) ? config_.weight_decay : 0, .name = p.path});
+    p.grad = {};
   }
   const StepNumbers now{rates_, gradient_scale};
   if (config_.kind == Kind::sgd)
-    sgd_update(tensors_, sgd_options(config_), now);
+    sgd_update(tensors, sgd_options(config_), now);
   else
-    adamw_update(tensors_, adamw_options(config_), now);
-  int64_t bytes = 0;  // read and written
-  for (OptimizerTensor& t : tensors_) {
-    if (trace::enabled && t.grad)
-      for (const Tensor* part : {&t.value, &t.master, &t.m, &t.v, &t.grad})
-        if (*part) bytes += (part == &t.grad ? 1 : 2) * part->bytes();
-    t.grad = {};
-  }
-  trace::end("optimizer", "", device(), bytes);
+    adamw_update(tensors, adamw_options(config_), now);
+  trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
 void Optimizer::set_steps(int64_t steps) {
@@ -102,7 +99,7 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const std::string& path = parameters_[i]->path;
     if (path.empty()) fail("optimizer: parameter {} of shape {} has no path", {i, show(parameters_[i]->value.shape())});
-    OptimizerTensor& t = tensors_[i];
+    Moments& t = moments_[i];
     if (t.m) f(path + (config_.kind == Kind::sgd ? ".momentum" : ".m"), t.m);
     if (t.v) f(path + ".v", t.v);
   }
@@ -110,10 +107,8 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
 
 void Optimizer::each_held(const Visit& visit) const {
   for (const Parameter* p : parameters_) visit(p->value, HeldFor::parameters), visit(p->grad, HeldFor::gradients);
-  for (const OptimizerTensor& t : tensors_) {
-    visit(t.grad, HeldFor::gradients);
-    for (const Tensor* state : {&t.m, &t.v, &t.master}) visit(*state, HeldFor::optimizer_state);
-  }
+  for (const Parameter* p : parameters_) visit(p->master, HeldFor::optimizer_state);
+  for (const auto& [m, v] : moments_) visit(m, HeldFor::optimizer_state), visit(v, HeldFor::optimizer_state);
 }
 
 }  // namespace ricci

@@ -46,15 +46,16 @@ template <std::same_as<OptimizerConfig> Config, class Field> void visit_fields(C
 
 class Optimizer final : public MemoryHolder {
  public:
-  // The parameters must outlive the optimizer. Moments start at zero. A bf16 value without a master gets one, which starts
-  // as the value is now; Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
+  // The parameters must outlive the optimizer, which updates whatever values and masters they have at a step. Moments start at
+  // zero, on the device of the values. A bf16 value without a master gets one, which starts as the value is now;
+  // Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
   // The Euclidean norm of all gradients together; waits for the device.
   double gradient_norm() const;
 
   // One update with every gradient multiplied by gradient_scale; then the gradients are cleared. Parameters that no
-  // gradient reached stay as they are.
+  // gradient reached stay as they are. Error: a parameter that was moved, converted or reshaped since the optimizer was made.
   void step(double learning_rate, double gradient_scale = 1);
 
   // The same in two halves, for a device that is not waited for: begin_step() counts the step and lays down the numbers that
@@ -83,7 +84,10 @@ class Optimizer final : public MemoryHolder {
 
   std::vector<Parameter*> parameters_;
   OptimizerConfig config_;
-  std::vector<OptimizerTensor> tensors_;
+  struct Moments {
+    Tensor m, v;  // of the gradient, of its square; empty where the rule has none
+  };
+  std::vector<Moments> moments_;  // of each parameter
   Tensor rates_;  // of the step that begin_step() began
   int64_t steps_ = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "autograd/gradient_sum.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -53,8 +52,6 @@ std::vector<WeightedInputs> TrainStep::weighted(const std::vector<MicroBatch>& m
 Tensor TrainStep::gradient(const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options) const {
   const Training training;
   const Tensor total = zeros({}, Dtype::f64, device_);
-  const bool several = micro_batches.size() > 1;
-  GradientSum sum(parameters_);
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const auto& [inputs, weight] = micro_batches[i];
     random.part = i;
@@ -62,10 +59,8 @@ Tensor TrainStep::gradient(const std::vector<WeightedInputs>& micro_batches, Ran
     Tape tape(options);
     const Tensor loss = model_.loss(inputs);
     tape.backward(loss, weight);
-    if (several) sum.take();
     add_to(total, loss.detached() * weight);
   }
-  if (several) sum.give();
   return total;
 }
 

@@ -35,7 +35,7 @@ class TrainStep {
   // Errors: a gradient is left from before, those of StepGraph::run.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
 
-  // The loss and, added to every Parameter::grad, its gradient. Gradients of bf16 are summed over the micro-batches in f32.
+  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32 masters.
   double forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const;
 
   // To be called when a result was not finite: runs the step again with every result looked at, and throws an error that

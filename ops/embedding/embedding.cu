@@ -56,8 +56,8 @@ struct Bucket {
   HD int64_t count(int64_t v) const { return start_u[v + 1] - start_u[v]; }
   HD int64_t row(int64_t v, int64_t k) const { return rows_k[start_u[v] + k]; }
 };
-template <class T> using SumBucket = SumRows<T, Bucket>;
-template <class T> using SumBatch = SumRows<T, RegularRows>;
+template <class T, class To = T> using SumBucket = SumRows<T, Bucket, To>;
+template <class T, class To = T> using SumBatch = SumRows<T, RegularRows, To>;
 
 // The first bad id that a kernel met: its place + 1 (0: none yet), the id, the context length and the vocabulary. One per
 // device, for the life of the program.
@@ -106,22 +106,22 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
 HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, double scale) {
   Tensor dtable_vd = take_gradient(1);  // few rows get anything: with a tied head the others are there already
   const bool add = static_cast<bool>(dtable_vd);
-  if (!add) dtable_vd = zeros(table, dy_bcd.dtype(), dy_bcd.device());
+  if (!add) dtable_vd = zeros(table, gradient_dtype(1), dy_bcd.device());
   const RowBuckets buckets = bucket_rows(ids_bc, table[0]);
   const Bucket rows{buckets.start_u.data<int64_t>(), buckets.rows_k.data<int64_t>()};
-  with_dtype(dy_bcd, [&]<class T>(T) {
+  with_dtypes(dy_bcd, dtable_vd, [&]<class T, class To>(T, To) {
     sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64,
-             SumBucket<T>{dy_bcd.data<T>(), dtable_vd.data<T>(), Accumulator<T>(scale), rows, add});
+             SumBucket<T, To>{dy_bcd.data<T>(), dtable_vd.data<To>(), Accumulator<T>(scale), rows, add});
   });
   return dtable_vd;
 }
 
 HOST Tensor backward_positions(const Tensor& dy_bcd, const Shape& positions, int64_t first) {
   const int64_t b = dy_bcd.shape()[0], c = dy_bcd.shape()[1], d = positions[1];
-  Tensor dpositions_Cd = zeros(positions, dy_bcd.dtype(), dy_bcd.device());
-  with_dtype(dy_bcd, [&]<class T>(T) {
-    T* to = dpositions_Cd.data<T>() + first * d;
-    sum_rows("embedding'", dy_bcd.device(), c, d, 8, SumBatch<T>{dy_bcd.data<T>(), to, 1, {b, 1, c}});
+  Tensor dpositions_Cd = zeros(positions, gradient_dtype(2), dy_bcd.device());
+  with_dtypes(dy_bcd, dpositions_Cd, [&]<class T, class To>(T, To) {
+    To* to = dpositions_Cd.data<To>() + first * d;
+    sum_rows("embedding'", dy_bcd.device(), c, d, 8, SumBatch<T, To>{dy_bcd.data<T>(), to, 1, {b, 1, c}});
   });
   return dpositions_Cd;
 }
@@ -156,5 +156,7 @@ HOST void check_embedding_ids(Device device) {
 CUDA_ROWS(Forward);
 CUDA_ROWS(SumBucket);
 CUDA_ROWS(SumBatch);
+CUDA_KERNEL(RowKernel<SumBucket<bf16, float>>);
+CUDA_KERNEL(RowKernel<SumBatch<bf16, float>>);
 
 }  // namespace ricci

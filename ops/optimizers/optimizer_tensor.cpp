@@ -11,11 +11,15 @@ struct Checker {
   const std::vector<OptimizerTensor>& tensors;
   Moments moments;
 
+  std::string name_of_tensor(size_t place) const {
+    return tensors[place].name.empty() ? "tensor " + std::to_string(place) : std::string(tensors[place].name);
+  }
+
   void like(size_t place, const char* what, const Tensor& t, const Tensor& value, Dtype dtype) const {
     if (t && t.shape() == value.shape() && t.dtype() == dtype && t.device() == value.device()) return;
-    if (!t) fail("{}: {} of tensor {} is empty", {op, what, place});
-    fail("{}: {} of tensor {} is {} {} on {}, expected {} {} on {}",
-         {op, what, place, name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(value.shape()),
+    if (!t) fail("{}: {} of {} is empty", {op, what, name_of_tensor(place)});
+    fail("{}: {} of {} is {} {} on {}, expected {} {} on {}",
+         {op, what, name_of_tensor(place), name_of(t.dtype()), show(t.shape()), name_of(t.device()), name_of(dtype), show(value.shape()),
           name_of(value.device())});
   }
 
@@ -23,12 +27,12 @@ struct Checker {
     const OptimizerTensor& t = tensors[place];
     const Dtype state = t.value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     if (t.value.device() != tensors[0].value.device())
-      fail("{}: tensor {} is on {}, tensor 0 on {}", {op, place, name_of(t.value.device()), name_of(tensors[0].value.device())});
-    like(place, "grad", t.grad, t.value, t.value.dtype());
+      fail("{}: {} is on {}, {} on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(tensors[0].value.device())});
+    like(place, "grad", t.grad, t.value, t.master ? Dtype::f32 : t.value.dtype());
     if (moments.m) like(place, "m", t.m, t.value, state);
     if (moments.v) like(place, "v", t.v, t.value, state);
     if (!t.master) return;
-    if (t.value.dtype() != Dtype::bf16) fail("{}: tensor {} is {}, which has no master weights", {op, place, name_of(t.value.dtype())});
+    if (t.value.dtype() != Dtype::bf16) fail("{}: {} is {}, which has no master weights", {op, name_of_tensor(place), name_of(t.value.dtype())});
     like(place, "master", t.master, t.value, Dtype::f32);
   }
 };

@@ -1,18 +1,20 @@
 // What the update kernels of optimizers work on.
 #pragma once
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
 
 namespace ricci {
 
-// One parameter and its state. grad has the dtype of value; m and v are f64 when value is, f32 otherwise.
+// One parameter and its state. m and v are f64 when value is, f32 otherwise.
 struct OptimizerTensor {
-  Tensor value{}, grad{};  // an empty grad: the update leaves the tensor alone
+  Tensor value{}, grad{};  // grad has the dtype of value, f32 beside a master; empty: the update leaves the tensor alone
   Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty where the rule has none
   Tensor master{};         // f32, only beside a bf16 value: the weights that are updated, value being their rounding; may be empty
   double weight_decay = 0;
+  std::string_view name{};  // for messages
 };
 
 // What an update reads that differs from step to step. It lies on the device of the tensors, so that a step that was recorded
@@ -29,9 +31,9 @@ struct Moments {
   bool m = false, v = false;
 };
 
-// Errors: a grad, moment or master of another shape, dtype or device than it must have, named by the tensor's place, and
-// numbers alike:
-//   adamw: grad of tensor 1 is f32 [4] on cpu, expected f32 [3] on cpu
+// Errors: a grad, moment or master of another shape, dtype or device than it must have, and numbers alike:
+//   adamw: grad of blocks.0.fc.bias is f32 [4] on cpu, expected f32 [3] on cpu
+// A tensor without a name is called by its place: tensor 1.
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
 
 // The values that have a grad count as written at the caller's line: a tape that kept one will notice.

@@ -16,7 +16,8 @@ template <class T> struct OptimizerItem {
   using A = Accumulator<T>;
   T* value;
   A *master, *m, *v;
-  const T* grad;
+  const T* grad;       // null beside a master,
+  const A* wide_grad;  // whose gradient is f32
   int64_t n;
   double weight_decay;
 };
@@ -24,7 +25,8 @@ template <class T> struct OptimizerItem {
 template <class T> OptimizerItem<T> item_of(const OptimizerTensor& t) {
   using A = Accumulator<T>;
   const auto state = [](const Tensor& s) { return s ? s.data<A>() : nullptr; };
-  return {t.value.data<T>(), state(t.master), state(t.m), state(t.v), t.grad.data<T>(), t.value.size(), t.weight_decay};
+  return {t.value.data<T>(), state(t.master), state(t.m), state(t.v), t.master ? nullptr : t.grad.data<T>(),
+          t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay};
 }
 
 template <class T, class Rule, class Options> struct OptimizerUpdate {
@@ -45,7 +47,7 @@ template <class T, class Rule, class Options> struct OptimizerUpdate {
   template <bool kMaster, class Row> HD static void update(const Item& t, const Rule& rule, A scale, int64_t begin, Row row) {
     row.each([&](int64_t at) {
       const int64_t i = begin + at;
-      const A x = rule(i, kMaster ? t.master[i] : A(t.value[i]), A(t.grad[i]) * scale);
+      const A x = rule(i, kMaster ? t.master[i] : A(t.value[i]), (kMaster ? t.wide_grad[i] : A(t.grad[i])) * scale);
       if (kMaster) t.master[i] = x;
       t.value[i] = T(x);
     });

@@ -265,17 +265,17 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   const Dims n = DIMS(x_rd, w_vd, optional(bias_v), i64(targets_r));
   check_targets(targets_r, n['v']);
   const Device device = x_rd.device();
-  const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded once, at the end
+  const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded at the end if at all
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
   Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   if (wants_gradients(x_rd, w_vd, bias_v)) {
-    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(p.w_vd, p.w_vd.shape(), n['r'] > chunk ? sums : dtype) : zeros_like(p.w_vd);
+    const Dtype dw_dtype = Tape::recording()->gradient_dtype(w_vd);
+    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(p.w_vd, p.w_vd.shape(), n['r'] > chunk ? sums : dw_dtype) : zeros_like(p.w_vd);
     if (bias_v) p.dbias_v = zeros(bias_v.shape(), sums, device);
   }
   for_rows("classifier_loss: count", device, 1, n['r'], CountTargets{targets_r.data<int64_t>(), p.counted.data<double>()});
   for (int64_t first = 0; first < n['r']; first += chunk) run_chunk(p, first, std::min(chunk, n['r'] - first));
-  if (p.dw_vd) p.dw_vd = convert(p.dw_vd.rows(0, n['v']), dtype);
-  if (p.dbias_v) p.dbias_v = convert(p.dbias_v, dtype);
+  if (p.dw_vd) p.dw_vd = convert(p.dw_vd.rows(0, n['v']), Tape::recording()->gradient_dtype(w_vd));
   Tensor loss({}, Dtype::f64, device);
   for_rows("classifier_loss: mean", device, 1, n['r'], MeanLoss{p.nll_r.data<double>(), p.counted.data<double>(), loss.data<double>()});
   return record("classifier_loss", {x_rd, w_vd, bias_v}, loss, keep(p.dx_rd, p.dw_vd, p.dbias_v),

@@ -16,14 +16,14 @@ HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool 
   const Tensor dx = wants_gradient(0) ? like(x) : Tensor();
   Tensor dw_fd = wants_gradient(1) ? take_gradient(1) : Tensor();
   const bool add = static_cast<bool>(dw_fd);
-  if (!add && wants_gradient(1)) dw_fd = like(w_fd);
+  if (!add && wants_gradient(1)) dw_fd = like(w_fd, w_fd.shape(), gradient_dtype(1));
   if (dx)
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = r, .n = d, .k = f, .a = dy.raw(), .b = w_fd.raw(),
           .a_at = {f, 1, 0}, .b_at = {d, 1, 0}, .c = dx.raw(), .c_at = {d, 1, 0}});
   if (dw_fd)
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = f, .n = d, .k = r, .a = dy.raw(), .b = x.raw(),
-          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}, .accumulate = add});
-  return {dx, dw_fd, bias && wants_gradient(2) ? sum_to(dy, {f}) : Tensor()};
+          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}, .accumulate = add, .c_f32 = dw_fd.dtype() != w_fd.dtype()});
+  return {dx, dw_fd, bias && wants_gradient(2) ? sum_to(dy, {f}, gradient_dtype(2)) : Tensor()};
 }
 
 }  // namespace linear_details

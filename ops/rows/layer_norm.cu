@@ -68,7 +68,7 @@ template <class T> struct BackwardGain {
   static constexpr int kSums = 2;
   View<const T, 2> dy_rd, s_rd;
   const A *mean_r, *rstd_r;
-  T *dgain_d, *dbias_d;  // dbias_d is null: no bias
+  A *dgain_d, *dbias_d;  // dbias_d is null: no bias
 
   HD void add(int64_t r, int64_t d, A (&sum)[2]) const {
     const A dy = A(dy_rd(r, d));
@@ -76,8 +76,8 @@ template <class T> struct BackwardGain {
     sum[1] += dy;
   }
   HD void store(int64_t d, const A (&sum)[2]) const {
-    dgain_d[d] = T(sum[0]);
-    if (dbias_d) dbias_d[d] = T(sum[1]);
+    dgain_d[d] = sum[0];
+    if (dbias_d) dbias_d[d] = sum[1];
   }
 };
 
@@ -130,13 +130,14 @@ template <class T> void backward_input(const char* name, const Tensor& dy, const
 
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
-  NormGrads out{like(kept.s), like(gain_d), bias ? like(gain_d) : Tensor()};
+  const Dtype sums = statistics_dtype(kept.s);  // of bf16 in f32: the tape rounds what needs rounding
+  NormGrads out{like(kept.s), like(gain_d, gain_d.shape(), sums), bias ? like(gain_d, gain_d.shape(), sums) : Tensor()};
   with_dtype(kept.s, [&]<class T>(T) {
     using A = Accumulator<T>;
     backward_input<T>(name, dy, ds, kept, gain_d, out.dx);
     for_columns(name, dy.device(), rows, d,
                 BackwardGain<T>{{dy.data<T>(), {rows, d}}, {kept.s.data<T>(), {rows, d}}, kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
-                                out.dgain_d.data<T>(), bias ? out.dbias_d.data<T>() : nullptr});
+                                out.dgain_d.data<A>(), bias ? out.dbias_d.data<A>() : nullptr});
   });
   return out;
 }

@@ -13,10 +13,10 @@ struct RegularRows {
   HD int64_t row(int64_t v, int64_t k) const { return v * per_output + k * per_term; }
 };
 
-template <class T, class Rows> struct SumRows {
+template <class T, class Rows, class To = T> struct SumRows {
   using A = Accumulator<T>;
   const T* x;
-  T* y;
+  To* y;
   A factor;
   Rows rows;
   bool add = false;  // to what is in y
@@ -38,15 +38,15 @@ template <class T, class Rows> struct SumRows {
       }
       UNROLL(4)
       for (int j = 0; j < kColumns; ++j)
-        if (const int64_t d = first + j * step; d < n) y[v * n + d] = T(factor * sum[j] + (add ? A(y[v * n + d]) : A(0)));
+        if (const int64_t d = first + j * step; d < n) y[v * n + d] = To(factor * sum[j] + (add ? A(y[v * n + d]) : A(0)));
     }
   }
 };
 
-template <class T, class Rows> struct SumRowsLoop {
+template <class T, class Rows, class To> struct SumRowsLoop {
   using A = Accumulator<T>;
   static constexpr int64_t kWidth = 1024;  // columns summed at a time: the sums stay in the cache
-  SumRows<T, Rows> sum;
+  SumRows<T, Rows, To> sum;
   int64_t n;
 
   HD void operator()(int64_t begin, int64_t end) const {
@@ -66,20 +66,20 @@ template <class T, class Rows> struct SumRowsLoop {
       const T* from = sum.x + sum.rows.row(v, k) * n + first;
       for_vector(width, [=](int64_t j) { total[j] += A(from[j]); });
     }
-    T* to = sum.y + v * n + first;
+    To* to = sum.y + v * n + first;
     const A factor = sum.factor;
     if (sum.add)
-      for_vector(width, [=](int64_t j) { to[j] = T(A(to[j]) + factor * total[j]); });
+      for_vector(width, [=](int64_t j) { to[j] = To(A(to[j]) + factor * total[j]); });
     else
-      for_vector(width, [=](int64_t j) { to[j] = T(factor * total[j]); });
+      for_vector(width, [=](int64_t j) { to[j] = To(factor * total[j]); });
   }
 };
 
 // y has `outputs` rows of n elements; on the CPU a chunk is `grain` of them.
-template <class T, class Rows>
-void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows>& program) {
+template <class T, class Rows, class To>
+void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows, To>& program) {
   if (device != Device::cpu) return for_rows(name, device, outputs, n, program);
-  parallel_for(outputs, grain, [&](int64_t begin, int64_t end) { run_vectorized(SumRowsLoop<T, Rows>{program, n}, begin, end); });
+  parallel_for(outputs, grain, [&](int64_t begin, int64_t end) { run_vectorized(SumRowsLoop<T, Rows, To>{program, n}, begin, end); });
 }
 
 }  // namespace ricci

@@ -48,7 +48,7 @@ std::vector<Parameter> drawn_parameters(Dtype dtype) {
 
 void draw_gradients(std::vector<Parameter>& parameters, uint64_t step) {
   for (size_t i = 0; i < parameters.size(); ++i)
-    parameters[i].grad = drawn(parameters[i].value.shape(), parameters[i].value.dtype(), Device::cpu, 100 * (step + 1) + i);
+    parameters[i].grad = drawn(parameters[i].value.shape(), parameters[i].unrounded().dtype(), Device::cpu, 100 * (step + 1) + i);
 }
 
 std::string state_names(OptimizerConfig config, Dtype dtype) {
@@ -174,6 +174,39 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
   CHECK(!parameters[0].grad);
   CHECK(optimizer.gradient_norm() == 0);
   CHECK(values_of(parameters[1].value) == before);
+}
+
+TEST_CASE("optimizers: weights that are loaded later are the ones that are updated") {
+  for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    std::vector<Parameter> early = drawn_parameters(dtype), late = drawn_parameters(dtype);
+    const Tensor other = drawn({4, 5}, Dtype::f32, Device::cpu, 77);
+    const auto load = [&](Parameter& p) {
+      p.value = like(convert(other, dtype)), copy(p.value, convert(other, dtype));
+      if (dtype == Dtype::bf16) p.master = like(other), copy(p.master, other);
+    };
+    load(early[0]);
+    Optimizer a(pointers(early), {}), b(pointers(late), {});
+    load(late[0]);
+    draw_gradients(early, 1), draw_gradients(late, 1);
+    a.step(0.1), b.step(0.1);
+    for (size_t i = 0; i < early.size(); ++i) CHECK(same_bits(early[i].value, late[i].value));
+    CHECK_FALSE(same_bits(late[0].value, convert(other, dtype)));
+  }
+}
+
+TEST_CASE("optimizers: weights that are moved, converted or reshaped later are an error") {
+  std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
+  Optimizer optimizer(pointers(parameters), {});
+  const auto complaint = [&](const Tensor& value) {
+    const Tensor before = parameters[1].value;
+    parameters[1].value = value, parameters[1].grad = zeros_like(value);
+    const std::string message = message_of([&] { optimizer.step(0.1); });
+    parameters[1].value = before, parameters[1].grad = {};
+    return message;
+  };
+  CHECK(complaint(zeros({5}, Dtype::f32, Device::cuda_emulated)) == "adamw: fc.bias is on cuda_emulated, fc.weight on cpu");
+  CHECK(complaint(zeros({5}, Dtype::f64, Device::cpu)) == "adamw: m of fc.bias is f32 [5] on cpu, expected f64 [5] on cpu");
+  CHECK(complaint(zeros({6}, Dtype::f32, Device::cpu)) == "adamw: m of fc.bias is f32 [5] on cpu, expected f32 [6] on cpu");
 }
 
 TEST_CASE("optimizers: messages") {

@@ -70,7 +70,7 @@ TEST_CASE("adamw and adam: steps are the paper's, for every dtype, with decay an
       for (double x : values_of(t.value)) expected.push_back({x});
       Step step{{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6, .decoupled = decoupled}, 0.01, 0.5};
       for (step.step = 1; step.step <= 5; ++step.step) {
-        t.grad = drawn({n}, dtype, device, 10 + static_cast<uint64_t>(step.step));
+        t.grad = drawn_gradient(t, 10 + static_cast<uint64_t>(step.step));
         const Values gradient = values_of(t.grad);
         for (size_t i = 0; i < expected.size(); ++i) paper(expected[i], gradient[i], step, t.weight_decay);
         update({t}, step);

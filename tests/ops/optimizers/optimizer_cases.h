@@ -15,6 +15,11 @@ using Update = std::function<void(const std::vector<OptimizerTensor>&)>;
 
 inline bool same_state(const Tensor& a, const Tensor& b) { return a ? same_bits(a, b) : !b; }
 
+// A drawn gradient as an update takes it: f32 beside a master.
+inline Tensor drawn_gradient(const OptimizerTensor& t, uint64_t stream) {
+  return drawn(t.value.shape(), t.master ? Dtype::f32 : t.value.dtype(), t.value.device(), stream);
+}
+
 // 130 tensors of different sizes and dtypes, some without a gradient, one empty: in one call and in a call each.
 inline void check_together(const DrawState& draw, const Update& update) {
   on_every_device([&](Device device) {

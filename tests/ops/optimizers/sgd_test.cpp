@@ -53,7 +53,7 @@ TEST_CASE("sgd: steps are the paper's: plain, momentum, Nesterov; every dtype, w
         for (double x : values_of(t.value)) expected.push_back({x});
         const Step step{{momentum, nesterov}, 0.05, 0.5};
         for (uint64_t k = 1; k <= 5; ++k) {
-          t.grad = drawn({n}, dtype, device, 10 + k);
+          t.grad = drawn_gradient(t, 10 + k);
           const Values gradient = values_of(t.grad);
           for (size_t i = 0; i < expected.size(); ++i) paper(expected[i], gradient[i], step, t.weight_decay);
           update({t}, step);
