@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Every key of a run file does something: another value changes what ricci-train prints or leaves behind, or is an error.
+# And a key that another choice reads is an error without it. The keys are those of --help-config, so that a new one
+# without a line here fails.
+#   keys.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+
+# key, another value, and what else must be set for the key to be read.
+keys='
+name                   other
+model.family           decodr
+model.preset           msa
+model.mixer            none
+model.vocab            7
+model.ctx              9
+model.d                12
+model.layers           2
+model.causal           false
+model.heads            4
+model.window           3
+model.norm             post
+model.activation       relu
+model.ff               7
+model.dropout          0.3
+model.bias             false
+model.norm_bias        false
+model.positions        sinusoidal
+model.scale_embedding  true
+model.tie              false
+model.head_bias        true
+data                   other.txt
+validation             other.txt
+train_fraction         0.7
+tokenizer              byte
+batch                  3
+accumulation           2
+recompute              blocks
+batch_invariant        true
+context                7
+steps                  5
+schedule               linear
+lr                     0.002
+min_lr                 0.0005
+warmup                 2
+decay_fraction         0.9     schedule=wsd
+optimizer              adam
+beta1                  0.5
+beta2                  0.5
+eps                    0.1
+momentum               0.5     optimizer=sgd
+nesterov               true    optimizer=sgd
+weight_decay           0.5
+decay_embeddings       false
+clip                   0.1
+seed                   7
+device                 cuda_emulated
+precision              bf16
+cuda_graph             true
+threads                2
+eval_every             3
+eval_batches           1
+log_every              2
+checkpoint_every       5
+keep_checkpoints       1
+sample.tokens          9
+sample.prompt          the
+sample.temperature     0.5
+sample.top_k           1
+sample.top_p           0.1
+sample.seed            5
+'
+sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt
+
+# effect KEY=VALUE ...: what a small run prints and leaves behind, without times. Fails where the run does, with the line in err.
+effect() {
+  rm -rf runs
+  run train tiny.yaml name=a steps=6 eval_every=2 checkpoint_every=2 log_every=1 warmup=1 sample.tokens=20 "$@" || return
+  sed -E 's/[0-9.]+ s of training//' out
+  (cd runs/* && ls checkpoints && sed -E 's/"(tokens_per_s|time)":[^,}]*//g' metrics.jsonl && cat tokenizer.json model.safetensors) | sha256sum
+}
+
+known=$("$build/ricci-train" --help-config | awk '{ line = $0; sub(/^# /, "", line); sub(/^  # /, "  ", line) }
+  line ~ /^[a-z_]+:$/ { section = line; sub(/:$/, ".", section); next }
+  line !~ /^  / { section = "" }
+  { key = line; sub(/:.*/, "", key); sub(/^ +/, "", key); print section key }' | sort -u)
+listed=$(awk 'NF { print $1 }' <<<"$keys" | sort -u)
+verdict 'the list has every key' "$(comm -23 <(echo "$known") <(echo "$listed") | xargs)"
+verdict 'the list has no other key' "$(comm -13 <(echo "$known") <(echo "$listed") | xargs)"
+
+verdict 'the same keys have the same effect' "$([ "$(effect)" = "$(effect)" ] || echo no)"
+
+declare -A before
+while read -r key value needs; do
+  [ -n "$key" ] || continue
+  [ -n "${before[-$needs]:-}" ] || before[-$needs]=$(effect $needs)
+  if after=$(effect $needs "$key=$value"); then
+    verdict "$key" "$([ "$after" != "${before[-$needs]}" ] || echo "$value changes nothing")"
+  else
+    verdict "$key=$value is an error" "$(grep -qE "^ricci-train: .*${key##*.}" err && [ "$(grep -c '' err)" = 1 ] || echo 'expected one line with the key')"
+  fi
+  [ -n "$needs" ] || continue
+  refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*${needs%%=*}: ${needs##*=}" train tiny.yaml "$key=$value"
+done <<<"$keys"
+exit $((failures > 0))
