@@ -25,6 +25,9 @@ done
 heavy=$(grep -rnE '#include <(fmt|yaml-cpp|nlohmann)/' core cuda autograd ops models data apps --include='*.h')
 [ -z "$heavy" ] || complain "a formatting or parsing library in a header:"$'\n'"$heavy"
 
+foreign=$(grep -rnE '#include <(yaml-cpp|CLI|archive)' core cuda autograd ops models --include='*.h' --include='*.cpp' --include='*.cu')
+[ -z "$foreign" ] || complain "the engine needs a library of the apps:"$'\n'"$foreign"
+
 raw=$(grep -rn '<<<' core cuda autograd ops models data apps --include='*.h' --include='*.cpp' --include='*.cu' | grep -v '^cuda/launch.h:')
 [ -z "$raw" ] || complain "a kernel launched past launch():"$'\n'"$raw"
 
@@ -33,6 +36,11 @@ ifdefs=$(grep -rnE '^#\s*(if|ifdef|ifndef)' ops --include='*.h' --include='*.cu'
 
 long=$(find core cuda autograd ops models data apps tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' | xargs wc -l | awk '$1 > 300 && $2 != "total" { print $2 ": " $1 " lines" }')
 [ -z "$long" ] || complain "files of more than 300 lines:"$'\n'"$long"
+
+# A room has at most twelve files, a header and its source counting as one.
+crowded=$(find core cuda autograd ops models data apps tests -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) |
+  sed -E 's/\.(h|cpp|cu)$//' | sort -u | xargs -n 1 dirname | sort | uniq -c | awk '$1 > 12 { print $2 ": " $1 " files" }')
+[ -z "$crowded" ] || complain "rooms of more than twelve files:"$'\n'"$crowded"
 
 extra=$(git ls-files 2>/dev/null | cut -d/ -f1 | sort -u | grep -vxE '\..*|core|autograd|ops|cuda|models|data|apps|tests|CMakeLists\.txt|CMakePresets\.json|README\.md|LICENSE')
 [ -z "$extra" ] || complain "top level holds more than the house: $extra"
