@@ -106,6 +106,10 @@ class Tensor {
   bool unique() const { return storage_ && __atomic_load_n(&storage_->references, __ATOMIC_ACQUIRE) == 1; }
   uint64_t version() const { return storage_ ? storage_->version : 0; }
   const Storage* storage() const { return storage_; }
+  // Whether both are one value: the same elements under the same shape, at the same place of the same tape.
+  bool same_as(const Tensor& other) const {
+    return raw() == other.raw() && shape_ == other.shape_ && dtype_ == other.dtype_ && tape_ == other.tape_ && slot_ == other.slot_;
+  }
   // Counts a write. Whoever changes the elements of a tensor that a tape may have kept calls it: optimizers, fill, copy, add_to,
   // multiply_by. Two threads may write to different rows of one storage, so the fields are set atomically.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {

@@ -42,20 +42,23 @@ struct Sdp {
   };
 
   Linear qkv, proj;  // qkv.weight (3d, d): row blocks q | k | v, head-major inside each block
+  Visibility sees;
   AttentionOptions options;
   int64_t d, ctx;
 
   Sdp(const MixerPlace& place, const SdpConfig& config)
       : qkv(place.d, 3 * place.d, place.bias, place.init.packed_projection(place.d)),
         proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        options{.heads = config.heads, .causal = place.causal, .window = config.window.value_or(0), .dropout = place.dropout},
+        sees(place.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
+        options{.heads = config.heads, .dropout = place.dropout},
         d(place.d), ctx(place.ctx) {}
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     AttentionOptions now = options;
     now.lengths_b = lengths_b;
     if (!Training::active()) now.dropout = 0;
-    return proj(attention(qkv(x_bcd), now));
+    const auto [q, k, v] = thirds(qkv(x_bcd));
+    return proj(attention(q, k, v, sees, now));
   }
 
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
@@ -63,18 +66,19 @@ struct Sdp {
     return {zeros(shape, dtype, device), zeros(shape, dtype, device), 0};
   }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    const Tensor y_bcd = attention_cached(qkv(x_bcd), cache.k_bnsk, cache.v_bnsk, cache.position, options);
+    const auto [q, k, v] = thirds(qkv(x_bcd));
+    const Tensor y_bcd = attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
     cache.position += x_bcd.shape()[1];
     return proj(y_bcd);
   }
   // A new position takes the slot of the one that is `slots` older. The first of those read at once must find its window.
-  int64_t positions_at_once() const { return slots() < ctx ? slots() - options.window + 1 : ctx; }
+  int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
 
   template <class V> void visit(V&& v) { v("qkv", qkv), v("proj", proj); }
 
  private:
   // Of a cache: with a window twice the window, so that many positions can be read at once.
-  int64_t slots() const { return options.window ? std::min(ctx, 2 * options.window) : ctx; }
+  int64_t slots() const { return std::min(ctx, 2 * sees.most); }
 };
 
 static_assert(Mixer<Sdp>);

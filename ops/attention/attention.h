@@ -1,38 +1,67 @@
+// Scaled dot-product attention. The same formula stands here several times, from the definition to the fast kernel; each
+// rung is tested against the first. In reading order:
+//   visibility.h            which keys a query sees: the one rule that all of them share
+//   definition.cpp          the formula and its derivative, spelled out with all scores in memory
+//   attention.cpp           the public op: what it keeps for the backward, and who computes it
+//   problem.h, kernels.h    what the implementations share: extents, views as pointers, dropout
+//   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
+//   cpu/                    the same blocks as vectorised loops on CPU threads
+//   flash/                  bf16 on tensor cores: scores and weights never leave the registers
+//   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once
+#include <array>
+
 #include "autograd/arg.h"
+#include "ops/attention/visibility.h"
 
 namespace ricci {
 
-// Which keys a query sees, and into how many heads the width is cut. Query t sees key s iff 0 <= t - s, and with a window
-// 0 <= t - s < window; not causal: every key, and with a window t - s < window.
+// A view: `width` columns, from `offset` on, of the rows of a tensor [b, c, x]. This is how queries, keys and values are
+// given, the heads one after the other, k = width / heads columns each.
+struct Rows {
+  Arg of;
+  int64_t offset = 0, width = 0;  // width 0: all columns from offset on
+};
+
+// Queries, keys and values of a packed projection [b, c, 3 d]: the column blocks q | k | v. Error: x is no multiple of 3.
+std::array<Rows, 3> thirds(const Arg& qkv_bcx);
+
 struct AttentionOptions {
   int64_t heads;
-  bool causal = true;
-  int64_t window = 0;  // 0: none
-  double dropout = 0;  // probability that a p_ts is dropped, the others are divided by 1 - dropout; not of attention_cached
-  // Padding: of sequence b only the keys s < lengths_b[b] are visible. i64, 0 .. c each, on the device of the projection;
-  // empty: every key is. Not of attention_cached.
+  double scale = 0;    // what scores are multiplied by; 0: 1 / sqrt(k)
+  double dropout = 0;  // probability that a p_tj is dropped, the others are divided by 1 - dropout; not of attention_cached
+  // Padding: of sequence b only the keys j < lengths_b[b] exist. i64, 0 .. C each, on the device of the keys; empty: all keys
+  // exist. Not of attention_cached.
   Tensor lengths_b{};
 };
 
-// Scaled dot-product attention (Vaswani et al. 2017). qkv_bcx is the packed projection [b, c, 3 d]: row blocks q | k | v, in
-// each the heads one after the other, k = d / heads wide. Returns y [b, c, d] with
-//   y_bt = sum_s p_ts v_s,   p_ts = softmax over the visible s of q_t . k_s / sqrt(k)
-// With dropout each p_ts is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
-// A query that sees no key gives exactly zero and passes no gradient, and keys and values of padding are not read. No c x c
-// matrix is stored: the backward keeps qkv, y and one number per query and head. The result has the same bits for any number of CPU threads.
-// Errors: another rank, a width that is no multiple of 3 heads, no heads, a negative window, a dropout outside [0, 1);
-// lengths of another shape, dtype or device, a length outside 0 .. c. On cuda, where reading the lengths would mean to wait,
-// one below 0 counts as 0 and one above c as c.
-Tensor attention(const Arg& qkv_bcx, const AttentionOptions& options);
+// Scaled dot-product attention (Vaswani et al. 2017) of c queries to C keys and their values. q is a view of [b, c, x]; k and
+// v are views of [b, C, x]. Returns y [b, c, heads k], of every head
+//   y_t = sum_j p_tj v_j,   p_tj = softmax of scale q_t . k_j over the keys j that query t sees
+// The three views may stand in one tensor (thirds of a packed projection), in two or in three; two of them may be the same
+// columns of the same tensor, and their gradients then add up. A tensor that all columns are used of gets its gradient
+// written in place: no copy, no zeros before.
+// With dropout each p_tj is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
+// A query that sees no key gives exactly zero and passes no gradient. What padding holds is not read. No c x C matrix is
+// stored: the backward keeps the tensors of the views, y and one number per query and head. The result has the same bits for
+// any number of CPU threads.
+// Errors: another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
+// without being the same; a width that is no multiple of the heads; a visibility that can show nothing; a negative scale; a
+// dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C. On cuda, where reading the
+// lengths would mean to wait, a length below 0 counts as 0 and one above C as C.
+Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
-// The definition of the above, in f64 with the whole c x c matrix, on the CPU: slow, what the tests hold `attention` to.
-Tensor naive_attention(const Arg& qkv_bcx, const AttentionOptions& options);
+// The definition of the above, in f64 with the whole c x C matrix, on the CPU: slow, what the tests hold `attention` to.
+Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
-// Attention of the new positions past .. past + c, given the projection of these alone; the keys and values of all earlier
-// ones come from the caches [b, heads, capacity, k], into which those of the new positions are written: position t lies in
-// slot t mod capacity. With a window the caches need no more than `window` slots, else one per position. Without gradient.
-// Errors: not causal, lengths, caches of another shape, dtype or device, too few slots.
-Tensor attention_cached(const Arg& qkv_bcx, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past, const AttentionOptions& options);
+// Attention of the new positions past .. past + c, given the queries, keys and values of these alone; those of all earlier
+// positions come from the caches [b, heads, capacity, k], into which the new keys and values are written: position t lies in
+// slot t mod capacity. Both caches may be one tensor where k and v are the same view. Keys are tokens (scale 1). With a
+// window (sees.most) the caches need no more slots than that, else one per position. Without gradient.
+// Attention to cached cells of a coarser scale is `attention` itself, with the cache as k and v and sees.from(past).
+// Errors: a visibility that is not causal or not of tokens, lengths, caches of another shape, dtype or device, one cache for
+// two views, too few slots.
+Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
+                        const Visibility& sees, const AttentionOptions& options);
 
 }  // namespace ricci

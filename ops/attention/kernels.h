@@ -1,25 +1,61 @@
-// What the files of this folder share. Shapes: qkv and dqkv [b, c, 3 d], y and dy [b, c, d]; lse_bnc is the logarithm of each
-// query's sum of exp(score), in the type sums are held in.
+// What the implementations of attention get and give, on the host.
 #pragma once
+#include <type_traits>
+#include <vector>
+
 #include "core/tensor.h"
 #include "ops/attention/attention.h"
-#include "ops/attention/band.h"
+#include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels {
 
+// Queries, keys and values; or their gradients, where those of views that are the same columns stand in the same place.
+struct Views {
+  Rows q, k, v;
+};
+
+// lse_bnc is the logarithm of each query's sum of exp(score), in the type that sums are held in; infinite for a query that
+// sees no key.
 struct Outputs {
   Tensor y_bcd, lse_bnc;
 };
 
-Problem problem_of(const char* op, const Tensor& qkv_bcx, const AttentionOptions& options);  // checks both
-WeightDropout draw_dropout(double p, int64_t heads);                                         // of all batches; takes one random stream when p is not 0
-Outputs forward(const Problem& problem, const Tensor& qkv);
-Tensor backward(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Outputs& out);  // dqkv
+template <class T> HeadRows<T> head_rows(const Rows& rows) {
+  const Shape& shape = rows.of.shape();
+  T* const data = rows.of.data<std::remove_const_t<T>>();
+  return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2]};  // an empty tensor has no memory
+}
 
-// On the CPU, and on cuda and cuda_emulated; no extent is 0.
-void forward_cpu(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc);
-void forward_gpu(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc);
-void backward_cpu(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc, const Tensor& dqkv);
-void backward_gpu(const Problem& problem, const Tensor& dy, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc, const Tensor& dqkv);
+// Which tensor, and which columns of it, the views q, k and v (0, 1, 2) are: what remains of them on the tape.
+struct Layout {
+  int tensor[3];  // numbers among the distinct tensors of the views, which are the inputs of the op
+  int64_t offset[3], width;
+  bool same(int a, int b) const { return tensor[a] == tensor[b] && offset[a] == offset[b]; }
+  Views views(const std::vector<Tensor>& tensors) const;
+  // Memory for the gradients of the tensors: zeros where no view has a column.
+  std::vector<Tensor> gradients(const std::vector<Tensor>& tensors) const;
+};
+
+// The op's arguments after they have been checked.
+struct Checked {
+  Problem problem;
+  std::vector<Arg> inputs;  // the tensors of the views, each once
+  Layout layout;
+  Views views() const { return layout.views({inputs.begin(), inputs.end()}); }
+};
+Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
+
+WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Takes one random stream when p is not 0
+
+// Any extent may be 0.
+Outputs forward(const Problem& problem, const Views& in);
+void backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+
+// On the CPU, and on cuda and cuda_emulated; there is at least one query and one key. Every element of y and lse and of the
+// gradients' columns is written.
+void forward_cpu(const Problem& problem, const Views& in, const Outputs& out);
+void forward_gpu(const Problem& problem, const Views& in, const Outputs& out);
+void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 
 }  // namespace ricci::attention_kernels

@@ -6,7 +6,8 @@ namespace ricci {
 
 void add_element_checks(std::vector<OpCheck>& all);  // formulas over single elements, shapes
 void add_row_checks(std::vector<OpCheck>& all);      // softmax, layer norm, sums
-void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, attention
+void add_product_checks(std::vector<OpCheck>& all);  // contract, linear
+void add_attention_checks(std::vector<OpCheck>& all);
 void add_model_checks(std::vector<OpCheck>& all);    // embedding, classifier, recomputation
 
 using CheckInputs = const std::vector<Parameter>&;

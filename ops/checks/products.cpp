@@ -1,8 +1,3 @@
-#include <algorithm>
-
-#include "autograd/random.h"
-#include "cuda/device/device.h"
-#include "ops/attention/attention.h"
 #include "ops/checks/checks_list.h"
 #include "ops/elements/gelu.h"
 #include "ops/products/contract.h"
@@ -13,35 +8,6 @@ namespace {
 
 CheckedFunction contraction(const char* formula) {
   return [formula](CheckInputs x) -> CheckOutputs { return {contract(formula, x[0], x[1])}; };
-}
-
-Tensor on_device(const std::vector<int64_t>& values, Device device) {
-  const Tensor t({static_cast<int64_t>(values.size())}, Dtype::i64);
-  std::copy(values.begin(), values.end(), t.data<int64_t>());
-  return to(t, device);
-}
-
-void add_attention_checks(std::vector<OpCheck>& all) {
-  using Attention = Tensor (*)(const Arg&, const AttentionOptions&);
-  auto check = [&](const char* what, Shape qkv, AttentionOptions options, std::vector<int64_t> lengths = {}) {
-    for (auto [name, f] : {std::pair<const char*, Attention>{"attention", attention}, {"naive_attention", naive_attention}})
-      all.push_back({name, what, {normal(qkv)}, [=](CheckInputs x) -> CheckOutputs {
-                       AttentionOptions now = options;
-                       if (!lengths.empty()) now.lengths_b = on_device(lengths, x[0].value.device());
-                       set_random_state({5, 1});
-                       return {f(x[0], now)};
-                     }});
-  };
-  check("causal, odd sizes", {2, 7, 3 * 6}, {.heads = 2});
-  check("one position", {2, 1, 3 * 4}, {.heads = 1});
-  check("a window", {1, 11, 3 * 6}, {.heads = 3, .window = 4});
-  check("every key", {1, 5, 3 * 5}, {.heads = 1, .causal = false});
-  check("a window back, every later key", {1, 6, 3 * 2}, {.heads = 1, .causal = false, .window = 2});
-  check("dropout", {2, 9, 3 * 4}, {.heads = 2, .dropout = 0.3});
-  check("longer than a block", {1, 67, 3 * 2}, {.heads = 1});
-  check("padding", {4, 7, 3 * 4}, {.heads = 2}, {7, 3, 0, 1});
-  check("padding, a window, every later key", {2, 9, 3 * 2}, {.heads = 1, .causal = false, .window = 3}, {4, 9});
-  check("padding of a block and more, dropout", {2, 67, 3 * 2}, {.heads = 1, .dropout = 0.3}, {66, 2});
 }
 
 }  // namespace
@@ -64,7 +30,6 @@ void add_product_checks(std::vector<OpCheck>& all) {
   all.push_back({"linear", "between other ops", {normal({4, 6}), normal({3, 6}), normal({3})}, [](CheckInputs x) -> CheckOutputs {
                    return {gelu(linear(gelu(x[0]), x[1], x[2]))};
                  }});
-  add_attention_checks(all);
 }
 
 }  // namespace ricci

@@ -1,6 +1,6 @@
-// What the flash attention kernels share: tiles of bf16 in shared memory, and the products a warp makes of them on tensor
-// cores (Dao 2023, with mma m16n8k16). A warp owns kTiles x 16 rows of the left operand and of the result; its lane with
-// g = lane / 4 and q = lane % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3) in the
+// What the flash attention kernels share: tiles of bf16 in shared memory, and the products that a warp makes of them on tensor
+// cores (Dao 2023, with mma m16n8k16). A warp owns kTiles x 16 rows of the left operand and of the result. The lane with
+// g = lane / 4 and q = lane % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the
 // columns 8 j + 2 q and 8 j + 2 q + 1 (cuda/ptx.h).
 #pragma once
 #include "core/tensor.h"
@@ -13,27 +13,28 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
 __device__ inline int lane_row() { return lane() / 4; }         // g
 __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 
-// Rows of kWidth elements in chunks of 16 bytes. The chunks of a row are swapped around by the row's number, so that the
-// same chunk of 8 rows that follow each other (from a multiple of 8) lies in all 32 banks: what ldmatrix reads at once.
+// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads the same chunk of 8 neighbouring rows at once, and these
+// must lie in different banks. Therefore the chunks of a row are permuted, by an exclusive or with the row's number.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
   static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // From the offset of chunk 0 or 1 to that of 0 or 1 + `chunks`, an even number: spares registers for most of the sums.
+  // The offset of chunk n + chunks, given that of chunk n (0 or 1); `chunks` is even. Most of this is known when compiling, which
+  // saves registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
   __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // a multiple of 8
 
-  // The row and chunk whose address a lane gives ldmatrix for 16 x 16 elements: as a left operand or, transposed, a right
-  // one; and for the right operand whose rows are the columns of the product.
+  // The offset of the row and chunk whose address a lane gives ldmatrix for 16 x 16 elements: of a left operand, or of a right
+  // operand that is transposed on the way; and of a right operand whose rows are the columns of the product.
   __device__ static int left_of_lane() { return offset(lane() % 16, lane() / 16); }
   __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
 
-// Begins to copy kRows rows, `pitch` elements apart; those from `rows` on are zeros. A power of two of lanes shares a row, so
-// that the rows of a thread lie a multiple of 8 apart and its chunks in the same column.
+// Begins to copy kRows rows, which are `pitch` elements apart; those from `rows` on become zeros. A power of two of lanes shares
+// a row: then the rows of one thread are a multiple of 8 apart, and its chunks are permuted alike.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_load(const Tile<kWidth>& to, const bf16* from, int pitch, int rows) {
   constexpr int kLanes = kWidth == 32 ? 4 : kWidth == 64 ? 8 : 16, kStep = kThreads / kLanes;
@@ -50,7 +51,7 @@ __device__ inline void begin_load(const Tile<kWidth>& to, const bf16* from, int 
   }
 }
 
-// A warp's rows of a left operand, in registers or read from the tile each time they are used: step k gives the columns
+// A warp's rows of a left operand: held in registers, or read from the tile each time they are used. get(k) gives the columns
 // 16 k .. 16 k + 15.
 template <int kTiles, int kWidth> struct ReadRows {
   Tile<kWidth> tile;
@@ -105,8 +106,8 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
   }
 }
 
-// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, as many as w has columns; the weights are rounded to bf16. What
-// a lane holds of a result is what it needs of a left operand.
+// o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, as many as w has columns. The weights are rounded to bf16: a lane
+// holds of a result just the elements that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b,
                                     int row) {
@@ -125,11 +126,21 @@ __device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const flo
   }
 }
 
-// to_rx = factor(i, half) o_rx for the first `rows` of the warp's rows; `half` 1 are the rows 16 i + g + 8. On the way they
-// lie in the warp's own rows of a tile, which nobody else reads any more, so that 16 bytes are stored at once.
+// The sums of eight pairs of bf16.
+__device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
+  const auto add = [](unsigned x, unsigned y) {
+    return ptx::pack_bf16(__uint_as_float(x << 16) + __uint_as_float(y << 16),
+                          __uint_as_float(x & 0xffff0000u) + __uint_as_float(y & 0xffff0000u));
+  };
+  return {add(a.x, b.x), add(a.y, b.y), add(a.z, b.z), add(a.w, b.w)};
+}
+
+// to_rx = factor(i, half) o_rx for the first `rows` of the warp's rows, where half 1 are the rows 16 i + g + 8; with `add` to_rx
+// += instead. On the way the numbers pass through the warp's own rows of a tile that no other warp reads any more, so that 16
+// bytes are stored at once.
 template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* to,
-                                  int pitch, int rows) {
+                                  int pitch, int rows, bool add = false) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
   __syncwarp();  // every lane has read its part
   UNROLL(4)
@@ -146,14 +157,17 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
   UNROLL(4)
   for (int n = 0; n < kTiles * 16 * kChunks / 32; ++n) {
     const int i = n * 32 + lane(), r = i / kChunks, chunk = i % kChunks;
-    if (r < rows) ptx::store16(to + r * pitch + chunk * 8, ptx::load16(by.at(row + r, chunk)));
+    if (r >= rows) continue;
+    bf16* const at = to + r * pitch + chunk * 8;
+    const uint4 sum = ptx::load16(by.at(row + r, chunk));
+    ptx::store16(at, add ? add_bf16(sum, ptx::load16(at)) : sum);
   }
 }
 
 // The larger of two numbers; of a number and a NaN, the number.
 HD float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 
-// op over the four lanes that share a row of a result.
+// Reduces over the four lanes that share a row of a result.
 template <class Op> __device__ inline float row_reduce(float value, Op op) {
   value = op(value, __shfl_xor_sync(~0u, value, 1));
   return op(value, __shfl_xor_sync(~0u, value, 2));

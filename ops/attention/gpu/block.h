@@ -1,9 +1,9 @@
-// The work on one block of 64 rows by 64 columns on a GPU: 128 threads, 16 to a row; thread (ty, tx) has the rows ty + 8 i
-// and the columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, so that any width fits.
+// The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows
+// ty + 8 i and the columns tx + 16 j. Matrices pass through shared memory in pieces of 32 columns, so that any width fits.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
-#include "ops/attention/band.h"
+#include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels {
 
@@ -11,14 +11,15 @@ constexpr int kGpuThreads = 128, kGpuBlock = 64, kPiece = 32;
 constexpr int kThreadRows = 8, kThreadColumns = 4;                     // of a block of scores
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
-// n neighbouring numbers, moved at once.
+// n neighbouring numbers, which are loaded together.
 template <class A, int n> struct alignas(n * sizeof(A) < 16 ? n * sizeof(A) : 16) Few { A at[n]; };
 template <int n, class A> __device__ inline Few<A, n> load(const A* from) { return *reinterpret_cast<const Few<A, n>*>(from); }
 
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
 
-// What a kernel keeps in shared memory: two pieces of 64 x 32 (or one of 32 x 128, 64 x 64, 64 x 32), and a block of weights.
+// What a kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or
+// 64 x 32 stands for weighted sums; and a block of weights.
 template <class A> struct SharedBlocks {
   static constexpr int kPieces = 2 * kGpuBlock * kPiecePitch, kBytes = (kPieces + kGpuBlock * kScorePitch) * static_cast<int>(sizeof(A));
   A *a, *b, *weights;
@@ -26,28 +27,36 @@ template <class A> struct SharedBlocks {
     A* const all = dynamic_shared<A>();
     return {all, all + kGpuBlock * kPiecePitch, all + kPieces};
   }
-  __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }  // the thread's own
+  // That of the thread's own row i and column j.
+  __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }
 };
 
-// Rows x Columns of `from` times factor, zero outside rows x columns.
-template <int Rows, int Columns, int Pitch, class T, class A>
+// Copies kRows x kColumns elements, times a factor, into rows of kPitch; those outside rows x columns become zero.
+template <int kRows, int kColumns, int kPitch, class T, class A>
 __device__ inline void stage(A* to, const T* from, int64_t from_row, int64_t rows, int64_t columns, A factor) {
   UNROLL(8)
-  for (int n = 0; n < Rows * Columns / kGpuThreads; ++n) {
-    const int i = n * kGpuThreads + static_cast<int>(threadIdx.x), r = i / Columns, x = i % Columns;
-    to[r * Pitch + x] = r < rows && x < columns ? A(from[r * from_row + x]) * factor : A(0);
+  for (int n = 0; n < kRows * kColumns / kGpuThreads; ++n) {
+    const int i = n * kGpuThreads + static_cast<int>(threadIdx.x), r = i / kColumns, x = i % kColumns;
+    to[r * kPitch + x] = r < rows && x < columns ? A(from[r * from_row + x]) * factor : A(0);
   }
 }
 
-template <class T> struct Rows {
+// The rows of one head from some position on, as many as there are.
+template <class T> struct Matrix {
   const T* data;
-  int64_t row, rows;
+  int64_t row, rows;      // the distance of rows, and their number
   Accumulator<T> factor;  // of every element
+  __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
+template <class T>
+__device__ inline Matrix<T> matrix(const Problem& problem, const HeadRows<const T>& of, int64_t head, int64_t first, int64_t end,
+                                   Accumulator<T> factor) {
+  return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
+}
 
 // sum_ij = a_i . b_j of the thread's rows and columns.
 template <class T, class A>
-__device__ inline void scores(const Rows<T>& a, const Rows<T>& b, int64_t width, const SharedBlocks<A>& shared,
+__device__ inline void scores(const Matrix<T>& a, const Matrix<T>& b, int64_t width, const SharedBlocks<A>& shared,
                               A (&sum)[kThreadRows][kThreadColumns]) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = 0;
@@ -78,7 +87,7 @@ template <int kWidth> struct OutputColumns {
 
 // The thread's rows of o_ix += sum_j weights_ij b_jx, for the columns x < kWidth that b starts with (`columns` of them exist).
 template <int kWidth, class T, class A>
-__device__ inline void add_weighted(const Rows<T>& b, int64_t columns, const SharedBlocks<A>& shared, A (&o)[kThreadRows][kWidth / 16]) {
+__device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const SharedBlocks<A>& shared, A (&o)[kThreadRows][kWidth / 16]) {
   using Output = OutputColumns<kWidth>;
   static_assert(Output::kRows * Output::kPitch <= SharedBlocks<A>::kPieces);
   for (int first = 0; first < kGpuBlock; first += Output::kRows) {
@@ -99,42 +108,44 @@ __device__ inline void add_weighted(const Rows<T>& b, int64_t columns, const Sha
   }
 }
 
-// to_ix = factor_i o_ix
+// to_ix = factor_i o_ix; with `add` to_ix += instead.
 template <int kWidth, class T, class A, class Factor>
-__device__ inline void store(const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor) {
+__device__ inline void store(const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor,
+                             bool add = false) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int c = 0; c < kWidth / 16; ++c) {
       const int r = thread_row(i), x = OutputColumns<kWidth>::of(c);
-      if (r < rows && x < columns) to[r * row + x] = T(o[i][c] * factor(i));
+      if (r < rows && x < columns) to[r * row + x] = T(o[i][c] * factor(i) + (add ? A(to[r * row + x]) : A(0)));
     }
 }
 
-// The block of weights, from what each thread has of it.
+// Collects the block of weights from what each thread has of it.
 template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows][kThreadColumns], const SharedBlocks<A>& shared) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) shared.weight(i, j) = w[i][j];
 }
 
-// In place of the weights, what dropout multiplies them by: of queries t0 .. and keys s0 .., t_pitch and s_pitch apart. Four
-// neighbouring keys share a block of random numbers; where a query's keys begin within such a block differs.
+// Writes, where the weights stand, what dropout multiplies them by: for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63,
+// which are t_pitch and j_pitch apart. One block of the random generator has the numbers of four neighbouring keys; where a
+// query's keys begin within such a block differs from query to query.
 template <class A>
-__device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t s0, int t_pitch, int s_pitch, A* to) {
+__device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* to) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;
   const Philox random = problem.dropout.random.philox();
   UNROLL(1)
   for (int n = static_cast<int>(threadIdx.x); n < kGpuBlock * kBlocks; n += kGpuThreads) {
     const int t = n / kBlocks, q = n % kBlocks;
-    const int64_t first = problem.dropout.row(head, t0 + t, problem.context) + s0;
+    const int64_t first = problem.weight(head, t0 + t) + j0;
     const Philox::Block words = random.block(static_cast<uint64_t>(first / 4 + q));
     for (int word = 0; word < 4; ++word) {
-      const int s = 4 * q + word - static_cast<int>(first % 4);
-      if (s >= 0 && s < kGpuBlock)
-        to[t * t_pitch + s * s_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
+      const int j = 4 * q + word - static_cast<int>(first % 4);
+      if (j >= 0 && j < kGpuBlock)
+        to[t * t_pitch + j * j_pitch] = words.v[word] < problem.dropout.dropped_below ? A(0) : A(problem.dropout.scale);
     }
   }
 }
 
-// op over the 16 threads that share a row.
+// Reduces over the 16 threads that share a row.
 template <class A, class Op> __device__ inline A row_reduce(A value, Op op) {
   for (int distance = 8; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(~0u, value, distance));
   return value;

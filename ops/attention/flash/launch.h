@@ -1,11 +1,11 @@
-// Launches of the flash attention kernels, one build for each head width, with and without dropout.
+// Launches of the flash attention kernels: each is compiled for every head width, with and without dropout.
 #pragma once
 #include "cuda/launch.h"
-#include "ops/attention/band.h"
+#include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels::flash {
 
-// Calls f(Choice<width, dropping>{}) with the problem's.
+// Calls f(Choice<width, dropping>{}) with the width of the problem, and whether it has dropout.
 template <int width, bool dropping> struct Choice {};
 template <class F> void with_width(const Problem& problem, F f) {
   const auto with = [&]<int width>(Choice<width, false> plain) {
@@ -17,7 +17,7 @@ template <class F> void with_width(const Problem& problem, F f) {
   with(Choice<128, false>{});
 }
 
-// A Kernel<width, dropping>{arguments...}: kernel.blocks() thread blocks for each (batch, head).
+// Launches a Kernel<width, dropping>{arguments...} with kernel.blocks() thread blocks for each head.
 template <template <int, bool> class Kernel, class... Arguments>
 void launch_flash(const char* name, Device device, const Problem& problem, const Arguments&... arguments) {
   with_width(problem, [&]<int width, bool dropping>(Choice<width, dropping>) {

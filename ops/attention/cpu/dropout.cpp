@@ -1,22 +1,23 @@
-// Dropout of a block of weights on the CPU. The random numbers of neighbouring keys come four at a time out of one block of
-// the generator; where a row begins within such a block depends on its query.
+// Dropout of a block of weights on the CPU. One block of the random generator has the numbers of four neighbouring keys; where
+// a query's keys begin within such a block differs from query to query.
 #include "core/cpu/isa.h"
-#include "ops/attention/cpu_block.h"
+#include "ops/attention/cpu/block.h"
 
 namespace ricci::attention_kernels {
 namespace {
 
 template <class A> struct WeightFactors {
   Tile tile;
-  WeightDropout dropout;
+  Problem problem;
   int64_t head;
   A* f;
   HD void operator()(int64_t begin, int64_t end) const {
+    const WeightDropout& dropout = problem.dropout;
     const Philox random = dropout.random.philox();
     uint32_t words[kBlock + 4];
     for (int64_t i = begin; i < end; ++i) {
       const Interval columns = tile.columns_of(i);
-      const int64_t first = dropout.row(head, tile.t0 + i, tile.context) + tile.s0 + columns.begin;
+      const int64_t first = problem.weight(head, tile.t0 + i) + tile.j0 + columns.begin;
       const int n = static_cast<int>(columns.end - columns.begin), offset = static_cast<int>(first % 4), blocks = (offset + n + 3) / 4;
 #pragma omp simd
       for (int q = 0; q < blocks; ++q) {
@@ -45,16 +46,16 @@ template <class A> struct MultiplyWeights {
 
 }  // namespace
 
-template <class A> void weight_factors(const Tile& tile, const WeightDropout& dropout, int64_t head, A* f_ij) {
-  run_vectorized(WeightFactors<A>{tile, dropout, head, f_ij}, 0, tile.queries());
+template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij) {
+  run_vectorized(WeightFactors<A>{tile, problem, head, f_ij}, 0, tile.queries());
 }
 
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij) {
   run_vectorized(MultiplyWeights<A>{tile, f_ij, w_ij}, 0, tile.queries());
 }
 
-template void weight_factors(const Tile&, const WeightDropout&, int64_t, float*);
-template void weight_factors(const Tile&, const WeightDropout&, int64_t, double*);
+template void weight_factors(const Tile&, const Problem&, int64_t, float*);
+template void weight_factors(const Tile&, const Problem&, int64_t, double*);
 template void multiply_weights(const Tile&, const float*, float*);
 template void multiply_weights(const Tile&, const double*, double*);
 

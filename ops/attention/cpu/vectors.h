@@ -1,5 +1,6 @@
-// Vectors of numbers of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that
-// are built for an instruction set which has such vectors (core/cpu/isa.h). For arithmetic only: g++ takes comparisons apart.
+// Vectors of numbers of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that are
+// compiled for an instruction set with such vectors (core/cpu/isa.h). Use them for arithmetic only: g++ turns their comparisons
+// into scalar code.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -18,7 +19,7 @@ template <class A, int Bytes> struct Vectors {
   HD static const Vector& at(const A* p) { return *reinterpret_cast<const Vector*>(p); }
   HD static Vector& at(A* p) { return *reinterpret_cast<Vector*>(p); }
 
-  // The elements of any storage type.
+  // Loads elements of any storage type.
   template <class T> HD static void load(const T* from, Vector& v) {
     if constexpr (std::is_same_v<T, A>) {
       v = at(from);
@@ -30,7 +31,7 @@ template <class A, int Bytes> struct Vectors {
     }
   }
 
-  // Over the lanes, halving: lanes i and i + n/2 first.
+  // The sum over the lanes: first lanes i and i + n/2 are added, then those of each half, and so on.
   HD static A sum(const Vector& v) {
     Vector total = v;
     halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());

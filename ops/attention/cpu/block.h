@@ -1,8 +1,8 @@
 // The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
-// forward and the backward are made of. A: float or double. Matrices are row by row; `row` is the distance of their rows.
+// forward and the backward are made of. A is float or double. Matrices are stored row by row; `row` is the distance of rows.
 #pragma once
 #include "core/tensor.h"
-#include "ops/attention/band.h"
+#include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels {
 
@@ -25,26 +25,28 @@ struct Interval {
   int64_t begin, end;
 };
 
-// 64 queries from t0, 64 keys from s0, of `context` queries and `all_keys` keys. Rows and columns below are counted from there.
+// The block of 64 queries from t0 on and 64 keys from j0 on, of all queries and of the keys that exist. Rows (i, queries) and
+// columns (j, keys) below are counted from there.
 struct Tile {
-  Band band;
-  int64_t context, all_keys, t0, s0;
-  HD int64_t queries() const { return least(kBlock, context - t0); }
-  HD int64_t keys() const { return least(kBlock, all_keys - s0); }
-  HD bool visible() const { return band.first_key(t0) < s0 + keys() && band.end_key(t0 + queries() - 1, all_keys) > s0; }
+  Visibility sees;
+  int64_t all_queries, all_keys, t0, j0;
+  HD int64_t queries() const { return least(kBlock, all_queries - t0); }
+  HD int64_t keys() const { return least(kBlock, all_keys - j0); }
+  HD bool visible() const { return sees.first_key(t0) < j0 + keys() && sees.end_key(t0 + queries() - 1, all_keys) > j0; }
 
+  // Empty intervals become 0 .. 0 or begin .. 0, which loops take as nothing.
   HD static Interval interval(int64_t begin, int64_t end) {
     const int64_t from = most<int64_t>(begin, 0);
     return {end > from ? from : 0, end > from ? end : 0};
   }
-  // The keys visible to any of the queries i .. i + n, and the queries that see any of the keys j .. j + n.
+  // Within the tile: the keys that the rows i .. i + n - 1 see, and the queries that see the columns j .. j + n - 1.
   HD Interval keys_of(int64_t i, int64_t n) const {
     const int64_t last = least(i + n, queries()) - 1;
-    return interval(band.first_key(t0 + i) - s0, least(band.end_key(t0 + last, all_keys) - s0, keys()));
+    return interval(sees.first_key(t0 + i) - j0, least(sees.end_key(t0 + last, all_keys) - j0, keys()));
   }
   HD Interval queries_of(int64_t j, int64_t n) const {
     const int64_t last = least(j + n, keys()) - 1;
-    return interval(band.first_query(s0 + j) - t0, least(band.end_query(s0 + last, context) - t0, queries()));
+    return interval(sees.first_query(j0 + j) - t0, least(sees.end_query(j0 + last, all_queries) - t0, queries()));
   }
   // The columns of the score matrix that are computed for row i: those that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {
@@ -66,17 +68,21 @@ template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_
 // Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
 template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, const A* lse_i, const A* delta_i);
 
-// f_ij = 0 or 1 / (1 - p), what dropout multiplies the weights of queries t0 + i and keys s0 + j of a head by (heads counted
-// over the batch); and w_ij *= f_ij. Both where any weight of the row's group is visible.
-template <class A> void weight_factors(const Tile& tile, const WeightDropout& dropout, int64_t head, A* f_ij);
+// f_ij = 0 or 1 / (1 - p), what dropout multiplies the weights of the tile by; and w_ij *= f_ij. Both where any weight of the
+// row's group of 8 is visible.
+template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij);
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 
-// to_rx = factor from_rx, to_xr = from_rx (rows of 64), to_rx = factor_r from_rx, and sum_r = sum_x a_rx b_rx, between
-// tensors (T) and packed matrices. factor_r is null: `factor` for all.
+// Between tensors (T) and packed matrices (A):
+//   pack       to_rx = factor from_rx
+//   transpose  to_xr = from_rx, with rows of 64
+//   unpack     to_rx = factor_r from_rx, or factor from_rx where factor_r is null; with `add` to_rx += instead
+//   dot_rows   sum_r = sum_x a_rx b_rx
 template <class T, class A> void pack(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row);
 template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to);
 template <class T, class A>
-void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row);
-template <class T, class A> void dot_rows(const T* a, const T* b, int64_t row, int64_t rows, int64_t width, A* sum_r);
+void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row, bool add = false);
+template <class T, class A>
+void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r);
 
 }  // namespace ricci::attention_kernels

@@ -1,19 +1,19 @@
-// The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2): a thread block owns 128 queries of one (batch, head), 32 to
-// a warp, and goes over the keys they see, 64 or 32 at a time. With a number m near the maximum so far (see weigh), the sum l
-// and the output o so far, and z = log2(e) / sqrt(k):
-//   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_s p,   o = o + p v
-// and at the end y = o / l,  lse = m / sqrt(k) + log l. Scores and weights never leave the registers; the next keys and values
-// are copied while these are worked on; a mask costs only tiles that its edge crosses.
+// The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2): a thread block owns 128 queries of one head, 32 to a warp,
+// and goes over the keys they see, 64 or 32 at a time. With a number m near the maximum so far (see weigh), the sum l and the
+// output o so far, and z = log2(e) times the scale:
+//   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
+// and at the end y = o / l,  lse = m scale + log l. Scores and weights never leave the registers. The next keys and values are
+// copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask.
 //
-// With b sequences, n heads of width k, context c, N = b n c:
+// With b sequences, n heads of width k, c queries and as many keys, N = b n c:
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 403 MB at 4.8 TB/s 0.08 ms; 103 GFLOP at 989 TFLOP/s 0.10 ms
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
-#include "ops/attention/flash.h"
-#include "ops/attention/flash_launch.h"
-#include "ops/attention/flash_mask.h"
+#include "ops/attention/flash/flash.h"
+#include "ops/attention/flash/launch.h"
+#include "ops/attention/flash/mask.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -30,61 +30,59 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 
   Problem problem;
   Bounds bounds;
-  const bf16* qkv;
-  bf16* y;
+  HeadRows<const bf16> q, k, v;
+  HeadRows<bf16> y;
   float* lse;
 
   struct State {
-    float m[kTiles][2], l[kTiles][2], o[kTiles][kWidth / 8][4];  // l: what this lane has seen
+    float m[kTiles][2], l[kTiles][2], o[kTiles][kWidth / 8][4];  // l is the sum over this lane's columns
   };
 
-  HD int width_of_all() const { return static_cast<int>(problem.heads) * kWidth; }  // d
-  HD int blocks() const { return blocks_of(problem, kQueries); }
+  HD int blocks() const { return blocks_of<kQueries>(problem.queries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> keys(int stage) { return queries().after(kQueries + 2 * kKeys * stage); }
   __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kKeys); }
 
   __device__ void operator()() const {
-    const Place at(problem, blocks(), true);
+    const Place at(problem, problem.keys, blocks(), true);
     const Visible visible(bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row, pitch = 3 * width_of_all();
-    const bf16* const q = qkv + problem.packed(at.head);
-    begin_load<kQueries, kThreads>(queries(), q + int64_t{t0} * pitch, pitch, bounds.queries - t0);
+    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row, pitch = static_cast<int>(q.row);
+    begin_load<kQueries, kThreads>(queries(), rows_of(q, problem, at.head) + int64_t{t0} * pitch, pitch, bounds.queries - t0);
     ptx::cp_async_commit();
+    const bf16 *const k_rows = rows_of(k, problem, at.head), *const v_rows = rows_of(v, problem, at.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
-    if (first < end) begin_keys(q, first, visible.keys, 0);
+    if (first < end) begin_keys(k_rows, v_rows, first, visible.keys, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
     const Queries of_warp(queries(), row);
     State state = empty();
     UNROLL(1)
-    for (int s0 = first, stage = 0; s0 < end; s0 += kKeys, stage ^= 1) {
+    for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
       __syncthreads();  // these have arrived; those before have been read
-      if (s0 + kKeys < end) begin_keys(q, s0 + kKeys, visible.keys, stage ^ 1);
+      if (j0 + kKeys < end) begin_keys(k_rows, v_rows, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
-      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, at.head, t, s0, part, stage, state);
+      for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, at.head, t, j0, part, stage, state);
     }
     finish(state, at.head, t, row);
   }
 
-  __device__ void add_keys(const Visible& visible, const Queries& of_warp, int head, int t, int s0, int part, int stage,
+  __device__ void add_keys(const Visible& visible, const Queries& of_warp, int head, int t, int j0, int part, int stage,
                            State& state) const {
-    if (visible.none(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) return;
+    if (visible.none(t, t + 16 * kTiles, j0 + part, j0 + part + kPart)) return;
     Scores s = {};
     add_scores(s, of_warp, keys(stage), part);
-    if (!visible.all(t, t + 16 * kTiles, s0 + part, s0 + part + kPart)) hide_keys(visible, t, s0 + part, s, kLowest);
+    if (!visible.all(t, t + 16 * kTiles, j0 + part, j0 + part + kPart)) hide_keys(visible, t, j0 + part, s, kLowest);
     weigh(s, state);
-    if constexpr (dropping) drop(head, t, s0 + part, s);
+    if constexpr (dropping) drop(head, t, j0 + part, s);
     add_weighted<kTiles, kWidth>(state.o, s, values(stage), part);
   }
 
-  __device__ void begin_keys(const bf16* q, int s0, int keys_of_head, int stage) const {
-    const int d = width_of_all();
-    const bf16* const from = q + int64_t{s0} * (3 * d) + d;
-    begin_load<kKeys, kThreads>(keys(stage), from, 3 * d, keys_of_head - s0);
-    begin_load<kKeys, kThreads>(values(stage), from + d, 3 * d, keys_of_head - s0);
+  __device__ void begin_keys(const bf16* k_rows, const bf16* v_rows, int j0, int keys_of_head, int stage) const {
+    const int k_pitch = static_cast<int>(k.row), v_pitch = static_cast<int>(v.row);
+    begin_load<kKeys, kThreads>(keys(stage), k_rows + int64_t{j0} * k_pitch, k_pitch, keys_of_head - j0);
+    begin_load<kKeys, kThreads>(values(stage), v_rows + int64_t{j0} * v_pitch, v_pitch, keys_of_head - j0);
   }
 
   __device__ static State empty() {
@@ -99,8 +97,8 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     return state;
   }
 
-  // Scores become p; the state is brought up to date. Any m will do that keeps p within range, so that it follows the maximum
-  // only where p would exceed 2^kSlack, which after the first keys is rare.
+  // Scores become p, and the state is brought up to date. The result does not depend on m as long as p stays within range. So m
+  // is moved to the maximum only where p would exceed 2^kSlack, which is rare after the first keys.
   __device__ void weigh(Scores& s, State& state) const {
     const float scale = static_cast<float>(problem.scale) * kLog2E;
     float largest[kTiles][2];
@@ -143,21 +141,21 @@ template <int kWidth, bool dropping> struct ForwardKernel {
       }
   }
 
-  // What is kept is scaled at the end.
-  __device__ void drop(int head, int t, int s0, Scores& p) const {
+  // The weights that stay are not divided by 1 - p here: finish does it once for their sum.
+  __device__ void drop(int head, int t, int j0, Scores& p) const {
     const Kept kept(problem, head);
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int j = 0; j < kPartTiles; ++j) {
-      const unsigned bits = kept.of_queries(t + 16 * i, s0 + 8 * j);
-      for (int e = 0; e < 4; ++e) p[i][j][e] = bits >> e & 1 ? p[i][j][e] : 0.0f;
+    for (int x = 0; x < kPartTiles; ++x) {
+      const unsigned bits = kept.of_queries(t + 16 * i, j0 + 8 * x);
+      for (int e = 0; e < 4; ++e) p[i][x][e] = bits >> e & 1 ? p[i][x][e] : 0.0f;
     }
   }
 
   // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
   __device__ void finish(State& state, int head, int t, int row) const {
-    const int rows = static_cast<int>(problem.context) - t, d = width_of_all();
-    float* const to = lse + head * static_cast<int>(problem.context) + t;
+    const int rows = bounds.queries - t, pitch = static_cast<int>(y.row);
+    float* const to = lse + head * bounds.queries + t;
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
       for (int half = 0; half < 2; ++half) {
@@ -168,15 +166,16 @@ template <int kWidth, bool dropping> struct ForwardKernel {
         l = l == 0 ? 0.0f : static_cast<float>(dropping ? problem.dropout.scale : 1) / l;
       }
     store_rows<kTiles, kWidth>(
-        state.o, [&](int i, int half) { return state.l[i][half]; }, queries(), row, y + problem.merged(head) + int64_t{t} * d, d, rows);
+        state.o, [&](int i, int half) { return state.l[i][half]; }, queries(), row, rows_of(y, problem, head) + int64_t{t} * pitch, pitch, rows);
   }
 };
 
 }  // namespace flash
 
-HOST void flash_forward(const Problem& problem, const Tensor& qkv, const Tensor& y, const Tensor& lse_bnc) {
-  flash::launch_flash<flash::ForwardKernel>("attention", qkv.device(), problem, problem, flash::Bounds(problem), qkv.data<bf16>(),
-                                            y.data<bf16>(), lse_bnc.data<float>());
+HOST void flash_forward(const Problem& problem, const Views& in, const Outputs& out) {
+  flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, problem, flash::Bounds(problem),
+                                            head_rows<const bf16>(in.q), head_rows<const bf16>(in.k), head_rows<const bf16>(in.v),
+                                            head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels

@@ -2,8 +2,8 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/math.h"
-#include "ops/attention/cpu_block.h"
-#include "ops/attention/decode.h"
+#include "ops/attention/cpu/block.h"
+#include "ops/attention/decode/decode.h"
 
 namespace ricci::attention_kernels {
 namespace {
@@ -19,13 +19,13 @@ template <class T> struct CachedTask {
   }
 
   HD void run(int64_t head, int64_t r) const {
-    const int64_t width = of.problem.width, first = of.problem.band.first_key(of.first + r), keys = of.first + r + 1 - first;
-    const T* given = of.q(head, r);
-    T* y = of.y_of(head, r);
+    const int64_t width = of.problem.width, first = of.first_key(of.first + r), keys = of.end_key(of.first + r) - first;
+    const T* given = of.at(of.q, head, r);
+    T* y = of.at(of.y, head, r);
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) q[x] = A(given[x]) * A(of.problem.scale), o[x] = 0;
     for (int64_t j = 0; j < keys; ++j) p[j] = score(of.k_cache + of.slot(head, first + j));
-    const A sum = softmax(keys);
+    const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key gives 0
     for (int64_t j = 0; j < keys; ++j) add(p[j], of.v_cache + of.slot(head, first + j));
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) y[x] = T(o[x] / sum);
@@ -41,7 +41,7 @@ template <class T> struct CachedTask {
 #pragma omp simd
     for (int64_t x = 0; x < of.problem.width; ++x) o[x] += weight * A(v[x]);
   }
-  // p becomes exp(p - max p); returns the sum.
+  // p becomes exp(p - max p). Returns the sum.
   HD A softmax(int64_t keys) const {
     A largest = p[0], sum = 0;
 #pragma omp simd reduction(max : largest)
@@ -59,7 +59,7 @@ template <class T> struct CachedTask {
 
 template <class T> void attend_cached_cpu(const CachedQueries<T>& of) {
   using A = Accumulator<T>;
-  const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.problem.band.first_key(of.first);
+  const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.first_key(of.first);
   parallel_for(of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
     const Tensor scratch({2 * width + most_keys}, dtype_of<A>);
     A* const q = scratch.data<A>();

@@ -1,0 +1,113 @@
+// From the arguments of the public ops to a Problem: what is wrong with them is said here.
+#include <cmath>
+#include <string>
+
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "ops/attention/kernels.h"
+
+namespace ricci {
+
+std::array<Rows, 3> thirds(const Arg& qkv_bcx) {
+  const Shape& shape = qkv_bcx.shape();
+  if (shape.rank() != 3 || shape[2] % 3) fail("attention: {} is not q | k | v [b, c, 3 d]", {show(shape)});
+  const int64_t d = shape[2] / 3;
+  return {Rows{qkv_bcx, 0, d}, Rows{qkv_bcx, d, d}, Rows{qkv_bcx, 2 * d, d}};
+}
+
+namespace attention_kernels {
+namespace {
+
+constexpr const char* kNames[3] = {"q", "k", "v"};
+
+std::string place_of(const Tensor& t) { return std::string(name_of(t.dtype())) + " on " + name_of(t.device()); }
+
+std::string columns(int64_t offset, int64_t width) {
+  return std::to_string(offset) + " .. " + std::to_string(offset + width - 1);
+}
+
+// The inputs of the op and the columns of the views in them.
+void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
+  Layout& layout = checked.layout;
+  for (int i = 0; i < 3; ++i) {
+    const Rows& rows = *views[i];
+    const int64_t x = rows.of.shape()[2], width = rows.width ? rows.width : x - rows.offset;
+    if (rows.offset < 0 || width < 1 || rows.offset + width > x)
+      fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.of.shape()), columns(rows.offset, width)});
+    if (i == 0) layout.width = width;
+    if (width != layout.width) fail("{}: q has {} columns, {} has {}, expected the same", {op, layout.width, kNames[i], width});
+    layout.offset[i] = rows.offset;
+    size_t n = 0;
+    while (n < checked.inputs.size() && !checked.inputs[n].same_as(rows.of)) ++n;
+    if (n == checked.inputs.size()) checked.inputs.push_back(rows.of);
+    layout.tensor[i] = static_cast<int>(n);
+  }
+  for (int a = 0; a < 3; ++a)
+    for (int b = a + 1; b < 3; ++b)
+      if (layout.tensor[a] == layout.tensor[b] && !layout.same(a, b) && std::abs(layout.offset[a] - layout.offset[b]) < layout.width)
+        fail("{}: the columns {} of {} and {} of {} overlap, expected the same or separate ones",
+             {op, columns(layout.offset[a], layout.width), kNames[a], columns(layout.offset[b], layout.width), kNames[b]});
+}
+
+void check_lengths(const char* op, const Tensor& lengths_b, const Tensor& k, int64_t batches, int64_t keys) {
+  if (!(lengths_b.shape() == Shape{batches}) || lengths_b.dtype() != Dtype::i64 || lengths_b.device() != k.device())
+    fail("{}: lengths_b{} is {}, expected i64 [{}] on {}", {op, show(lengths_b.shape()), place_of(lengths_b), batches, name_of(k.device())});
+  if (lengths_b.device() == Device::cuda) return;
+  const Tensor read = to(lengths_b, Device::cpu);
+  for (int64_t i = 0; i < batches; ++i)
+    if (const int64_t length = read.data<int64_t>()[i]; length < 0 || length > keys)
+      fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, i, keys});
+}
+
+void check_options(const char* op, const Visibility& sees, const AttentionOptions& options) {
+  if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
+  if (!(options.scale >= 0 && std::isfinite(options.scale))) fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
+  if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
+  if (sees.scale < 1) fail("{}: keys of {} tokens, expected at least 1", {op, sees.scale});
+  if (sees.most <= sees.least) fail("{}: no distance is at least {} and less than {}: nothing can be visible", {op, sees.least, sees.most});
+}
+
+}  // namespace
+
+Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
+  check_options(op, sees, options);
+  Dims dims;
+  dims.bind(op, "q_bcx, k_bCy, v_bCz", {&q.of, &k.of, &v.of});
+  for (const Rows* rows : {&k, &v})
+    if (rows->of.dtype() != q.of.dtype() || rows->of.device() != q.of.device())
+      fail("{}: q is {}, {} is {}, expected the same", {op, place_of(q.of), rows == &k ? "k" : "v", place_of(rows->of)});
+  Checked checked{};
+  const Rows* views[3] = {&q, &k, &v};
+  find_tensors(op, views, checked);
+  const int64_t d = checked.layout.width;
+  if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
+  if (options.lengths_b) check_lengths(op, options.lengths_b, k.of, dims['b'], dims['C']);
+  const int64_t width = d / options.heads;
+  const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(width));
+  checked.problem = {dims['b'], dims['c'], dims['C'], options.heads, width, sees, scale};
+  if (options.lengths_b) checked.problem.lengths = options.lengths_b.data<int64_t>();
+  return checked;
+}
+
+Views Layout::views(const std::vector<Tensor>& tensors) const {
+  const auto view = [&](int i) { return Rows{tensors[static_cast<size_t>(tensor[i])], offset[i], width}; };
+  return {view(0), view(1), view(2)};
+}
+
+std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
+  std::vector<Tensor> all;
+  for (size_t n = 0; n < tensors.size(); ++n) {
+    int64_t covered = 0;  // columns; those of different views do not overlap
+    for (int i = 0; i < 3; ++i) {
+      bool first = tensor[i] == static_cast<int>(n);
+      for (int before = 0; before < i; ++before) first = first && !same(before, i);
+      covered += first ? width : 0;
+    }
+    all.push_back(covered == tensors[n].shape()[2] ? like(tensors[n]) : zeros_like(tensors[n]));
+  }
+  return all;
+}
+
+}  // namespace attention_kernels
+}  // namespace ricci

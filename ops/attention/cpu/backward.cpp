@@ -1,0 +1,182 @@
+// The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by
+// 64 keys, with q already times the scale z:
+//   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
+//   dv_j += sum_t p_tj dy_t,   dk_j += sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
+// Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
+#include "core/cpu/parallel.h"
+#include "ops/attention/cpu/block.h"
+#include "ops/attention/kernels.h"
+
+namespace ricci::attention_kernels {
+namespace {
+
+// How the blocks of one head become tasks, and which gradients these compute.
+struct Share {
+  int64_t queries, keys;  // of a task: multiples of 64; one of them is everything
+  bool want_q, want_kv;
+};
+
+// The gradients of views that are the same columns stand in the same place, where they are added up.
+template <class T> struct Tensors {
+  HeadRows<const T> q, k, v, y, dy;
+  const Accumulator<T>* lse;
+  HeadRows<T> dq, dk, dv;
+  bool one_load_of_k_and_v() const { return k.data == v.data && k.row == v.row; }
+  bool one_sum_of_k_and_v() const { return dk.data == dv.data; }
+  bool add_dq() const { return dq.data == dk.data || dq.data == dv.data; }  // dk and dv are stored first
+};
+
+template <class T> class BackwardTask {
+  using A = Accumulator<T>;
+
+ public:
+  BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
+      : problem_(problem),
+        share_(share),
+        of_(of),
+        gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
+        row_(padded_width<A>(problem.width)) {
+    const int64_t rows = share.queries * row_, block = kBlock * row_, transposed = kBlock * round_up(problem.width, kColumns);
+    scratch_ = Tensor({3 * rows + share.queries + 3 * block + 2 * transposed + 3 * kBlock * kBlock}, dtype_of<A>);
+    A* next = scratch_.data<A>();
+    auto take = [&](int64_t n) { return next += n, next - n; };
+    q_ = take(rows), dy_ = take(rows), dq_ = take(rows);
+    k_ = take(block), dk_ = take(block), dv_ = take(block), k_xj_ = take(transposed), v_xj_ = take(transposed);
+    p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), f_ = take(kBlock * kBlock), delta_ = take(share.queries);
+    if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
+    if (of.one_sum_of_k_and_v()) dv_ = dk_;
+  }
+
+  // Some queries and some keys of a head: all that share_ wants of them.
+  void run(int64_t head, Interval queries, Interval keys) {
+    const int64_t all_keys = problem_.keys_of(head);
+    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, least(keys.end, all_keys)});
+    const Interval loaded = share_.want_q ? queries : seeing;
+    if (share_.want_q || seen.begin < seen.end) load_queries(head, loaded);
+    for (int64_t j0 = keys.begin; j0 < keys.end; j0 += kBlock) {
+      const int64_t n = least(kBlock, problem_.keys - j0);
+      if (share_.want_kv) clear_key_gradients(n);
+      if (j0 >= seen.begin && j0 < seen.end) add_keys(head, j0, all_keys, loaded.begin, seeing);
+      if (share_.want_kv) store_key_gradients(head, j0, n);
+    }
+    if (share_.want_q) store(of_.dq, head, queries.begin, queries.end - queries.begin, dq_, A(problem_.scale), of_.add_dq());
+  }
+
+ private:
+  // Of some queries those that see any of some keys, and of the keys those that are seen; both in whole blocks.
+  Interval seeing_queries(Interval queries, Interval keys) const {
+    return {most(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
+            least(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
+  }
+  Interval seen_keys(Interval queries, Interval keys) const {
+    return {most(keys.begin, problem_.sees.first_key(queries.begin) / kBlock * kBlock),
+            least(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
+  }
+  void clear(A* m, int64_t rows) const {
+    for (int64_t i = 0; i < rows * row_; ++i) m[i] = 0;
+  }
+  void clear_key_gradients(int64_t rows) const {
+    clear(dk_, rows);
+    if (dv_ != dk_) clear(dv_, rows);
+  }
+
+  void load_queries(int64_t head, Interval queries) {
+    const int64_t width = problem_.width, rows = queries.end - queries.begin;
+    const T *dy = of_.dy.of(problem_, head) + queries.begin * of_.dy.row, *y = of_.y.of(problem_, head) + queries.begin * of_.y.row;
+    pack(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
+    pack(dy, of_.dy.row, rows, width, A(1), dy_, row_);
+    dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_);
+    if (share_.want_q) clear(dq_, rows);
+  }
+
+  // `loaded` is the query that q_, dy_ and dq_ begin with.
+  void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t loaded, Interval queries) {
+    const int64_t width = problem_.width, keys = least(kBlock, all_keys - j0);
+    const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
+    transpose(k, of_.k.row, keys, width, k_xj_);
+    if (v_xj_ != k_xj_) transpose(v, of_.v.row, keys, width, v_xj_);
+    if (share_.want_q) pack(k, of_.k.row, keys, width, A(1), k_, row_);
+    for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
+      if (const Tile tile{problem_.sees, problem_.queries, all_keys, t0, j0}; tile.visible()) add_block(tile, head, t0 - loaded);
+  }
+
+  void add_block(const Tile& tile, int64_t head, int64_t at) {
+    const A *q = q_ + at * row_, *dy = dy_ + at * row_;
+    const int64_t width = problem_.width;
+    if (gaps_) clear_weights();
+    multiply_visible(tile, q, row_, k_xj_, width, p_);
+    multiply_visible(tile, dy, row_, v_xj_, width, ds_);
+    const bool dropping = problem_.dropout.active();
+    if (dropping) weight_factors(tile, problem_, head, f_), multiply_weights(tile, f_, ds_);
+    backward_softmax(tile, p_, ds_, of_.lse + head * problem_.queries + tile.t0, delta_ + at);
+    if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
+    if (!share_.want_kv) return;
+    if (dropping) multiply_weights(tile, f_, p_);
+    add_over_queries(tile, p_, dy, row_, width, dv_);
+    add_over_queries(tile, ds_, q, row_, width, dk_);
+  }
+
+  void clear_weights() const {
+    for (int64_t i = 0; i < kBlock * kBlock; ++i) p_[i] = ds_[i] = 0;
+  }
+
+  void store_key_gradients(int64_t head, int64_t first, int64_t rows) const {
+    store(of_.dk, head, first, rows, dk_, A(1), false);
+    if (dv_ != dk_) store(of_.dv, head, first, rows, dv_, A(1), false);
+  }
+  void store(const HeadRows<T>& to, int64_t head, int64_t first, int64_t rows, const A* from, A factor, bool add) const {
+    unpack(from, row_, rows, problem_.width, static_cast<const A*>(nullptr), factor, to.of(problem_, head) + first * to.row, to.row, add);
+  }
+
+  Problem problem_;
+  Share share_;
+  Tensors<T> of_;
+  // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
+  // not computed, but the sums over queries read them: they must be 0.
+  bool gaps_;
+  int64_t row_;
+  Tensor scratch_;
+  A *q_, *dy_, *dq_, *delta_;                         // of the task's queries
+  A *k_, *k_xj_, *v_xj_, *dk_, *dv_, *p_, *ds_, *f_;  // of one block of keys
+};
+
+// Part n of 0 .. all - 1, `size` long.
+Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, least(all, (n + 1) * size)}; }
+
+template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
+  const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
+  const int64_t multiplications = 5 * least(share.queries, problem.queries) * least(share.keys, problem.keys) * problem.width;
+  const int64_t tasks = by_queries * by_keys;
+  parallel_for(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
+    BackwardTask<T> task(problem, share, of);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t n = i % tasks;
+      task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
+    }
+  });
+}
+
+}  // namespace
+
+void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
+  const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
+  const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
+  with_dtype(dy, [&]<class T>(T) {
+    const Tensors<T> of{head_rows<const T>(in.q),
+                        head_rows<const T>(in.k),
+                        head_rows<const T>(in.v),
+                        head_rows<const T>({out.y_bcd}),
+                        head_rows<const T>({dy}),
+                        out.lse_bnc.data<Accumulator<T>>(),
+                        head_rows<T>(gradients.q),
+                        head_rows<T>(gradients.k),
+                        head_rows<T>(gradients.v)};
+    // Five products per block when a task has a whole head. With few heads for the threads there are two rounds of smaller
+    // tasks, the first for dk and dv, the second for dq, with seven products in all.
+    if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, of);
+    run_share(problem, {all_queries, kBlock, false, true}, of);
+    run_share(problem, {kBlock, all_keys, true, false}, of);
+  });
+}
+
+}  // namespace ricci::attention_kernels

@@ -1,0 +1,111 @@
+// The forward on the CPU. A task owns some queries of one head and goes over the blocks of 64 keys that they see. With the
+// maximum m, the sum l and the output o so far, and q already times the scale:
+//   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
+// and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
+#include "core/cpu/parallel.h"
+#include "cuda/math.h"
+#include "ops/attention/cpu/block.h"
+#include "ops/attention/kernels.h"
+
+namespace ricci::attention_kernels {
+namespace {
+
+template <class T> struct Tensors {
+  HeadRows<const T> q, k, v;
+  HeadRows<T> y;
+  Accumulator<T>* lse;
+};
+
+template <class T> class ForwardTask {
+  using A = Accumulator<T>;
+
+ public:
+  ForwardTask(const Problem& problem, const Tensors<T>& of, int64_t queries)
+      : problem_(problem),
+        of_(of),
+        row_(padded_width<A>(problem.width)),
+        transposed_(kBlock * round_up(problem.width, kColumns)),
+        scratch_({queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)}, dtype_of<A>),
+        q_(scratch_.data<A>()),
+        o_(q_ + queries * row_),
+        m_(o_ + queries * row_),
+        l_(m_ + queries),
+        k_xj_(l_ + queries),
+        v_(k_xj_ + transposed_),
+        s_(v_ + kBlock * row_),
+        f_(s_ + kBlock * kBlock) {}
+
+  // The queries first .. end - 1 of a head.
+  void run(int64_t head, int64_t first, int64_t end) const {
+    const int64_t width = problem_.width, n = end - first;
+    pack(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
+    for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
+    for (int64_t i = 0; i < n; ++i) m_[i] = -A(__builtin_huge_val()), l_[i] = 0;
+    const T *k = of_.k.of(problem_, head), *v = of_.v.of(problem_, head);
+    const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
+    for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
+      const int64_t keys = least(kBlock, all_keys - j0);
+      transpose(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
+      pack(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
+      for (int64_t t0 = first; t0 < end; t0 += kBlock)
+        if (const Tile tile{problem_.sees, problem_.queries, all_keys, t0, j0}; tile.visible()) add_block(tile, head, t0 - first);
+    }
+    finish(of_.lse + head * problem_.queries + first, n);
+    unpack(o_, row_, n, width, l_, A(1), of_.y.of(problem_, head) + first * of_.y.row, of_.y.row);
+  }
+
+ private:
+  void add_block(const Tile& tile, int64_t head, int64_t at) const {
+    A* o = o_ + at * row_;
+    multiply_visible(tile, q_ + at * row_, row_, k_xj_, problem_.width, s_);
+    forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
+    if (problem_.dropout.active()) {
+      weight_factors(tile, problem_, head, f_);
+      multiply_weights(tile, f_, s_);
+    }
+    add_over_keys(tile, s_, v_, row_, problem_.width, o);
+  }
+
+  // l becomes 1 / l. A query that sees no key has l = 0: 0 in place of 1 / l makes its output 0, and with an infinite lse the
+  // backward finds p = 0.
+  void finish(A* lse, int64_t n) const {
+    for (int64_t i = 0; i < n; ++i) {
+      lse[i] = l_[i] == 0 ? A(__builtin_huge_val()) : m_[i] + math::log(l_[i]);
+      l_[i] = l_[i] == 0 ? A(0) : 1 / l_[i];
+    }
+  }
+
+  Problem problem_;
+  Tensors<T> of_;
+  int64_t row_, transposed_;
+  Tensor scratch_;
+  A *q_, *o_, *m_, *l_;     // of the task's queries
+  A *k_xj_, *v_, *s_, *f_;  // of one block of keys
+};
+
+// Whole heads where there are enough of them for the threads; otherwise several tasks per head, which pack the keys again.
+int64_t choose_queries(const Problem& problem) {
+  const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
+  const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};
+  return kBlock * most<int64_t>(1, least(blocks, blocks * heads / wanted));
+}
+
+}  // namespace
+
+void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
+  with_dtype(out.y_bcd, [&]<class T>(T) {
+    const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({out.y_bcd}),
+                        out.lse_bnc.data<Accumulator<T>>()};
+    const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
+    const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
+    parallel_for(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
+      const ForwardTask<T> task(problem, of, queries);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % tasks * queries;
+        task.run(i / tasks, first, least(first + queries, problem.queries));
+      }
+    });
+  });
+}
+
+}  // namespace ricci::attention_kernels

@@ -1,0 +1,26 @@
+// What decoding shares between devices: new positions, and the caches of the earlier ones.
+#pragma once
+#include "ops/attention/kernels.h"
+
+namespace ricci::attention_kernels {
+
+// Some of the new positions: first .. first + count - 1 of their sequences, which are the rows from `row` on of q, k, v and y.
+// Position t lies in slot t mod capacity of the caches. Where k and v share a cache, k_cache and v_cache are the same.
+template <class T> struct CachedQueries {
+  Problem problem;  // its queries and keys are the new positions
+  HeadRows<const T> q, k, v;
+  HeadRows<T> y;
+  T *k_cache, *v_cache;  // [b, heads, capacity, k]
+  int64_t capacity, row, first, count;
+
+  HD int64_t slot(int64_t head, int64_t t) const { return (head * capacity + t % capacity) * problem.width; }
+  // Row r of these positions.
+  template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const { return rows.of(problem, head) + (row + r) * rows.row; }
+  // Position t sees the keys of the positions first_key .. end_key - 1.
+  HD int64_t first_key(int64_t t) const { return problem.sees.first_key(t); }
+  HD int64_t end_key(int64_t t) const { return problem.sees.end_key(t, t + 1); }
+};
+
+template <class T> void attend_cached_cpu(const CachedQueries<T>& of);
+
+}  // namespace ricci::attention_kernels

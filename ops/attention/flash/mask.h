@@ -1,0 +1,150 @@
+// Which weights the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
+// and the order in which thread blocks take their work.
+#pragma once
+#include "ops/attention/flash/tile.h"
+#include "ops/attention/problem.h"
+
+namespace ricci::attention_kernels::flash {
+
+constexpr float kLog2E = 1.44269504088896340736f;
+// No limit of a window; flash_fits keeps every t and scale j below half of it.
+constexpr int kFar = 1 << 30;
+
+// The visibility and the extents in 32 bits: an argument of the kernels, which the compiler reads where it is used, so that it
+// spends no registers.
+struct Bounds {
+  int scale, least, most, queries, keys;
+  explicit Bounds(const Problem& problem)
+      : scale(static_cast<int>(problem.sees.scale)),
+        least(bounded(problem.sees.least)),
+        most(bounded(problem.sees.most)),
+        queries(static_cast<int>(problem.queries)),
+        keys(static_cast<int>(problem.keys)) {}
+  static int bounded(int64_t n) { return static_cast<int>(n < -kFar ? -kFar : n > kFar ? kFar : n); }
+};
+
+// What one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
+struct Visible {
+  const Bounds& of;
+  int keys;  // that exist
+  __device__ Visible(const Bounds& bounds, const Problem& problem, int head) : of(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
+
+  // t - scale j is least in the corner (t0, j1 - 1) and greatest in the corner (t1 - 1, j0).
+  __device__ bool all(int t0, int t1, int j0, int j1) const {
+    return t1 - 1 - of.scale * j0 < of.most && t0 - of.scale * (j1 - 1) >= of.least && j1 <= keys;
+  }
+  __device__ bool none(int t0, int t1, int j0, int j1) const {
+    return t0 - of.scale * (j1 - 1) >= of.most || t1 - 1 - of.scale * j0 < of.least || j0 >= keys || t0 >= of.queries;
+  }
+  // All keys that the queries t0 .. t1 - 1 see lie in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 lie
+  // in first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
+  __device__ int first_key(int t0) const { return at_least_zero(whole_cells(t0 - of.most) + 1); }
+  __device__ int end_key(int t1) const { return smaller(whole_cells(smaller(t1, of.queries) - 1 - of.least) + 1, keys); }
+  __device__ int first_query(int j0) const { return at_least_zero(of.scale * j0 + of.least); }
+  __device__ int end_query(int j0, int j1) const {
+    return j0 < keys ? smaller(of.scale * (smaller(j1, keys) - 1) + of.most, of.queries) : 0;
+  }
+  __device__ static int smaller(int a, int b) { return a < b ? a : b; }
+
+ private:
+  __device__ static int at_least_zero(int n) { return n > 0 ? n : 0; }
+  __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
+    return of.scale == 1 ? tokens : tokens >= 0 ? tokens / of.scale : -((of.scale - 1 - tokens) / of.scale);
+  }
+};
+
+// Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns x with step x < first or step x >= end.
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, int half, int step, int first, int end, float hidden) {
+  first -= step * lane_column(), end -= step * lane_column();
+  UNROLL(16)
+  for (int x = 0; x < kColumnTiles; ++x)
+    for (int e = 0; e < 2; ++e)
+      if (step * (8 * x + e) < first || step * (8 * x + e) >= end) c[i][x][2 * half + e] = hidden;
+}
+
+// Sets what is not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query
+// t iff t - most < scale j <= t - least, which needs no division.
+template <int kTiles, int kColumnTiles>
+__device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
+  const Bounds& of = visible.of;
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const int t = t0 + 16 * i + 8 * half + lane_row(), end = Visible::smaller(t - of.least + 1, of.scale * visible.keys);
+      hide_outside(c, i, half, of.scale, t - of.most + 1 - of.scale * j0, end - of.scale * j0, hidden);
+    }
+}
+
+// Which weights dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query; of 16 x
+// 8 weights each lane draws four, and they trade. Both functions return in bit e whether the lane's element c[e] stays.
+struct Kept {
+  Philox random;
+  uint32_t dropped_below;
+  int64_t first_weight, keys;
+  __device__ Kept(const Problem& problem, int64_t head)
+      : random(problem.dropout.random.philox()),
+        dropped_below(problem.dropout.dropped_below),
+        first_weight(problem.weight(head, 0)),
+        keys(problem.keys) {}
+
+  // Rows are the queries t .. t + 15, columns the keys j .. j + 7.
+  __device__ unsigned of_queries(int t, int j) const {
+    const unsigned drawn = four(t + lane() % 16, j + lane() / 16 * 4);
+    const int from = lane_row() + lane_column() / 4 * 16, shift = lane_column() % 4;
+    const unsigned upper = __shfl_sync(~0u, drawn, from) >> shift & 3, lower = __shfl_sync(~0u, drawn, from + 8) >> shift & 3;
+    return upper | lower << 2;
+  }
+  // Rows are the keys j .. j + 15, columns the queries t .. t + 7.
+  __device__ unsigned of_keys(int t, int j) const {
+    const unsigned drawn = four(t + lane() % 8, j + lane() / 8 * 4);
+    const int from = lane_column() + lane_row() / 4 * 8, bit = lane_row() % 4;
+    unsigned kept = 0;
+    UNROLL(4)
+    for (int e = 0; e < 4; ++e) kept |= (__shfl_sync(~0u, drawn, from + e % 2 + e / 2 * 16) >> bit & 1) << e;
+    return kept;
+  }
+
+ private:
+  // Bit w tells whether the weight of query t and key j + w stays.
+  __device__ unsigned four(int t, int j) const {
+    const int64_t first = first_weight + t * keys + j;
+    const int begin = static_cast<int>(first % 4);
+    unsigned kept = of_block(first / 4);
+    if (begin) kept |= of_block(first / 4 + 1) << 4;
+    return kept >> begin;
+  }
+  __device__ unsigned of_block(int64_t block) const {
+    const auto [v] = random.block(static_cast<uint64_t>(block));
+    const auto stays = [this](uint32_t bits) { return bits >= dropped_below ? 1u : 0u; };
+    return stays(v[0]) | stays(v[1]) << 1 | stays(v[2]) << 2 | stays(v[3]) << 3;
+  }
+};
+
+// Which head and which of its `blocks` of rows a thread block takes. `read` is the number of positions of the other side that
+// a block goes over: two rows of bf16 each. Heads go in groups of which all that is stays in the L2 cache; within a group the
+// blocks of all heads are taken in turn, from the first or from the last: under a causal mask the last blocks of queries and
+// the first blocks of keys have most to do.
+struct Place {
+  int head, block;
+  __device__ Place(const Problem& problem, int64_t read, int blocks, bool last_first) {
+    constexpr int64_t kCached = 16 << 20;
+    const int64_t bytes = read * problem.width * 4, fitting = bytes < kCached ? kCached / bytes : 1;
+    const int all = static_cast<int>(problem.batches * problem.heads), of_group = fitting < all ? static_cast<int>(fitting) : all;
+    const int taken = static_cast<int>(blockIdx.x) / (of_group * blocks), first = taken * of_group;
+    const int heads = all - first < of_group ? all - first : of_group, i = static_cast<int>(blockIdx.x) - first * blocks;
+    head = first + i % heads;
+    block = last_first ? blocks - 1 - i / heads : i / heads;
+  }
+};
+
+// How many blocks of kRows there are.
+template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
+
+// The rows of a head in a view. (HeadRows::of divides 64-bit numbers, which takes a GPU longer.)
+template <class T> __device__ inline T* rows_of(const HeadRows<T>& of, const Problem& problem, int head) {
+  const int heads = static_cast<int>(problem.heads);
+  return of.data + head / heads * of.sequence + head % heads * static_cast<int>(problem.width);
+}
+
+}  // namespace ricci::attention_kernels::flash

@@ -1,0 +1,55 @@
+// One attention as its kernels see it: extents, views as pointers, and which weights dropout keeps.
+#pragma once
+#include <cstdint>
+
+#include "core/host_device.h"
+#include "core/philox.h"
+#include "ops/attention/visibility.h"
+
+namespace ricci::attention_kernels {
+
+// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. Which ones stay is a function of
+// the random stream and of (head, t, j), so that the backward finds the same ones.
+struct WeightDropout {
+  PhiloxSource random{};
+  uint32_t dropped_below = 0;  // 2^32 p; 0: no dropout
+  double scale = 1;            // 1 / (1 - p)
+  int64_t first_head = 0;      // the number of head 0 in the whole batch, of which this may be a micro-batch
+  HD bool active() const { return dropped_below > 0; }
+  // What weight number `index` of the whole batch (Problem::weight) is multiplied by.
+  template <class A> HD A factor(int64_t index) const {
+    return random.philox().bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale);
+  }
+};
+
+// A `head` below is one head of one sequence: number b n + its number among the n heads.
+struct Problem {
+  int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
+  Visibility sees;
+  double scale;  // of the scores
+  WeightDropout dropout{};
+  const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; null: all
+
+  HD int64_t d() const { return heads * width; }
+  // How many keys exist for a head: those of its sequence, without the padding behind it.
+  HD int64_t keys_of(int64_t head) const {
+    if (!lengths) return keys;
+    const int64_t length = lengths[head / heads];
+    return length < 0 ? 0 : length < keys ? length : keys;
+  }
+  // The number of the weight of query t and key 0; the other keys follow.
+  HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }
+};
+
+// Queries, keys, values or outputs of all heads, or their gradients. A head has `width` neighbouring numbers at a position.
+template <class T> struct HeadRows {
+  T* data;                // of sequence 0, position 0, head 0
+  int64_t row, sequence;  // how many elements apart positions and sequences are
+
+  // Position 0 of a head.
+  HD T* of(const Problem& problem, int64_t head) const {
+    return data + head / problem.heads * sequence + head % problem.heads * problem.width;
+  }
+};
+
+}  // namespace ricci::attention_kernels

@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "autograd/random.h"
+#include "cuda/device/device.h"
+#include "ops/attention/attention.h"
+#include "ops/checks/checks_list.h"
+
+namespace ricci {
+namespace {
+
+// Which input q, k or v stands in, and its first column there.
+struct ViewOf {
+  size_t input;
+  int64_t offset = 0;
+};
+
+struct AttentionCheck {
+  const char* what;
+  std::vector<Shape> inputs;
+  int64_t width;  // of each view
+  ViewOf q, k, v;
+  Visibility sees = Visibility::causal();
+  AttentionOptions options{.heads = 1};
+  std::vector<int64_t> lengths{};
+};
+
+Tensor on_device(const std::vector<int64_t>& values, Device device) {
+  const Tensor t({static_cast<int64_t>(values.size())}, Dtype::i64);
+  std::copy(values.begin(), values.end(), t.data<int64_t>());
+  return to(t, device);
+}
+
+void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
+  using Attention = Tensor (*)(const Rows&, const Rows&, const Rows&, const Visibility&, const AttentionOptions&);
+  for (auto [name, f] : {std::pair<const char*, Attention>{"attention", attention}, {"naive_attention", naive_attention}}) {
+    std::vector<CheckInput> inputs;
+    for (const Shape& shape : check.inputs) inputs.push_back(normal(shape));
+    all.push_back({name, check.what, inputs, [f, check](CheckInputs x) -> CheckOutputs {
+                     const std::vector<Arg> args(x.begin(), x.end());
+                     const auto view = [&](ViewOf of) { return Rows{args[of.input], of.offset, check.width}; };
+                     AttentionOptions now = check.options;
+                     if (!check.lengths.empty()) now.lengths_b = on_device(check.lengths, x[0].value.device());
+                     set_random_state({5, 1});
+                     return {f(view(check.q), view(check.k), view(check.v), check.sees, now)};
+                   }});
+  }
+}
+
+// Queries, keys and values are the thirds of one tensor.
+void add_packed_checks(std::vector<OpCheck>& all) {
+  const auto check = [&](const char* what, int64_t b, int64_t c, int64_t d, const Visibility& sees, const AttentionOptions& options,
+                         std::vector<int64_t> lengths = {}) {
+    add(all, {what, {{b, c, 3 * d}}, d, {0}, {0, d}, {0, 2 * d}, sees, options, std::move(lengths)});
+  };
+  const auto causal = Visibility::causal, not_causal = Visibility::not_causal;
+  check("causal, odd sizes", 2, 7, 6, causal(0), {.heads = 2});
+  check("one position", 2, 1, 4, causal(0), {.heads = 1});
+  check("a window", 1, 11, 6, causal(4), {.heads = 3});
+  check("every key", 1, 5, 5, not_causal(0), {.heads = 1});
+  check("a window back, every later key", 1, 6, 2, not_causal(2), {.heads = 1});
+  check("dropout", 2, 9, 4, causal(0), {.heads = 2, .dropout = 0.3});
+  check("longer than a block", 1, 67, 2, causal(0), {.heads = 1});
+  check("padding", 4, 7, 4, causal(0), {.heads = 2}, {7, 3, 0, 1});
+  check("padding, a window, every later key", 2, 9, 2, not_causal(3), {.heads = 1}, {4, 9});
+  check("padding of a block and more, dropout", 2, 67, 2, causal(0), {.heads = 1, .dropout = 0.3}, {66, 2});
+  // A query that sees a single key passes no gradient to it: only that of the values is not zero.
+  check("a window of one cell, which few queries see", 1, 15, 2, Visibility::cells(4, 0, 4), {.heads = 1});
+  check("another scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
+}
+
+// In one tensor, in two or in three, and the gradients of equal views add up.
+void add_view_checks(std::vector<OpCheck>& all) {
+  const Shape c5{2, 5, 6}, c7{2, 7, 6};
+  add(all, {"three tensors, fewer queries than keys", {c5, c7, c7}, 6, {0}, {1}, {2}, Visibility::not_causal(), {.heads = 2}});
+  add(all, {"three tensors, more queries than keys", {c7, c5, c5}, 6, {0}, {1}, {2}, Visibility::causal(), {.heads = 3}});
+  add(all, {"keys and values are one view", {c7, c7}, 6, {0}, {1}, {1}, Visibility::causal(), {.heads = 2, .dropout = 0.2}});
+  add(all, {"all three are one view", {c7}, 6, {0}, {0}, {0}, Visibility::causal(), {.heads = 2}});
+  add(all, {"queries and values are one view", {{1, 6, 8}}, 4, {0, 4}, {0}, {0, 4}, Visibility::causal(), {.heads = 1}});
+  add(all, {"queries and keys are one view, longer than a block", {{1, 66, 4}}, 2, {0, 2}, {0, 2}, {0}, Visibility::causal()});
+  add(all, {"some columns of wider tensors", {{1, 5, 9}, {1, 5, 11}}, 4, {0, 2}, {1, 6}, {1, 1}, Visibility::causal(), {.heads = 2}});
+  add(all, {"queries from position 4 on", {{1, 3, 4}, {1, 7, 8}}, 4, {0}, {1}, {1, 4}, Visibility::causal(5).from(4), {.heads = 1}});
+}
+
+void add_cell_checks(std::vector<OpCheck>& all) {
+  const auto check = [&](const char* what, int64_t b, int64_t c, int64_t cells, const Visibility& sees, const AttentionOptions& options,
+                         std::vector<int64_t> lengths = {}) {
+    add(all, {what, {{b, c, 2}, {b, cells, 4}}, 2, {0}, {1}, {1, 2}, sees, options, std::move(lengths)});
+  };
+  const CellRule inside = CellRule::inside, end = CellRule::end;
+  check("every complete cell", 2, 13, 3, Visibility::cells(4), {.heads = 2});
+  check("cells inside a window", 1, 15, 7, Visibility::cells(2, 1, 7, inside), {.heads = 1});
+  check("cells that end in a window", 1, 15, 5, Visibility::cells(3, 2, 8, end), {.heads = 1, .dropout = 0.2});
+  check("a window that overlaps the last one", 1, 15, 7, Visibility::cells(2, 0, 12, end), {.heads = 2});
+  check("padding of cells, a sequence shorter than a cell", 3, 9, 4, Visibility::cells(2, 0, 6, end), {.heads = 2}, {4, 0, 2});
+  check("more cells than a block, queries from position 118 on", 1, 16, 66, Visibility::cells(2, 3, 133, inside).from(118), {.heads = 2});
+}
+
+}  // namespace
+
+void add_attention_checks(std::vector<OpCheck>& all) {
+  add_packed_checks(all);
+  add_view_checks(all);
+  add_cell_checks(all);
+}
+
+}  // namespace ricci
