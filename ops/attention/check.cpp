@@ -65,7 +65,6 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
   if (!(options.scale >= 0 && std::isfinite(options.scale))) fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   if (sees.scale < 1) fail("{}: keys of {} tokens, expected at least 1", {op, sees.scale});
-  if (sees.most <= sees.least) fail("{}: no distance is at least {} and less than {}: nothing can be visible", {op, sees.least, sees.most});
 }
 
 }  // namespace

@@ -54,16 +54,21 @@ void measure(const Options& options, int64_t width, bool causal) {
   const int64_t b = options.batch, c = options.context, d = options.heads * width;
   const Parameter qkv{random({b, c, 3 * d}, 1, device), {}, "qkv"};
   const Tensor dy = random({b, c, d}, 2, device);
-  const AttentionOptions of{options.heads, causal};
+  const AttentionOptions of{.heads = options.heads};
+  const Visibility sees = causal ? Visibility::causal() : Visibility::not_causal();
+  const auto attend = [&](const Arg& x) {
+    const auto [q, k, v] = thirds(x);
+    return attention(q, k, v, sees, of);
+  };
   const double operations = static_cast<double>(4 * b * d) * static_cast<double>(c * c) / (causal ? 2 : 1);
   const auto report = [&](const char* what, double work, double seconds) {
     std::printf("measure %s_hd%d_%s %.1f GFLOP/s\n", what, static_cast<int>(width), causal ? "causal" : "full", work / seconds * 1e-9);
     std::fflush(stdout);
   };
-  report("forward", operations, time_of([&] { attention(qkv.value, of); }, device, options.seconds));
+  report("forward", operations, time_of([&] { attend(qkv.value); }, device, options.seconds));
   const auto forward_backward = [&] {
     Tape tape;
-    const Tensor y = attention(qkv, of);
+    const Tensor y = attend(qkv);
     qkv.grad = {};
     tape.backward(y, dy);
   };

@@ -1,12 +1,9 @@
-// attention, its backward and cached decoding are held to the definition on every device.
+// attention and its backward are held to the definition on every device, wherever queries, keys and values stand.
 #include <cmath>
 #include <vector>
 
 #include "autograd/gradcheck.h"
-#include "core/cpu/parallel.h"
-#include "core/memory/memory.h"
-#include "ops/attention/kernels.h"
-#include "tests/ops/attention/attention_cases.h"
+#include "tests/ops/attention/cases.h"
 
 using namespace ricci;
 
@@ -14,204 +11,161 @@ namespace {
 
 void check_case(const Case& of, Device device) {
   CAPTURE(of.text());
-  const ForwardAndBackward expected = run(naive_attention, of.qkv(), of.dy(), of.options());
-  const ForwardAndBackward got = run(attention, to(of.qkv(), device), to(of.dy(), device), of.options(device));
+  const ForwardAndBackward expected = run(naive_attention, of, Dtype::f64, Device::cpu), got = run(attention, of, Dtype::f64, device);
   CHECK(distance(got.y, expected.y) < 1e-12);
-  CHECK(distance(got.dqkv, expected.dqkv) < 1e-12);
+  REQUIRE(got.gradients.size() == expected.gradients.size());
+  for (size_t i = 0; i < got.gradients.size(); ++i) CHECK(distance(got.gradients[i], expected.gradients[i]) < 1e-12);
 }
 
-struct Threads {
-  explicit Threads(int n) : before(thread_count()) { set_thread_count(n); }
-  ~Threads() { set_thread_count(before); }
-  int before;
-};
+// Queries, keys and values in every place, where there are as many queries as keys or not.
+std::vector<Case> placed(const Case& of) {
+  std::vector<Case> all;
+  for (Place place : all_places()) {
+    if (in_one_tensor(place) && of.key_count() != of.c) continue;
+    all.push_back(of);
+    all.back().place = place;
+  }
+  return all;
+}
+
+std::vector<Case> cases_of_views() {
+  const auto causal = Visibility::causal, not_causal = Visibility::not_causal;
+  std::vector<Case> all;
+  const auto add = [&](const Case& of) {
+    for (const Case& one : placed(of)) all.push_back(one);
+  };
+  add({2, 9, 2, 5, causal(0)});
+  add({1, 67, 1, 12, causal(0), 0.3});
+  add({2, 70, 2, 20, not_causal(6), 0, {66, 3}});
+  add({1, 5, 2, 9, not_causal(0), 0, {}, Place::three_tensors, 71});   // fewer queries than keys
+  add({1, 71, 2, 9, causal(0), 0.2, {}, Place::three_tensors, 5});     // more
+  add({1, 3, 1, 4, causal(9).from(60), 0, {}, Place::three_tensors, 66});
+  add({2, 30, 1, 8, causal(0), 0, {}, Place::three_tensors, 30, 0.2});  // another scale of the scores
+  return all;
+}
+
+std::vector<Case> cases_of_cells() {
+  const auto cells = Visibility::cells;
+  const CellRule inside = CellRule::inside, end = CellRule::end;
+  std::vector<Case> all;
+  const auto add = [&](int64_t b, int64_t c, int64_t keys, const Visibility& sees, double dropout = 0, std::vector<int64_t> lengths = {}) {
+    for (Place place : {Place::three_tensors, Place::keys_are_values, Place::wider_tensors}) all.push_back({b, c, 2, 7, sees, dropout, lengths, place, keys});
+  };
+  add(1, 13, 3, cells(4, 0, Visibility::kEndless, inside));
+  add(2, 150, 37, cells(4, 0, Visibility::kEndless, inside));
+  add(1, 150, 75, cells(2, 8, 140, inside));
+  add(1, 150, 75, cells(2, 8, 140, end), 0.3);
+  add(1, 130, 43, cells(3, 0, 3, inside));   // a window of a single cell, which a third of the queries sees
+  add(1, 133, 130, cells(64, 0, 64, inside));  // more cells than there are, for the blocks
+  add(1, 130, 32, cells(4, 6, 9, end));        // a window narrower than a cell
+  add(2, 70, 17, cells(4, 4, 40, end), 0, {17, 2});
+  add(3, 40, 20, cells(2, 1, 30, inside), 0.2, {0, 1, 19});
+  add(1, 20, 5, cells(4, 30, 60, inside));     // no query sees a key
+  return all;
+}
 
 }  // namespace
 
 TEST_CASE("attention and its backward equal the definition on the CPU") {
   for (int64_t c : {1, 2, 7, 63, 64, 65, 130, 257})
     for (bool causal : {true, false})
-      for (int64_t window : {0, 1, 5, 64, 100}) check_case({1, c, 2, 16, causal, window}, Device::cpu);
+      for (int64_t window : {0, 1, 5, 64, 100}) check_case({1, c, 2, 16, tokens(causal, window)}, Device::cpu);
   for (int64_t width : {1, 2, 3, 15, 17, 31, 32, 33, 48, 64, 65, 80, 100, 128, 256, 300})
-    for (bool causal : {true, false}) check_case({2, 67, 1 + width % 3, width, causal, 0}, Device::cpu);
+    for (bool causal : {true, false}) check_case({2, 67, 1 + width % 3, width, tokens(causal)}, Device::cpu);
   for (int64_t c : {1, 2, 3, 7, 66, 133})
-    for (int64_t window : {0, 5}) check_case({2, c, 3, 8, c % 2 == 1, window, 0.3}, Device::cpu);
+    for (int64_t window : {0, 5}) check_case({2, c, 3, 8, tokens(c % 2 == 1, window), 0.3}, Device::cpu);
   for (int64_t c : {1, 7, 64, 65, 130, 257})
     for (bool causal : {true, false})
-      for (int64_t window : {0, 5, 100}) check_case({5, c, 2, 9, causal, window, 0, {c, 0, 1, c / 2, c - 1}}, Device::cpu);
+      for (int64_t window : {0, 5, 100}) check_case({5, c, 2, 9, tokens(causal, window), 0, {c, 0, 1, c / 2, c - 1}}, Device::cpu);
 }
 
 TEST_CASE("attention and its backward equal the definition on every device") {
   on_every_device([](Device device) {
-    for (const Case& of : std::vector<Case>{{1, 1, 1, 1, true, 0},
-                                            {2, 2, 3, 5, true, 0},
-                                            {1, 7, 2, 16, false, 0},
-                                            {1, 63, 1, 32, true, 0},
-                                            {2, 64, 2, 8, true, 0},
-                                            {1, 65, 2, 33, true, 0},
-                                            {1, 65, 1, 64, false, 0},
-                                            {1, 130, 1, 20, true, 40},
-                                            {1, 130, 2, 20, false, 40},
-                                            {1, 130, 1, 4, true, 1},
-                                            {1, 150, 1, 4, false, 70},
-                                            {1, 70, 1, 72, true, 0},
-                                            {1, 40, 1, 130, true, 0},
-                                            {1, 257, 1, 16, true, 0},
-                                            {1, 20, 1, 300, false, 0},
-                                            {2, 67, 2, 6, true, 0, 0.3},
-                                            {1, 30, 2, 40, false, 9, 0.5},
-                                            {4, 7, 2, 5, true, 0, 0, {7, 3, 0, 1}},
-                                            {3, 130, 1, 33, true, 40, 0, {64, 129, 2}},
-                                            {2, 130, 2, 20, false, 0, 0, {65, 63}},
-                                            {2, 66, 1, 130, false, 9, 0, {66, 5}},
-                                            {2, 67, 2, 6, true, 0, 0.3, {66, 1}}})
+    for (const Case& of : std::vector<Case>{{1, 1, 1, 1},
+                                            {2, 2, 3, 5},
+                                            {1, 7, 2, 16, tokens(false)},
+                                            {1, 63, 1, 32},
+                                            {2, 64, 2, 8},
+                                            {1, 65, 2, 33},
+                                            {1, 65, 1, 64, tokens(false)},
+                                            {1, 130, 1, 20, tokens(true, 40)},
+                                            {1, 130, 2, 20, tokens(false, 40)},
+                                            {1, 130, 1, 4, tokens(true, 1)},
+                                            {1, 150, 1, 4, tokens(false, 70)},
+                                            {1, 70, 1, 72},
+                                            {1, 40, 1, 130},
+                                            {1, 257, 1, 16},
+                                            {1, 20, 1, 300, tokens(false)},
+                                            {2, 67, 2, 6, tokens(true), 0.3},
+                                            {1, 30, 2, 40, tokens(false, 9), 0.5},
+                                            {4, 7, 2, 5, tokens(true), 0, {7, 3, 0, 1}},
+                                            {3, 130, 1, 33, tokens(true, 40), 0, {64, 129, 2}},
+                                            {2, 130, 2, 20, tokens(false), 0, {65, 63}},
+                                            {2, 66, 1, 130, tokens(false, 9), 0, {66, 5}},
+                                            {2, 67, 2, 6, tokens(true), 0.3, {66, 1}}})
       check_case(of, device);
   });
 }
 
+TEST_CASE("queries, keys and values in one tensor, in two and in three, also as the same columns") {
+  on_every_device([](Device device) {
+    for (const Case& of : cases_of_views()) check_case(of, device);
+  });
+}
+
+TEST_CASE("attention to cells of a scale equals the definition on every device") {
+  on_every_device([](Device device) {
+    for (const Case& of : cases_of_cells()) check_case(of, device);
+  });
+}
+
 TEST_CASE("the gradient of attention agrees with finite differences") {
-  const AttentionOptions windowed{2, false, 3};
-  const GradCheck result = gradcheck([&](const std::vector<Parameter>& x) { return std::vector<Tensor>{attention(x[0], windowed)}; },
-                                     {Parameter{draw({1, 9, 18}, 5), {}, "qkv"}});
+  const auto f = [](const std::vector<Parameter>& x) {
+    const auto [q, k, v] = thirds(x[0]);
+    return std::vector<Tensor>{attention(q, k, v, Visibility::not_causal(3), {.heads = 2})};
+  };
+  const GradCheck result = gradcheck(f, {Parameter{draw({1, 9, 18}, 5), {}, "qkv"}});
   CAPTURE(result.worst_at);
   CHECK(result.worst < 1e-7);
   CHECK(result.least_norm > 0);
 }
 
-TEST_CASE("a query that sees no key gives zero and passes no gradient") {
-  on_every_device([](Device device) {
-    // Only keys 3 or 4 positions earlier are visible: queries 0, 1, 2 see none, and nobody sees the last three keys.
-    const int64_t c = 70, width = 6;
-    const attention_kernels::Problem problem{1, c, 1, width, {5, -2}, 1 / std::sqrt(6.0)};
-    const Tensor qkv = draw({1, c, 3 * width}, 3), dy = draw({1, c, width}, 4);
-    const auto out = attention_kernels::forward(problem, to(qkv, device));
-    const Values dqkv = values_of(attention_kernels::backward(problem, to(dy, device), to(qkv, device), out));
-    const Values y = values_of(out.y_bcd), given = values_of(qkv);
-    auto gradient = [&](int64_t t, int64_t block, int64_t x) { return dqkv[static_cast<size_t>((t * 3 + block) * width + x)]; };
-    for (int64_t t = 0; t < 3; ++t)
-      for (int64_t x = 0; x < width; ++x) {
-        CHECK(y[static_cast<size_t>(t * width + x)] == 0);
-        CHECK(gradient(t, 0, x) == 0);
-        CHECK(gradient(c - 1 - t, 1, x) == 0);
-        CHECK(gradient(c - 1 - t, 2, x) == 0);
-        CHECK(gradient(4, 0, x) != 0);
-      }
-    // Query 3 sees key 0 alone.
-    for (int64_t x = 0; x < width; ++x)
-      CHECK(std::abs(y[static_cast<size_t>(3 * width + x)] - given[static_cast<size_t>(2 * width + x)]) < 1e-15);
-    for (double value : dqkv) CHECK(std::isfinite(value));
-  });
-}
-
-TEST_CASE("a sequence without keys gives zero, and what padding holds is not read") {
-  on_every_device_and_dtype([](Device device, Dtype dtype) { check_padding({3, 70, 2, 5, false, 30, 0, {0, 3, 66}}, dtype, device); });
-}
-
-namespace {
-
-// With q = k = 0 every visible key weighs the same, and with v_s the s-th unit vector y_ts is the weight of key s.
-Values uniform_weights(int64_t c, Device device, const AttentionOptions& options) {
-  Values qkv(static_cast<size_t>(3 * c * c), 0.0);
-  for (int64_t s = 0; s < c; ++s) qkv[static_cast<size_t>((s * 3 + 2) * c + s)] = 1;
-  return values_of(attention(tensor_of(qkv, {1, c, 3 * c}, Dtype::f64, device), options));
-}
-
-}  // namespace
-
-TEST_CASE("which keys a query sees") {
-  on_every_device([](Device device) {
-    constexpr int64_t c = 70;
-    for (bool causal : {true, false})
-      for (int64_t window : {0, 1, 3, 65}) {
-        const Values weights = uniform_weights(c, device, {1, causal, window});
-        for (int64_t t = 0; t < c; ++t)
-          for (int64_t s = 0; s < c; ++s) {
-            const bool expected = (!causal || t - s >= 0) && (window == 0 || t - s < window);
-            if ((weights[static_cast<size_t>(t * c + s)] > 0) != expected)
-              FAIL("causal ", causal, ", window ", window, ": query ", t, ", key ", s);
-          }
-      }
-  });
-}
-
-TEST_CASE("dropout of weights") {
-  on_every_device([](Device device) {
-    constexpr int64_t c = 70;
-    constexpr double p = 0.25;
-    set_random_state({9, 4});
-    const Values weights = uniform_weights(c, device, {1, false, 0, p}), others = uniform_weights(c, device, {1, false, 0, p});
-    set_random_state({9, 4});
-    CHECK(uniform_weights(c, device, {1, false, 0, p}) == weights);
-    CHECK(random_state() == RandomState{9, 5});
-    int64_t dropped = 0, same = 0;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (weights[i] != 0) CHECK(std::abs(weights[i] * c * (1 - p) - 1) < 1e-14);
-      dropped += weights[i] == 0, same += (weights[i] == 0) == (others[i] == 0);
-    }
-    const double n = c * c, agree = p * p + (1 - p) * (1 - p);  // both counts are within four standard deviations
-    CHECK(std::abs(dropped - n * p) < 4 * std::sqrt(n * p * (1 - p)));
-    CHECK(std::abs(same - n * agree) < 4 * std::sqrt(n * agree * (1 - agree)));
-  });
-}
-
-TEST_CASE("the result does not depend on the number of threads") {
-  for (const Case& of :
-       std::vector<Case>{{1, 300, 1, 24, true, 0}, {1, 200, 3, 32, false, 0}, {3, 130, 1, 64, true, 77}, {4, 65, 2, 16, true, 0, 0.2}, {1, 300, 1, 24, true, 0, 0, {100}}}) {
-    CAPTURE(of.b);
-    CAPTURE(of.c);
-    CAPTURE(of.heads);
-    const Tensor qkv = convert(of.qkv(), Dtype::f32), dy = convert(of.dy(), Dtype::f32);
-    const auto one = [&] {
-      const Threads threads(1);
-      return run(attention, qkv, dy, of.options());
-    }();
-    for (int n : {2, 3, 5}) {
-      const Threads threads(n);
-      const ForwardAndBackward several = run(attention, qkv, dy, of.options());
-      CHECK(same_bits(one.y, several.y));
-      CHECK(same_bits(one.dqkv, several.dqkv));
-    }
+TEST_CASE("a tensor that is named for each view gets the same gradient as one that is named once") {
+  const Case of{2, 9, 2, 4};
+  const Parameter x{of.inputs()[0], {}, "qkv"};
+  const int64_t d = of.d();
+  {
+    Tape tape;  // each conversion of a parameter is a leaf of its own
+    const Tensor y = attention({x, 0, d}, {x, d, d}, {x, 2 * d, d}, of.sees, of.options());
+    tape.backward(y, of.dy());
   }
+  CHECK(distance(x.grad, run(naive_attention, of, Dtype::f64, Device::cpu).gradients[0]) < 1e-12);
 }
 
-TEST_CASE("nothing as large as c x c is held") {
-  const int64_t c = 1500, d = 16;
-  const Parameter x{convert(draw({1, c, 3 * d}, 1), Dtype::f32), {}, "qkv"};
-  const Tensor dy = convert(draw({1, c, d}, 2), Dtype::f32);
-  const int64_t before = memory_use(Device::cpu).current;
-  reset_peak(Device::cpu);
-  Tape tape;
-  const Tensor y = attention(x, {1});
-  CHECK(tape.kept_bytes() == x.value.bytes() + y.bytes() + c * 4);
-  tape.backward(y, dy);
-  CHECK(memory_use(Device::cpu).peak - before < c * c * 4 / 4);
-}
-
-TEST_CASE("an empty batch gives an empty result") {
+TEST_CASE("the heads of a projection may be shared out to several attentions") {
   on_every_device([](Device device) {
-    for (const Shape& shape : {Shape{0, 5, 12}, Shape{2, 0, 12}}) {
-      const ForwardAndBackward got =
-          run(attention, zeros(shape, Dtype::f32, device), zeros({shape[0], shape[1], 4}, Dtype::f32, device), {2});
-      CHECK(got.y.size() == 0);
-      CHECK(got.dqkv.shape() == shape);
+    const Case whole{1, 20, 3, 4, Visibility::causal(), 0, {}, Place::three_tensors};
+    const std::vector<Tensor> inputs = as(whole.inputs(), Dtype::f64, device);
+    const Tensor dy = to(whole.dy(), device);
+    const ForwardAndBackward expected = run(naive_attention, whole, Dtype::f64, Device::cpu);
+    std::vector<Parameter> x;
+    for (const Tensor& t : inputs) x.push_back({t, {}, "input"});
+    Tape tape;
+    const std::vector<Arg> of(x.begin(), x.end());
+    std::vector<Tensor> ys, dys;
+    for (auto [first, heads] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}}) {
+      const auto view = [&, first = first, heads = heads](size_t i) { return Rows{of[i], first * whole.width, heads * whole.width}; };
+      ys.push_back(attention(view(0), view(1), view(2), whole.sees, {.heads = heads}));
+      const Element y(Rows{expected.y}), got(Rows{ys.back()}), all_dy(Rows{dy});
+      Values values;
+      for (int64_t t = 0; t < whole.c; ++t)
+        for (int64_t n = 0; n < heads * whole.width; ++n) {
+          CHECK(std::abs(got(0, t, n) - y(0, t, first * whole.width + n)) < 1e-12);
+          values.push_back(all_dy(0, t, first * whole.width + n));
+        }
+      dys.push_back(tensor_of(values, ys.back().shape(), Dtype::f64, device));
     }
+    tape.backward(ys, dys);
+    for (size_t i = 0; i < x.size(); ++i) CHECK(distance(x[i].grad, expected.gradients[i]) < 1e-12);
   });
-}
-
-TEST_CASE("attention says what is wrong with its arguments") {
-  const Tensor qkv = draw({2, 3, 24}, 1);
-  CHECK(message_of([&] { attention(draw({3, 24}, 1), {2}); }) == "attention: qkv_bcx[3 24] does not have the indices 'bcx'");
-  CHECK(message_of([&] { attention(qkv, {5}); }) == "attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
-  CHECK(message_of([&] { attention(qkv, {0}); }) == "attention: heads is 0, expected at least 1");
-  CHECK(message_of([&] { attention(qkv, {2, true, -1}); }) == "attention: window is -1, expected 0 (none) or more");
-  CHECK(message_of([&] { attention(qkv, {2, true, 0, 1.0}); }) == "attention: dropout is 1, expected 0 or more and less than 1");
-  auto with = [&](const Tensor& lengths_b) {
-    return message_of([&] { attention(qkv, {.heads = 2, .lengths_b = lengths_b}); });
-  };
-  CHECK(with(ids_of({3, 3, 3}, {3}, Device::cpu)) == "attention: lengths_b[3] is i64 on cpu, expected i64 [2] on cpu");
-  CHECK(with(drawn({2}, Dtype::f32, Device::cpu, 1)) == "attention: lengths_b[2] is f32 on cpu, expected i64 [2] on cpu");
-  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: lengths_b[2] is i64 on cuda_emulated, expected i64 [2] on cpu");
-  CHECK(with(ids_of({0, 4}, {2}, Device::cpu)) == "attention: length 4 at [1] of lengths_b is outside 0 .. 3");
-  CHECK(with(ids_of({-1, 4}, {2}, Device::cpu)) == "attention: length -1 at [0] of lengths_b is outside 0 .. 3");
-  CHECK(message_of([&] { naive_attention(qkv, {5}); }) == "naive_attention: index x of qkv_bcx[2 3 24] is not a multiple of 3 x 5 heads");
 }

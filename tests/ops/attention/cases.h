@@ -1,0 +1,187 @@
+// What the tests of attention share: cases, and an attention run forward and backward.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "autograd/random.h"
+#include "ops/attention/attention.h"
+#include "tests/ops/values.h"
+
+namespace ricci {
+
+inline Tensor draw(const Shape& shape, uint64_t stream) { return drawn(shape, Dtype::f64, Device::cpu, stream); }
+
+// The largest difference of two tensors; a NaN counts as infinite.
+inline double distance(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  const Values x = values_of(a), y = values_of(b);
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    raise_to(largest, std::abs(x[i] - y[i]));
+  return largest;
+}
+
+// Where queries, keys and values stand.
+enum class Place : uint8_t {
+  thirds,         // of one tensor
+  three_tensors,
+  keys_are_values,  // queries in a tensor of their own, keys and values the same columns of another
+  all_the_same,     // the same columns of one tensor
+  queries_are_values,  // the same columns of a tensor, keys in others of it
+  wider_tensors,  // queries in one, keys and values in another, each with columns that nobody uses
+  odd_columns,    // the same, but on odd columns: not on 16 bytes
+};
+inline const std::vector<Place>& all_places() {
+  static const std::vector<Place> all = {Place::thirds,       Place::three_tensors,      Place::keys_are_values, Place::all_the_same,
+                                         Place::queries_are_values, Place::wider_tensors, Place::odd_columns};
+  return all;
+}
+inline bool in_one_tensor(Place place) {
+  return place == Place::thirds || place == Place::all_the_same || place == Place::queries_are_values;
+}
+
+inline Visibility tokens(bool causal, int64_t window = 0) { return causal ? Visibility::causal(window) : Visibility::not_causal(window); }
+
+// q, k and v, or their gradients.
+using Three = std::array<Rows, 3>;
+
+struct Case {
+  int64_t b, c, heads, width;
+  Visibility sees = Visibility::causal();
+  double dropout = 0;
+  std::vector<int64_t> lengths{};  // of the b sequences; empty: no padding
+  Place place = Place::thirds;
+  int64_t keys = -1;  // -1: as many as queries
+  double scale = 0;
+
+  int64_t d() const { return heads * width; }
+  int64_t key_count() const { return keys < 0 ? c : keys; }
+  int64_t keys_of(int64_t sequence) const { return lengths.empty() ? key_count() : lengths[static_cast<size_t>(sequence)]; }
+  AttentionOptions options(Device device = Device::cpu) const {
+    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device)};
+  }
+  // The tensors that q, k and v stand in.
+  std::vector<Tensor> inputs() const {
+    const auto tensor = [&](int64_t positions, int64_t columns, uint64_t stream) { return draw({b, positions, columns}, stream); };
+    switch (place) {
+      case Place::thirds: return {tensor(c, 3 * d(), 1)};
+      case Place::three_tensors: return {tensor(c, d(), 1), tensor(key_count(), d(), 3), tensor(key_count(), d(), 4)};
+      case Place::keys_are_values: return {tensor(c, d(), 1), tensor(key_count(), d(), 3)};
+      case Place::all_the_same: return {tensor(c, d(), 1)};
+      case Place::queries_are_values: return {tensor(c, 2 * d(), 1)};
+      case Place::wider_tensors: return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * d() + 24, 3)};
+      case Place::odd_columns: return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * d() + 3, 3)};
+    }
+    return {};
+  }
+  template <class T> Three views(const std::vector<T>& of) const {
+    const auto view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, d()}; };
+    switch (place) {
+      case Place::thirds: return {view(0, 0), view(0, d()), view(0, 2 * d())};
+      case Place::three_tensors: return {view(0, 0), view(1, 0), view(2, 0)};
+      case Place::keys_are_values: return {view(0, 0), view(1, 0), view(1, 0)};
+      case Place::all_the_same: return {view(0, 0), view(0, 0), view(0, 0)};
+      case Place::queries_are_values: return {view(0, d()), view(0, 0), view(0, d())};
+      case Place::wider_tensors: return {view(0, 8), view(1, d() + 16), view(1, 8)};
+      case Place::odd_columns: return {view(0, 1), view(1, d() + 2), view(1, 1)};
+    }
+    return {view(0, 0), view(0, 0), view(0, 0)};
+  }
+  Tensor dy() const { return draw({b, c, d()}, 2); }
+  std::string text() const {
+    std::string all = "b " + std::to_string(b) + ", c " + std::to_string(c) + ", keys " + std::to_string(key_count()) + ", heads " +
+                      std::to_string(heads) + ", width " + std::to_string(width) + ", scale " + std::to_string(sees.scale) + ", least " +
+                      std::to_string(sees.least) + ", most " + std::to_string(sees.most) + ", dropout " + std::to_string(dropout) +
+                      ", place " + std::to_string(static_cast<int>(place));
+    for (int64_t length : lengths) all += ", length " + std::to_string(length);
+    return all;
+  }
+};
+
+inline std::vector<Tensor> as(const std::vector<Tensor>& tensors, Dtype dtype, Device device) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : tensors) all.push_back(to(convert(t, dtype), device));
+  return all;
+}
+
+using Attention = Tensor (*)(const Rows&, const Rows&, const Rows&, const Visibility&, const AttentionOptions&);
+
+struct ForwardAndBackward {
+  Tensor y;
+  std::vector<Tensor> gradients;  // of the inputs
+};
+// f of the case on tensors that may differ from its own in values, dtype and device.
+inline ForwardAndBackward run(Attention f, const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  std::vector<Parameter> parameters;
+  for (const Tensor& t : inputs) parameters.push_back({t, {}, "input"});
+  set_random_state({5, 1});  // the same weights are dropped in every run
+  Tape tape;
+  const std::vector<Arg> args(parameters.begin(), parameters.end());
+  const auto [q, k, v] = of.views(args);
+  const Tensor y = f(q, k, v, of.sees, of.options(dy.device()));
+  tape.backward(y, dy);
+  ForwardAndBackward result{y.detached(), {}};
+  for (const Parameter& p : parameters) result.gradients.push_back(p.grad);
+  return result;
+}
+inline ForwardAndBackward run(Attention f, const Case& of, Dtype dtype, Device device) {
+  return run(f, of, as(of.inputs(), dtype, device), to(convert(of.dy(), dtype), device));
+}
+
+inline bool same_bits(const ForwardAndBackward& a, const ForwardAndBackward& b) {
+  bool same = same_bits(a.y, b.y);
+  for (size_t i = 0; i < a.gradients.size(); ++i) same = same && same_bits(a.gradients[i], b.gradients[i]);
+  return same;
+}
+
+// Column x of a view at a position, of a tensor's values.
+struct Element {
+  Rows rows;
+  Values values;
+  explicit Element(const Rows& view) : rows(view), values(values_of(view.of)) {}
+  double operator()(int64_t b, int64_t t, int64_t x) const {
+    const Shape& shape = rows.of.shape();
+    return values[static_cast<size_t>((b * shape[1] + t) * shape[2] + rows.offset + x)];
+  }
+};
+
+// The case with keys and values behind the lengths that are `padding`. Not for views that queries share.
+inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device, double padding) {
+  const std::vector<Tensor> inputs = of.inputs();
+  const Three views = of.views(inputs);
+  for (size_t i : {1, 2})
+    for (int64_t b = 0; b < of.b; ++b)
+      for (int64_t j = of.keys_of(b); j < of.key_count(); ++j) {
+        const int64_t x = views[i].of.shape()[2];
+        std::fill_n(views[i].of.data<double>() + (b * of.key_count() + j) * x + views[i].offset, of.d(), padding);
+      }
+  return run(attention, of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
+}
+
+// What padding holds reaches nothing; a query that sees no key gives zero and passes no gradient, and a key that nobody sees
+// has none. `sees` says what is visible, in the test's own words. Of thirds and of three tensors.
+template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device device, const Sees& sees) {
+  CAPTURE(of.text());
+  const ForwardAndBackward got = run_padded(of, dtype, device, std::numeric_limits<double>::quiet_NaN());
+  CHECK(same_bits(got, run_padded(of, dtype, device, 1)));
+  const Three views = of.views(got.gradients);
+  const Element y({got.y}), dq(views[0]), dk(views[1]), dv(views[2]);
+  const auto visible = [&](int64_t b, int64_t t, int64_t j) { return j < of.keys_of(b) && sees(t, j); };
+  bool right = true;  // one check for all: there are many elements
+  for (int64_t b = 0; b < of.b; ++b) {
+    for (int64_t t = 0; t < of.c; ++t) {
+      bool blind = true;
+      for (int64_t j = 0; j < of.key_count(); ++j) blind = blind && !visible(b, t, j);
+      for (int64_t x = 0; x < of.d(); ++x) right = right && (y(b, t, x) == 0) == blind && std::isfinite(dq(b, t, x)) && (!blind || dq(b, t, x) == 0);
+    }
+    for (int64_t j = 0; j < of.key_count(); ++j) {
+      bool unseen = true;
+      for (int64_t t = 0; t < of.c; ++t) unseen = unseen && !visible(b, t, j);
+      for (int64_t x = 0; x < of.d(); ++x) right = right && (dv(b, j, x) == 0) == unseen && std::isfinite(dk(b, j, x)) && (!unseen || dk(b, j, x) == 0);
+    }
+  }
+  CHECK(right);
+}
+
+}  // namespace ricci

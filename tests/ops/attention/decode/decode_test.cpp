@@ -1,0 +1,155 @@
+// Decoding with caches gives at every position what attention over the whole sequence gives.
+#include <algorithm>
+#include <vector>
+
+#include "tests/ops/attention/cases.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr int64_t kBatches = 2, kHeads = 3, kWidth = 5;
+const AttentionOptions kOptions{.heads = kHeads};
+
+// Positions first .. first + count of [b, c, x].
+Tensor positions(const Tensor& all, int64_t first, int64_t count) {
+  const int64_t c = all.shape()[1], x = all.shape()[2];
+  Tensor part({all.shape()[0], count, x}, Dtype::f64);
+  for (int64_t b = 0; b < all.shape()[0]; ++b)
+    std::copy_n(all.data<double>() + (b * c + first) * x, count * x, part.data<double>() + b * count * x);
+  return part;
+}
+
+struct Caches {
+  Tensor k, v;
+  Caches(int64_t capacity, Dtype dtype, Device device)
+      : k(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 90)),
+        v(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 91)) {}
+};
+
+// Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
+void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds) {
+  CAPTURE(sees.least);
+  CAPTURE(sees.most);
+  CAPTURE(capacity);
+  int64_t c = 0;
+  for (int64_t piece : pieces) c += piece;
+  const Case of{kBatches, c, kHeads, kWidth, sees, 0, {}, place};
+  const std::vector<Tensor> inputs = of.inputs();
+  const auto [all_q, all_k, all_v] = of.views(inputs);
+  const Tensor expected = naive_attention(all_q, all_k, all_v, sees, kOptions);
+  const bool one_cache = place == Place::keys_are_values || place == Place::all_the_same;
+  Caches caches(capacity, Dtype::f64, device);
+  int64_t past = 0;
+  for (int64_t piece : pieces) {
+    CAPTURE(past);
+    CAPTURE(piece);
+    std::vector<Tensor> now;
+    for (const Tensor& t : inputs) now.push_back(to(positions(t, past, piece), device));
+    const auto [q, k, v] = of.views(now);
+    const Tensor y = attention_cached(q, k, v, caches.k, one_cache ? caches.k : caches.v, past, sees, kOptions);
+    CHECK(distance(y, positions(expected, past, piece)) < 1e-12);
+    past += piece;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cached decoding equals the full forward at every position") {
+  const std::vector<int64_t> one_by_one(20, 1), prompt_first = {7, 1, 1, 1, 1, 1, 1}, uneven = {3, 4, 1, 6, 2, 70, 1};
+  on_every_device([&](Device device) {
+    for (int64_t window : {0, 1, 4, 30})
+      for (const auto& pieces : {one_by_one, prompt_first, uneven}) {
+        const Visibility sees = Visibility::causal(window);
+        check_pieces(pieces, sees, 90, device);                          // never wraps
+        if (window > 0) check_pieces(pieces, sees, window, device);      // the smallest ring
+        if (window > 0) check_pieces(pieces, sees, window + 3, device);  // a few positions at a time
+      }
+  });
+}
+
+TEST_CASE("cached decoding of three tensors, and of keys that are the values in one cache") {
+  const std::vector<int64_t> prompt_first = {7, 1, 1, 1, 1, 1, 1}, uneven = {3, 4, 1, 6, 2, 20, 1};
+  on_every_device([&](Device device) {
+    for (Place place : all_places())
+      for (const auto& pieces : {prompt_first, uneven}) {
+        check_pieces(pieces, Visibility::causal(), 40, device, place);
+        check_pieces(pieces, Visibility::causal(4), 6, device, place);
+      }
+  });
+}
+
+TEST_CASE("cached decoding of a window that begins some positions back: the first queries see no key") {
+  on_every_device([](Device device) {
+    for (const std::vector<int64_t>& pieces : {std::vector<int64_t>(20, 1), {7, 1, 1, 1, 1, 1, 1}, {1, 2, 9}})
+      for (int64_t capacity : {9, 12, 40}) check_pieces(pieces, Visibility::cells(1, 3, 9), capacity, device);
+  });
+}
+
+TEST_CASE("attention to cells that a cache holds, one query at a time, equals the whole sequence") {
+  on_every_device([](Device device) {
+    const Case of{kBatches, 40, kHeads, kWidth, Visibility::cells(4, 3, 25), 0, {}, Place::three_tensors, 10};
+    const std::vector<Tensor> inputs = of.inputs();
+    const auto [all_q, k, v] = of.views(inputs);
+    const Tensor expected = naive_attention(all_q, k, v, of.sees, kOptions);
+    const Rows k_cache{to(inputs[1], device)}, v_cache{to(inputs[2], device)};
+    for (int64_t t = 0; t < of.c; ++t) {
+      CAPTURE(t);
+      const Tensor y = attention({to(positions(inputs[0], t, 1), device)}, k_cache, v_cache, of.sees.from(t), kOptions);
+      CHECK(distance(y, positions(expected, t, 1)) < 1e-12);
+    }
+  });
+}
+
+TEST_CASE("cached decoding of every dtype") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    const Tensor qkv = convert(drawn({kBatches, 12, 3 * kHeads * kWidth}, dtype, Device::cpu, 1), Dtype::f64);
+    const auto [all_q, all_k, all_v] = thirds(qkv);
+    const Tensor expected = naive_attention(all_q, all_k, all_v, Visibility::causal(), kOptions);
+    Caches caches(12, dtype, device);
+    for (int64_t t = 0; t < 12; ++t) {
+      const auto [q, k, v] = thirds(to(convert(positions(qkv, t, 1), dtype), device));
+      const Tensor y = attention_cached(q, k, v, caches.k, caches.v, t, Visibility::causal(), kOptions);
+      CHECK(y.dtype() == dtype);
+      // The output is rounded once; products of 5, an exponential and sums of 12 cost some roundings of the sums' type.
+      CHECK(error_of(y, values_of(positions(expected, t, 1))) <= unit(dtype) + 20 * sum_unit(dtype));
+    }
+  });
+}
+
+TEST_CASE("cached decoding has no gradient and says so") {
+  const Parameter x{draw({1, 1, 3 * kHeads * kWidth}, 1), {}, "qkv"};
+  Tensor k_cache({1, kHeads, 4, kWidth}, Dtype::f64), v_cache = like(k_cache);
+  Tape tape;
+  const auto [q, k, v] = thirds(x);
+  const Tensor y = attention_cached(q, k, v, k_cache, v_cache, 0, Visibility::causal(), kOptions);
+  const std::string message = message_of([&] { tape.backward(y, y.detached()); });
+  CHECK(message.find("attention_cached") != message.npos);
+}
+
+TEST_CASE("cached decoding says what is wrong with its arguments") {
+  const Tensor qkv = draw({2, 3, 24}, 1);
+  Tensor k({2, 2, 8, 4}, Dtype::f64), v = like(k), narrow({2, 2, 8, 3}, Dtype::f64), f32({2, 2, 8, 4});
+  auto call = [&](Tensor& k_cache, Tensor& v_cache, int64_t past, const Visibility& sees = Visibility::causal(),
+                  const AttentionOptions& options = {.heads = 2}) {
+    return message_of([&] {
+      const auto [q, k_rows, v_rows] = thirds(qkv);
+      attention_cached(q, k_rows, v_rows, k_cache, v_cache, past, sees, options);
+    });
+  };
+  CHECK(call(k, v, 0, Visibility::not_causal()) == "attention_cached: new positions cannot see later ones, expected causal attention");
+  CHECK(call(k, v, 0, Visibility::cells(4)) == "attention_cached: keys of 4 tokens, expected keys that are tokens");
+  CHECK(call(k, v, 0, Visibility::causal(), {.heads = 2, .lengths_b = ids_of({3, 3}, {2}, Device::cpu)}) ==
+        "attention_cached: the new positions are the last of their sequences, expected no lengths");
+  CHECK(call(k, v, -1) == "attention_cached: past is -1, expected 0 or more");
+  CHECK(call(k, narrow, 0) == "attention_cached: index k is 4 in k_cache_bnsk[2 2 8 4] but 3 in v_cache_bnsk[2 2 8 3]");
+  CHECK(call(narrow, narrow, 0) == "attention_cached: k_cache_bnsk[2 2 8 3] expected [2 2 s 4]");
+  CHECK(call(k, f32, 0) == "attention_cached: a cache is f32 on cpu but q is f64 on cpu");
+  CHECK(call(k, k, 0) == "attention_cached: k and v have one cache, expected k and v to be the same columns of the same tensor");
+  CHECK(call(k, v, 6) == "attention_cached: the caches have 8 slots, 9 positions need 9");
+  CHECK(call(k, v, 6, Visibility::causal(9)) == "attention_cached: the caches have 8 slots, 9 positions need 9");
+  CHECK(call(k, v, 60, Visibility::causal(8)) == "no error");
+  const Tensor one = draw({2, 1, 8}, 1), three = draw({2, 3, 8}, 1);
+  CHECK(message_of([&] { attention_cached({one}, {three}, {three}, k, v, 0, Visibility::causal(), {.heads = 2}); }) ==
+        "attention_cached: 1 new queries, 3 new keys, expected the same");
+}

@@ -1,0 +1,198 @@
+// The flash attention kernels in bf16: their results against the exact values, beside the definition carried out in bf16.
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "ops/attention/flash/flash.h"
+#include "ops/attention/flash/tile.h"
+#include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/ops/attention/low_precision.h"
+
+using namespace ricci;
+
+namespace {
+
+attention_kernels::Problem problem_of(const Case& of, const std::vector<Tensor>& inputs) {
+  const auto [q, k, v] = of.views(inputs);
+  Case unpadded = of;  // the lengths are of no matter here
+  unpadded.lengths.clear();
+  return attention_kernels::check("attention", q, k, v, of.sees, unpadded.options()).problem;
+}
+
+void check(const Case& of, Device device) {
+  CAPTURE(of.text());
+  const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
+  const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+  const auto [q, k, v] = of.views(inputs);
+  REQUIRE(attention_kernels::flash_fits(problem_of(of, inputs), {q, k, v, {dy}}));
+  check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
+}
+
+void on_gpus(const std::function<void(Device)>& f) {
+  on_every_device([&](Device device) {
+    if (device != Device::cpu) f(device);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
+  on_gpus([](Device device) {
+    for (int64_t c : {1, 7, 63, 64, 65, 130})
+      for (bool causal : {true, false}) check({1, c, 2, 32, tokens(causal)}, device);
+    for (int64_t width : {64, 96, 128})
+      for (bool causal : {true, false}) check({1, 130 + width / 32, 1, width, tokens(causal)}, device);
+    check({2, 65, 3, 64}, device);
+    check({1, 257, 1, 64}, device);
+    check({3, 31, 1, 96, tokens(false)}, device);
+  });
+}
+
+TEST_CASE("flash attention of views in one tensor, in two and in three, also as the same columns") {
+  on_gpus([](Device device) {
+    for (Place place : all_places()) {
+      if (place == Place::odd_columns) continue;
+      check({2, 70, 2, 32, tokens(true), 0, {}, place}, device);
+      check({1, 135, 1, 64, tokens(true, 50), 0.2, {}, place}, device);
+    }
+    for (int64_t width : {96, 128}) check({1, 70, 1, width, tokens(true), 0, {}, Place::all_the_same}, device);
+    check({2, 130, 1, 96, tokens(false), 0, {}, Place::wider_tensors, 7}, device);  // fewer keys than queries
+    check({2, 7, 2, 32, tokens(false), 0, {}, Place::three_tensors, 200}, device);  // and more
+    check({1, 20, 1, 64, Visibility::causal(60).from(90), 0, {}, Place::keys_are_values, 110}, device);
+    check({1, 66, 2, 32, tokens(true), 0, {}, Place::three_tensors, 66, 0.4}, device);
+  });
+}
+
+TEST_CASE("flash attention to cells of a scale") {
+  on_gpus([](Device device) {
+    const CellRule inside = CellRule::inside, end = CellRule::end;
+    const Visibility all = Visibility::cells(4), window = Visibility::cells(4, 8, 130, inside), far = Visibility::cells(2, 20, 160, end);
+    check({1, 300, 1, 32, all, 0, {}, Place::three_tensors, 75}, device);
+    check({2, 270, 1, 64, window, 0, {60, 3}, Place::keys_are_values, 67}, device);
+    check({1, 270, 1, 32, far, 0.2, {}, Place::wider_tensors, 135}, device);
+    check({1, 135, 2, 128, Visibility::cells(3, 2, 50, end), 0, {}, Place::three_tensors, 45}, device);
+    check({1, 260, 1, 96, Visibility::cells(16, 0, 16, inside), 0, {}, Place::three_tensors, 16}, device);
+    check({1, 140, 1, 32, Visibility::cells(64, 0, 64, inside), 0, {}, Place::three_tensors, 130}, device);
+    check({1, 70, 1, 32, Visibility::cells(5, 3, 33, inside).from(100), 0.3, {}, Place::keys_are_values, 34}, device);
+  });
+}
+
+// What eight lanes read or write at once: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
+template <int width> void check_banks() {
+  using Tile = attention_kernels::flash::Tile<width>;
+  CAPTURE(width);
+  std::set<int> places;
+  for (int row = 0; row < 64; ++row)
+    for (int chunk = 0; chunk < width / 8; ++chunk) {
+      const int offset = Tile::offset(row, chunk);
+      CHECK(offset / width == row);
+      places.insert(offset);
+      if (chunk >= 2) CHECK(Tile::moved(Tile::offset(row, chunk % 2), chunk / 2 * 2) == offset);
+    }
+  CHECK(places.size() == 64 * width / 8);
+  for (int row = 0; row < 64; row += 8)
+    for (int chunk = 0; chunk < width / 8; ++chunk) {
+      std::set<int> banks;
+      for (int r = 0; r < 8; ++r) banks.insert(Tile::offset(row + r, chunk) / 8 % 8);
+      CHECK(banks.size() == 8);
+    }
+}
+
+TEST_CASE("a tile of flash attention holds each element once, and reading a column of chunks meets no bank twice") {
+  check_banks<32>();
+  check_banks<64>();
+  check_banks<96>();
+  check_banks<128>();
+}
+
+TEST_CASE("flash attention within a window") {
+  on_gpus([](Device device) {
+    for (int64_t window : {1, 40, 64, 100})
+      for (bool causal : {true, false}) check({1, 150, 1, window == 40 ? 64 : 32, tokens(causal, window)}, device);
+    check({1, 300, 1, 128, tokens(true, 33)}, device);
+    check({1, 140, 1, 96, tokens(false, 20)}, device);
+  });
+}
+
+TEST_CASE("flash attention of scores that grow from key to key") {
+  on_gpus([](Device device) {
+    for (int64_t width : {32, 64, 128}) {
+      CAPTURE(width);
+      const Case of{1, 200, 1, width, tokens(width == 64)};
+      const std::vector<Tensor> wide = of.inputs();
+      for (int64_t t = 0; t < of.c; ++t)
+        for (int64_t x = 0; x < width; ++x) {
+          double* const row = wide[0].data<double>() + t * 3 * width;
+          row[x] *= 3;
+          row[width + x] *= 1 + static_cast<double>(t) / 32;
+        }
+      const std::vector<Tensor> inputs = as(wide, Dtype::bf16, device);
+      const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+      check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
+    }
+  });
+}
+
+TEST_CASE("flash attention drops the weights that the definition drops") {
+  on_gpus([](Device device) {
+    for (int64_t c : {5, 66, 132, 135}) check({2, c, 2, 32, tokens(c % 2 == 0), 0.3}, device);
+    check({1, 130, 1, 64, tokens(true), 0.5}, device);
+    check({1, 65, 2, 96, tokens(false, 9), 0.2}, device);
+    check({1, 129, 1, 128, tokens(true), 0.1}, device);
+  });
+}
+
+TEST_CASE("flash attention over padded sequences") {
+  on_gpus([](Device device) {
+    check({3, 130, 2, 32, tokens(true), 0, {130, 64, 1}}, device);
+    check({3, 150, 1, 64, tokens(false), 0, {129, 0, 65}}, device);
+    check({2, 140, 1, 96, tokens(false, 30), 0.2, {100, 5}}, device);
+    check({2, 66, 1, 128, tokens(true), 0, {66, 40}}, device);
+  });
+}
+
+TEST_CASE("flash attention does not read what padding holds, and a query without keys gives zero") {
+  on_gpus([](Device device) {
+    check_zeros({2, 140, 1, 32, tokens(false, 20), 0, {0, 70}}, Dtype::bf16, device, [](int64_t t, int64_t j) { return t - j < 20; });
+  });
+}
+
+TEST_CASE("flash attention has the same bits in every order of threads") {
+  for (const Case& of : std::vector<Case>{{1, 140, 2, 32},
+                                          {1, 130, 1, 64, tokens(true, 70), 0.3},
+                                          {1, 66, 1, 96, tokens(false)},
+                                          {1, 65, 1, 128, tokens(true), 0.2},
+                                          {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same},
+                                          {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
+    CAPTURE(of.text());
+    const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
+    for (emu::Options::Order order : {emu::Options::Order::reverse, emu::Options::Order::random}) {
+      WithOptions options;
+      options->order = order;
+      CHECK(same_bits(run(attention, of, Dtype::bf16, Device::cuda_emulated), expected));
+    }
+  }
+}
+
+TEST_CASE("bf16 attention of what flash attention does not take") {
+  on_gpus([](Device device) {
+    const Case thirds{1, 70, 2, 32}, odd_offset{1, 70, 2, 32, tokens(true), 0, {}, Place::odd_columns};
+    const Tensor dy = to(convert(thirds.dy(), Dtype::bf16), device), packed = convert(thirds.inputs()[0], Dtype::bf16);
+    const Tensor longer({packed.size() + 1}, Dtype::bf16);
+    std::copy_n(packed.data<bf16>(), packed.size(), longer.data<bf16>() + 1);
+    const Tensor odd = to(longer, device).rows(1, packed.size()).reshaped(packed.shape());  // 2 bytes off 16
+    const attention_kernels::Problem problem = problem_of(thirds, {odd});
+    CHECK(!attention_kernels::flash_fits(problem, {{odd, 0, 64}}));
+    CHECK(attention_kernels::flash_fits(problem, {{dy}}));
+    check_errors<bf16>(thirds, {odd}, dy, run(attention, thirds, {odd}, dy));
+    // An offset, and rows, of elements that are no multiple of 8.
+    CHECK(!attention_kernels::flash_fits(problem, {{to(packed, device), 4, 64}}));
+    CHECK(!attention_kernels::flash_fits(problem, {{drawn({1, 70, 68}, Dtype::bf16, device, 1), 0, 64}}));
+    const std::vector<Tensor> inputs = as(odd_offset.inputs(), Dtype::bf16, device);
+    check_errors<bf16>(odd_offset, inputs, dy, run(attention, odd_offset, inputs, dy));
+    // A scale that would leave 32 bits.
+    attention_kernels::Problem huge = problem;
+    huge.sees.scale = int64_t{1} << 23;
+    CHECK(!attention_kernels::flash_fits(huge, {{dy}}));
+  });
+}

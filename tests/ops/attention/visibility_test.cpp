@@ -1,0 +1,137 @@
+// The rule of visibility.h against the words of the models: windows of tokens, and of cells by their first and last token.
+#include <vector>
+
+#include "tests/ops/attention/cases.h"
+
+using namespace ricci;
+
+namespace {
+
+// A window lo .. hi of cells of `scale` tokens.
+struct Window {
+  int64_t scale, lo, hi;
+  CellRule rule;
+  bool sees(int64_t t, int64_t j) const {
+    const int64_t near = t - ((j + 1) * scale - 1), far = t - j * scale;  // how far back its last and its first token are
+    return near >= lo && (rule == CellRule::inside ? far < hi : near < hi);
+  }
+  Visibility visibility() const { return Visibility::cells(scale, lo, hi, rule); }
+};
+
+std::vector<Window> windows() {
+  std::vector<Window> all;
+  for (CellRule rule : {CellRule::inside, CellRule::end})
+    for (int64_t scale : {1, 2, 3, 4, 16, 64})
+      for (auto [lo, hi] : {std::pair<int64_t, int64_t>{0, 8}, {8, 40}, {4, 19}, {0, 1}, {0, 3}, {17, 20}, {0, 200}, {150, 400}})
+        all.push_back({scale, lo, hi, rule});
+  return all;
+}
+
+bool sees_tokens(bool causal, int64_t window, int64_t t, int64_t j) { return (!causal || t - j >= 0) && (window == 0 || t - j < window); }
+
+// The intervals of a visibility hold just what it says is visible.
+bool intervals_agree(const Visibility& sees, int64_t queries, int64_t keys) {
+  for (int64_t t = 0; t < queries; ++t)
+    for (int64_t j = 0; j < keys; ++j) {
+      const bool visible = sees.visible(t, j);
+      if ((j >= sees.first_key(t) && j < sees.end_key(t, keys)) != visible) return false;
+      if ((t >= sees.first_query(j) && t < sees.end_query(j, queries)) != visible) return false;
+    }
+  return true;
+}
+
+// With q = k = 0 every visible key weighs the same, and with v_j the j-th unit vector y_tj is the weight of key j.
+Values uniform_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& sees, Dtype dtype, Device device) {
+  Values units(static_cast<size_t>(keys * width), 0.0);
+  for (int64_t j = 0; j < keys; ++j) units[static_cast<size_t>(j * width + j)] = 1;
+  const Tensor q = zeros({1, queries, width}, dtype, device), k = zeros({1, keys, width}, dtype, device);
+  return values_of(attention({q}, {k}, {tensor_of(units, {1, keys, width}, dtype, device)}, sees, {.heads = 1}));
+}
+
+// Of every implementation: the weights of just the visible keys are not zero.
+template <class Sees>
+void check_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device, const Sees& sees) {
+  const Values weights = uniform_weights(queries, keys, width, visibility, dtype, device);
+  for (int64_t t = 0; t < queries; ++t)
+    for (int64_t j = 0; j < keys; ++j)
+      if ((weights[static_cast<size_t>(t * width + j)] > 0) != sees(t, j))
+        FAIL("scale ", visibility.scale, ", least ", visibility.least, ", most ", visibility.most, ": query ", t, ", key ", j);
+}
+
+}  // namespace
+
+TEST_CASE("a window of tokens and a window of cells are visible as the models say") {
+  for (bool causal : {true, false})
+    for (int64_t window : {0, 1, 3, 65})
+      for (int64_t t = 0; t < 80; ++t)
+        for (int64_t j = 0; j < 80; ++j)
+          if (tokens(causal, window).visible(t, j) != sees_tokens(causal, window, t, j)) FAIL("causal ", causal, ", window ", window, ": ", t, ", ", j);
+  for (const Window& window : windows())
+    for (int64_t t = 0; t < 300; ++t)
+      for (int64_t j = 0; j < 300 / window.scale; ++j)
+        if (window.visibility().visible(t, j) != window.sees(t, j)) FAIL(window.scale, ", ", window.lo, ":", window.hi, ": ", t, ", ", j);
+}
+
+TEST_CASE("without a window every complete cell is visible") {
+  const Visibility sees = Visibility::cells(4);
+  for (int64_t t = 0; t < 50; ++t)
+    for (int64_t j = 0; j < 12; ++j) CHECK(sees.visible(t, j) == ((j + 1) * 4 - 1 <= t));
+}
+
+TEST_CASE("cells of one token are tokens") {
+  for (int64_t t = 0; t < 20; ++t)
+    for (int64_t j = 0; j < 20; ++j) {
+      CHECK(Visibility::cells(1).visible(t, j) == Visibility::causal().visible(t, j));
+      CHECK(Visibility::cells(1, 0, 7).visible(t, j) == Visibility::causal(7).visible(t, j));
+      CHECK(Visibility::cells(1, 0, 7, CellRule::end).visible(t, j) == Visibility::causal(7).visible(t, j));
+    }
+}
+
+TEST_CASE("the keys of a query and the queries of a key are intervals") {
+  for (bool causal : {true, false})
+    for (int64_t window : {0, 1, 5, 64}) CHECK(intervals_agree(tokens(causal, window), 70, 66));
+  for (const Window& window : windows()) {
+    CHECK(intervals_agree(window.visibility(), 150, 150 / window.scale + 3));
+    CHECK(intervals_agree(window.visibility().from(37), 60, 150 / window.scale));
+  }
+}
+
+TEST_CASE("queries from a position on see what they see in the whole sequence") {
+  const Visibility sees = Visibility::cells(3, 2, 30, CellRule::end), later = sees.from(41);
+  for (int64_t t = 0; t < 20; ++t)
+    for (int64_t j = 0; j < 25; ++j) CHECK(later.visible(t, j) == sees.visible(41 + t, j));
+}
+
+TEST_CASE("which keys a query sees, of every implementation") {
+  on_every_device([](Device device) {
+    for (bool causal : {true, false})
+      for (int64_t window : {0, 1, 3, 65})
+        check_weights(70, 70, 70, tokens(causal, window), Dtype::f64, device,
+                      [&](int64_t t, int64_t j) { return sees_tokens(causal, window, t, j); });
+    for (const Window& of : windows())
+      if (of.scale == 1 || of.scale == 3 || of.scale == 16)
+        check_weights(150, 150 / of.scale, 150 / of.scale, of.visibility(), Dtype::f32, device, [&](int64_t t, int64_t j) { return of.sees(t, j); });
+  });
+}
+
+TEST_CASE("which keys a query sees, in bf16 with the width of flash attention") {
+  on_every_device([](Device device) {
+    for (const Window& of : windows())
+      if (of.scale == 2 || of.scale == 4 || of.scale == 64)
+        check_weights(270, of.scale == 2 ? 128 : 270 / of.scale, of.scale == 2 ? 128 : 96, of.visibility(), Dtype::bf16, device,
+                      [&](int64_t t, int64_t j) { return of.sees(t, j); });
+    for (int64_t window : {0, 40})
+      check_weights(200, 96, 96, tokens(false, window), Dtype::bf16, device,
+                    [&](int64_t t, int64_t j) { return sees_tokens(false, window, t, j); });
+    check_weights(70, 128, 128, Visibility::causal(100).from(60), Dtype::bf16, device,
+                  [&](int64_t t, int64_t j) { return sees_tokens(true, 100, 60 + t, j); });
+  });
+}
+
+TEST_CASE("a visibility says what is wrong with its numbers") {
+  CHECK(message_of([] { Visibility::causal(-1); }) == "attention: window is -1, expected 0 (none) or more");
+  CHECK(message_of([] { Visibility::not_causal(-2); }) == "attention: window is -2, expected 0 (none) or more");
+  CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected at least 1");
+  CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
+  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end behind its begin");
+}
