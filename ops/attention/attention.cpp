@@ -2,6 +2,8 @@
 //   y_t = sum_j m_tj p_tj v_j,   p_tj = exp(z q_t . k_j - lse_t),   lse_t = log sum_j exp(z q_t . k_j)
 // Kept for the backward: the tensors of q, k and v, y and lse. With delta_t = dy_t . y_t = sum_j p_tj m_tj dy_t . v_j:
 //   dv_j = sum_t m_tj p_tj dy_t,   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   dq_t = z sum_j ds_tj k_j,   dk_j = z sum_t ds_tj q_t
+#include "ops/attention/attention.h"
+
 #include <cmath>
 
 #include "autograd/random.h"
@@ -9,7 +11,6 @@
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
-#include "ops/attention/attention.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci {

@@ -23,9 +23,7 @@ constexpr const char* kNames[3] = {"q", "k", "v"};
 
 std::string place_of(const Tensor& t) { return std::string(name_of(t.dtype())) + " on " + name_of(t.device()); }
 
-std::string columns(int64_t offset, int64_t width) {
-  return std::to_string(offset) + " .. " + std::to_string(offset + width - 1);
-}
+std::string columns(int64_t offset, int64_t width) { return std::to_string(offset) + " .. " + std::to_string(offset + width - 1); }
 
 // The inputs of the op and the columns of the views in them.
 void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
@@ -52,7 +50,8 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
 
 void check_lengths(const char* op, const Tensor& lengths_b, const Tensor& k, int64_t batches, int64_t keys) {
   if (!(lengths_b.shape() == Shape{batches}) || lengths_b.dtype() != Dtype::i64 || lengths_b.device() != k.device())
-    fail("{}: lengths_b{} is {}, expected i64 [{}] on {}", {op, show(lengths_b.shape()), place_of(lengths_b), batches, name_of(k.device())});
+    fail("{}: lengths_b{} is {}, expected i64 [{}] on {}",
+         {op, show(lengths_b.shape()), place_of(lengths_b), batches, name_of(k.device())});
   if (lengths_b.device() == Device::cuda) return;
   const Tensor read = to(lengths_b, Device::cpu);
   for (int64_t i = 0; i < batches; ++i)
@@ -62,9 +61,11 @@ void check_lengths(const char* op, const Tensor& lengths_b, const Tensor& k, int
 
 void check_options(const char* op, const Visibility& sees, const AttentionOptions& options) {
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
-  if (!(options.scale >= 0 && std::isfinite(options.scale))) fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
+  if (!(options.scale >= 0 && std::isfinite(options.scale)))
+    fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
-  if (sees.scale < 1) fail("{}: keys of {} tokens, expected at least 1", {op, sees.scale});
+  if (sees.scale < 1 || sees.scale > Visibility::kMostTokens)
+    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.scale, Visibility::kMostTokens});
 }
 
 }  // namespace

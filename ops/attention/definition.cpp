@@ -114,8 +114,7 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
     double* p = p_bncC.data<double>() + row * problem.keys;
     probabilities(problem, q_of, k_of, head, t, p);
     for (int64_t j = 0; j < problem.keys; ++j)
-      for (int64_t x = 0; x < problem.width && p[j] != 0; ++x)
-        y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
+      for (int64_t x = 0; x < problem.width && p[j] != 0; ++x) y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
   });
   return record("naive_attention", checked.inputs, as(y_bcd, q.of), keep(tensors, p_bncC, lengths_b, problem, checked.layout),
                 [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& p, const Tensor& lengths, const Problem& kept,

@@ -1,8 +1,9 @@
+#include "ops/attention/attention.h"
+
 #include <algorithm>
 
 #include "autograd/random.h"
 #include "cuda/device/device.h"
-#include "ops/attention/attention.h"
 #include "ops/checks/checks_list.h"
 
 namespace ricci {

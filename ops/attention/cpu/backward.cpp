@@ -162,15 +162,9 @@ void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, con
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
   with_dtype(dy, [&]<class T>(T) {
-    const Tensors<T> of{head_rows<const T>(in.q),
-                        head_rows<const T>(in.k),
-                        head_rows<const T>(in.v),
-                        head_rows<const T>({out.y_bcd}),
-                        head_rows<const T>({dy}),
-                        out.lse_bnc.data<Accumulator<T>>(),
-                        head_rows<T>(gradients.q),
-                        head_rows<T>(gradients.k),
-                        head_rows<T>(gradients.v)};
+    const Tensors<T> of{head_rows<const T>(in.q),        head_rows<const T>(in.k),  head_rows<const T>(in.v),
+                        head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}),  out.lse_bnc.data<Accumulator<T>>(),
+                        head_rows<T>(gradients.q),       head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
     // Five products per block when a task has a whole head. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
     if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, of);

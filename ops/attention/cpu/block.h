@@ -82,7 +82,6 @@ template <class T, class A> void pack(const T* from, int64_t from_row, int64_t r
 template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to);
 template <class T, class A>
 void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* factor_r, A factor, T* to, int64_t to_row, bool add = false);
-template <class T, class A>
-void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r);
+template <class T, class A> void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r);
 
 }  // namespace ricci::attention_kernels

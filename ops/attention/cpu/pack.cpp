@@ -118,8 +118,7 @@ void unpack(const A* from, int64_t row, int64_t rows, int64_t width, const A* fa
   run_vectorized(Unpack<T, A>{from, row, width, factor_r, factor, to, to_row, add}, 0, rows);
 }
 
-template <class T, class A>
-void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r) {
+template <class T, class A> void dot_rows(const T* a, int64_t a_row, const T* b, int64_t b_row, int64_t rows, int64_t width, A* sum_r) {
   with_vectors([&](auto bytes) { run_vectorized(DotRows<T, A, bytes()>{a, a_row, b, b_row, width, sum_r}, 0, rows); });
 }
 

@@ -3,13 +3,14 @@
 // A query reads every key and value once, so what takes time is reading memory, not the products.
 //   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs as many
 //   floor   12 layers of 12 heads of 64, c = 1024 in bf16 on an H200: 38 MB at 4.8 TB/s 0.008 ms per sequence
+#include "ops/attention/decode/decode.h"
+
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/math.h"
 #include "cuda/verbs/elements.h"
 #include "cuda/verbs/reduce.h"
-#include "ops/attention/decode/decode.h"
 
 namespace ricci {
 namespace attention_kernels {
@@ -83,7 +84,8 @@ HOST void check_caches(const Checked& checked, const Tensor& k_cache_bnsk, const
     fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, problem.heads, problem.width});
   for (const Tensor* cache : {&k_cache_bnsk, &v_cache_bnsk})
     if (cache->dtype() != q.dtype() || cache->device() != q.device())
-      fail("{}: a cache is {} on {} but q is {} on {}", {op, name_of(cache->dtype()), name_of(cache->device()), name_of(q.dtype()), name_of(q.device())});
+      fail("{}: a cache is {} on {} but q is {} on {}",
+           {op, name_of(cache->dtype()), name_of(cache->device()), name_of(q.dtype()), name_of(q.device())});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
     fail("{}: k and v have one cache, expected k and v to be the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;

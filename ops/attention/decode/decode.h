@@ -15,7 +15,9 @@ template <class T> struct CachedQueries {
 
   HD int64_t slot(int64_t head, int64_t t) const { return (head * capacity + t % capacity) * problem.width; }
   // Row r of these positions.
-  template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const { return rows.of(problem, head) + (row + r) * rows.row; }
+  template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {
+    return rows.of(problem, head) + (row + r) * rows.row;
+  }
   // Position t sees the keys of the positions first_key .. end_key - 1.
   HD int64_t first_key(int64_t t) const { return problem.sees.first_key(t); }
   HD int64_t end_key(int64_t t) const { return problem.sees.end_key(t, t + 1); }

@@ -1,7 +1,8 @@
 // Flash attention backward in bf16: first delta, which both gradient kernels read, then dk and dv, then dq. No two thread blocks
 // write the same element and no atomics are needed: the same bits on every run.
-#include "cuda/device/device_memory.h"
 #include "ops/attention/flash/backward.h"
+
+#include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
 
@@ -45,10 +46,10 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 }  // namespace flash
 
 HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
-  constexpr int64_t kBytes = 16, kElements = kBytes / static_cast<int64_t>(sizeof(bf16));
+  constexpr int64_t kBytes = 16, kElements = flash::kChunk;
   for (const auto& [of, offset, width] : views)
     if (of.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(of.raw()) % kBytes || offset % kElements || of.shape()[2] % kElements ||
-        of.shape()[2] >= 1 << 22)
+        of.shape()[2] >= 1 << 22 || of.size() / kElements >= int64_t{1} << 30)
       return false;
   if (device_memory(views.begin()->of.device()).shared_bytes() < flash_shared_bytes(problem.width)) return false;
   const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows

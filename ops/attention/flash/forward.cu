@@ -46,12 +46,12 @@ template <int kWidth, bool dropping> struct ForwardKernel {
   __device__ void operator()() const {
     const Place at(problem, problem.keys, blocks(), true);
     const Visible visible(bounds, problem, at.head);
-    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row, pitch = static_cast<int>(q.row);
-    begin_load<kQueries, kThreads>(queries(), rows_of(q, problem, at.head) + int64_t{t0} * pitch, pitch, bounds.queries - t0);
+    const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
+    begin_rows<kQueries, kThreads>(queries(), q, chunk_of(q, problem, at.head), t0, bounds.queries);
     ptx::cp_async_commit();
-    const bf16 *const k_rows = rows_of(k, problem, at.head), *const v_rows = rows_of(v, problem, at.head);
+    const int k_chunk = chunk_of(k, problem, at.head), v_chunk = chunk_of(v, problem, at.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
-    if (first < end) begin_keys(k_rows, v_rows, first, visible.keys, 0);
+    if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
@@ -61,7 +61,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
       __syncthreads();  // these have arrived; those before have been read
-      if (j0 + kKeys < end) begin_keys(k_rows, v_rows, j0 + kKeys, visible.keys, stage ^ 1);
+      if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kKeys; part += kPart) add_keys(visible, of_warp, at.head, t, j0, part, stage, state);
     }
@@ -79,10 +79,9 @@ template <int kWidth, bool dropping> struct ForwardKernel {
     add_weighted<kTiles, kWidth>(state.o, s, values(stage), part);
   }
 
-  __device__ void begin_keys(const bf16* k_rows, const bf16* v_rows, int j0, int keys_of_head, int stage) const {
-    const int k_pitch = static_cast<int>(k.row), v_pitch = static_cast<int>(v.row);
-    begin_load<kKeys, kThreads>(keys(stage), k_rows + int64_t{j0} * k_pitch, k_pitch, keys_of_head - j0);
-    begin_load<kKeys, kThreads>(values(stage), v_rows + int64_t{j0} * v_pitch, v_pitch, keys_of_head - j0);
+  __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
+    begin_rows<kKeys, kThreads>(keys(stage), k, k_chunk, j0, keys_of_head);
+    begin_rows<kKeys, kThreads>(values(stage), v, v_chunk, j0, keys_of_head);
   }
 
   __device__ static State empty() {
@@ -154,7 +153,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 
   // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
   __device__ void finish(State& state, int head, int t, int row) const {
-    const int rows = bounds.queries - t, pitch = static_cast<int>(y.row);
+    const int rows = bounds.queries - t;
     float* const to = lse + head * bounds.queries + t;
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
@@ -166,7 +165,8 @@ template <int kWidth, bool dropping> struct ForwardKernel {
         l = l == 0 ? 0.0f : static_cast<float>(dropping ? problem.dropout.scale : 1) / l;
       }
     store_rows<kTiles, kWidth>(
-        state.o, [&](int i, int half) { return state.l[i][half]; }, queries(), row, rows_of(y, problem, head) + int64_t{t} * pitch, pitch, rows);
+        state.o, [&](int i, int half) { return state.l[i][half]; }, queries(), row, row_of(y, chunk_of(y, problem, head), t),
+        static_cast<int>(y.row), rows);
   }
 };
 

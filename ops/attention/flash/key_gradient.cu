@@ -25,9 +25,8 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
 
   BackwardTensors of;
 
-  struct Sources {  // a head's first query, its dy, and where its lse and delta begin
-    const bf16 *q, *dy;
-    int sums;
+  struct Sources {  // where a head's q, dy, lse and delta begin
+    int q_chunk, dy_chunk, sums;
   };
   struct OfWarp {
     int head, j;  // the warp's first key
@@ -48,10 +47,10 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     const Place at(problem, problem.queries, blocks(), false);
     const Visible visible(of.bounds, problem, at.head);
     const int j0 = at.block * kKeys, row = warp() * 16 * kTiles;
-    begin_rows(of.k, problem, at.head, j0, visible.keys, keys());
-    begin_rows(of.v, problem, at.head, j0, visible.keys, values());
+    begin_rows<kKeys, kThreads>(keys(), of.k, chunk_of(of.k, problem, at.head), j0, visible.keys);
+    begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, at.head), j0, visible.keys);
     ptx::cp_async_commit();
-    const Sources from{rows_of(of.q, problem, at.head), rows_of(of.dy, problem, at.head), at.head * of.bounds.queries};
+    const Sources from{chunk_of(of.q, problem, at.head), chunk_of(of.dy, problem, at.head), at.head * of.bounds.queries};
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
     if (first < end) begin_queries(from, first, 0);
     ptx::cp_async_commit();
@@ -69,18 +68,11 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     store(own, row);
   }
 
-  __device__ static void begin_rows(const HeadRows<const bf16>& from, const Problem& problem, int head, int j0, int keys_of_head,
-                                    const Tile<kWidth>& to) {
-    const int pitch = static_cast<int>(from.row);
-    begin_load<kKeys, kThreads>(to, rows_of(from, problem, head) + int64_t{j0} * pitch, pitch, keys_of_head - j0);
-  }
-
   // Queries behind the last are zeros: p = 1 meets dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     const int rows = of.bounds.queries - t0, i = static_cast<int>(threadIdx.x) % kQueries;
-    const int q_pitch = static_cast<int>(of.q.row), dy_pitch = static_cast<int>(of.dy.row);
-    begin_load<kQueries, kThreads>(queries(stage), from.q + int64_t{t0} * q_pitch, q_pitch, rows);
-    begin_load<kQueries, kThreads>(gradients(stage), from.dy + int64_t{t0} * dy_pitch, dy_pitch, rows);
+    begin_rows<kQueries, kThreads>(queries(stage), of.q, from.q_chunk, t0, of.bounds.queries);
+    begin_rows<kQueries, kThreads>(gradients(stage), of.dy, from.dy_chunk, t0, of.bounds.queries);
     if (threadIdx.x < 2 * kQueries)
       ptx::cp_async<4>(sums(stage) + threadIdx.x, (threadIdx.x < kQueries ? of.lse : of.delta) + from.sums + t0 + i, i < rows ? 4 : 0);
   }
@@ -156,10 +148,9 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   }
   __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& to, float factor, const Tile<kWidth>& by,
                         int row, const OfWarp& own) const {
-    const int pitch = static_cast<int>(to.row);
     store_rows<kTiles, kWidth>(
-        gradient, [&](int, int) { return factor; }, by, row, rows_of(to, of.problem, own.head) + int64_t{own.j} * pitch, pitch,
-        of.bounds.keys - own.j);
+        gradient, [&](int, int) { return factor; }, by, row, row_of(to, chunk_of(to, of.problem, own.head), own.j),
+        static_cast<int>(to.row), of.bounds.keys - own.j);
   }
 };
 

@@ -29,12 +29,13 @@ struct Visible {
   int keys;  // that exist
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head) : of(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
-  // t - scale j is least in the corner (t0, j1 - 1) and greatest in the corner (t1 - 1, j0).
+  // t - scale j is least in the corner (t0, j1 - 1) and greatest in the corner (t1 - 1, j0). (The width j1 - j0 is known when
+  // compiling: written with it, both corners cost a single product.)
   __device__ bool all(int t0, int t1, int j0, int j1) const {
-    return t1 - 1 - of.scale * j0 < of.most && t0 - of.scale * (j1 - 1) >= of.least && j1 <= keys;
+    return greatest(t1, j0) < of.most && least(t0, j0, j1) >= of.least && j1 <= keys;
   }
   __device__ bool none(int t0, int t1, int j0, int j1) const {
-    return t0 - of.scale * (j1 - 1) >= of.most || t1 - 1 - of.scale * j0 < of.least || j0 >= keys || t0 >= of.queries;
+    return least(t0, j0, j1) >= of.most || greatest(t1, j0) < of.least || j0 >= keys || t0 >= of.queries;
   }
   // All keys that the queries t0 .. t1 - 1 see lie in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 lie
   // in first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
@@ -47,6 +48,8 @@ struct Visible {
   __device__ static int smaller(int a, int b) { return a < b ? a : b; }
 
  private:
+  __device__ int greatest(int t1, int j0) const { return t1 - 1 - of.scale * j0; }
+  __device__ int least(int t0, int j0, int j1) const { return t0 - of.scale * j0 - of.scale * (j1 - 1 - j0); }
   __device__ static int at_least_zero(int n) { return n > 0 ? n : 0; }
   __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
     return of.scale == 1 ? tokens : tokens >= 0 ? tokens / of.scale : -((of.scale - 1 - tokens) / of.scale);
@@ -141,10 +144,21 @@ struct Place {
 // How many blocks of kRows there are.
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The rows of a head in a view. (HeadRows::of divides 64-bit numbers, which takes a GPU longer.)
-template <class T> __device__ inline T* rows_of(const HeadRows<T>& of, const Problem& problem, int head) {
+// Where a head begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it goes over
+// the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
+constexpr int kChunk = 8;  // elements
+template <class T> __device__ inline int chunk_of(const HeadRows<T>& of, const Problem& problem, int head) {
   const int heads = static_cast<int>(problem.heads);
-  return of.data + head / heads * of.sequence + head % heads * static_cast<int>(problem.width);
+  return static_cast<int>((head / heads * of.sequence + head % heads * static_cast<int>(problem.width)) / kChunk);
+}
+template <class T> __device__ inline T* row_of(const HeadRows<T>& of, int chunk, int t) {
+  return of.data + int64_t{chunk + t * (static_cast<int>(of.row) / kChunk)} * kChunk;
+}
+
+// Begins to load kRows of a head's rows from row t on; those from row `end` on become zeros.
+template <int kRows, int kThreads, int kWidth>
+__device__ inline void begin_rows(const Tile<kWidth>& to, const HeadRows<const bf16>& of, int chunk, int t, int end) {
+  begin_load<kRows, kThreads>(to, row_of(of, chunk, t), static_cast<int>(of.row), end - t);
 }
 
 }  // namespace ricci::attention_kernels::flash

@@ -39,12 +39,12 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     const Place at(problem, problem.keys, blocks(), true);
     const Visible visible(of.bounds, problem, at.head);
     const int t0 = at.block * kQueries, row = warp() * 16 * kTiles, t = t0 + row;
-    begin_rows(of.q, at.head, t0, queries());
-    begin_rows(of.dy, at.head, t0, gradients());
+    begin_rows<kQueries, kThreads>(queries(), of.q, chunk_of(of.q, problem, at.head), t0, of.bounds.queries);
+    begin_rows<kQueries, kThreads>(gradients(), of.dy, chunk_of(of.dy, problem, at.head), t0, of.bounds.queries);
     ptx::cp_async_commit();
-    const bf16 *const k_rows = rows_of(of.k, problem, at.head), *const v_rows = rows_of(of.v, problem, at.head);
+    const int k_chunk = chunk_of(of.k, problem, at.head), v_chunk = chunk_of(of.v, problem, at.head);
     const int first = visible.first_key(t0) / kKeys * kKeys, end = visible.end_key(t0 + kQueries);
-    if (first < end) begin_keys(k_rows, v_rows, first, visible.keys, 0);
+    if (first < end) begin_keys(k_chunk, v_chunk, first, visible.keys, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
@@ -55,22 +55,16 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
       __syncthreads();  // these have arrived; those before have been read
-      if (j0 + kKeys < end) begin_keys(k_rows, v_rows, j0 + kKeys, visible.keys, stage ^ 1);
+      if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kKeys; part += kPart) add_keys(visible, own, j0, part, stage, dq);
     }
     store(dq, own, row);
   }
 
-  __device__ void begin_rows(const HeadRows<const bf16>& from, int head, int t0, const Tile<kWidth>& to) const {
-    const int pitch = static_cast<int>(from.row);
-    begin_load<kQueries, kThreads>(to, rows_of(from, of.problem, head) + int64_t{t0} * pitch, pitch, of.bounds.queries - t0);
-  }
-
-  __device__ void begin_keys(const bf16* k_rows, const bf16* v_rows, int j0, int keys_of_head, int stage) const {
-    const int k_pitch = static_cast<int>(of.k.row), v_pitch = static_cast<int>(of.v.row);
-    begin_load<kKeys, kThreads>(keys(stage), k_rows + int64_t{j0} * k_pitch, k_pitch, keys_of_head - j0);
-    begin_load<kKeys, kThreads>(values(stage), v_rows + int64_t{j0} * v_pitch, v_pitch, keys_of_head - j0);
+  __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
+    begin_rows<kKeys, kThreads>(keys(stage), of.k, k_chunk, j0, keys_of_head);
+    begin_rows<kKeys, kThreads>(values(stage), of.v, v_chunk, j0, keys_of_head);
   }
 
   // Queries behind the last are zeros: p = 1 and ds = 0.
@@ -124,11 +118,10 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
 
   __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const OfWarp& own, int row) const {
     const float scale = static_cast<float>(of.problem.scale);
-    const int pitch = static_cast<int>(of.dq.row);
     const bool add = of.dq.data == of.dk.data || of.dq.data == of.dv.data;  // those have been stored
     store_rows<kTiles, kWidth>(
-        dq, [&](int, int) { return scale; }, queries(), row, rows_of(of.dq, of.problem, own.head) + int64_t{own.t} * pitch, pitch,
-        of.bounds.queries - own.t, add);
+        dq, [&](int, int) { return scale; }, queries(), row, row_of(of.dq, chunk_of(of.dq, of.problem, own.head), own.t),
+        static_cast<int>(of.dq.row), of.bounds.queries - own.t, add);
   }
 };
 

@@ -45,10 +45,6 @@ template <class T> struct BackwardTensors {
   __device__ Matrix<T> dy(int64_t head, int64_t t) const { return matrix(problem, dy_rows, head, t, problem.queries, A(1)); }
   __device__ A lse_of(int64_t head, int64_t t) const { return t < problem.queries ? lse[head * problem.queries + t] : A(0); }
   __device__ A delta_of(int64_t head, int64_t t) const { return t < problem.queries ? delta[head * problem.queries + t] : A(0); }
-  // Whether query t, which may be one behind the last, sees key j.
-  __device__ bool visible(int64_t t, int64_t j, int64_t keys) const {
-    return t < problem.queries && j < keys && problem.sees.visible(t, j);
-  }
 };
 
 // A thread block's head, its first row and its first column of the output.
@@ -90,13 +86,15 @@ template <class T, int kWidth> struct QueryGradientKernel {
     }
     T* to = of.dq.of(problem, head) + t0 * of.dq.row + x0;
     const bool add = of.dq.data == of.dk.data || of.dq.data == of.dv.data;  // those were stored by the other kernel
-    store<kWidth>(dq, to, of.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.scale); }, add);
+    store<kWidth>(
+        dq, to, of.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.scale); }, add);
   }
 
   // ds, from dy . v in its place.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
                                 const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = of.problem.dropout.active();
+    const BlockMask mask(of.problem.sees, t0, j0, keys);
     UNROLL(8)
     for (int i = 0; i < kThreadRows; ++i) {
       const int64_t t = t0 + thread_row(i);
@@ -104,7 +102,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
       UNROLL(4)
       for (int j = 0; j < kThreadColumns; ++j) {
         const A factor = dropping ? shared.weight(i, j) : A(1);
-        ds[i][j] = of.visible(t, j0 + thread_column(j), keys) ? math::exp(p[i][j] - lse) * (ds[i][j] * factor - delta) : A(0);
+        ds[i][j] = mask.visible(thread_row(i), thread_column(j)) ? math::exp(p[i][j] - lse) * (ds[i][j] * factor - delta) : A(0);
       }
     }
   }
@@ -146,13 +144,14 @@ template <class T, int kWidth> struct KeyGradientKernel {
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
                                 A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = of.problem.dropout.active();
+    const BlockMask mask(of.problem.sees, t0, j0, keys);
     UNROLL(4)
     for (int j = 0; j < kThreadColumns; ++j) {
       const int64_t t = t0 + thread_column(j);
       const A lse = of.lse_of(head, t), delta = of.delta_of(head, t);
       UNROLL(8)
       for (int i = 0; i < kThreadRows; ++i) {
-        const bool visible = of.visible(t, j0 + thread_row(i), keys);
+        const bool visible = t < of.problem.queries && mask.visible(thread_column(j), thread_row(i));
         const A factor = dropping ? shared.weight(i, j) : A(1);
         p[i][j] = visible ? math::exp(p[i][j] - lse) : A(0);
         ds[i][j] = visible ? p[i][j] * (ds[i][j] * factor - delta) : A(0);

@@ -54,6 +54,26 @@ __device__ inline Matrix<T> matrix(const Problem& problem, const HeadRows<const 
   return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
 }
 
+// What is visible among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there, of which `keys` exist.
+// Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed: both save
+// registers.
+struct BlockMask {
+  int scale, least, most, keys;
+  __device__ BlockMask(const Visibility& sees, int64_t t0, int64_t j0, int64_t all_keys)
+      : scale(static_cast<int>(sees.scale)),
+        least(bounded(sees.least - (t0 - sees.scale * j0))),
+        most(bounded(sees.most - (t0 - sees.scale * j0))),
+        keys(bounded(all_keys - j0)) {}
+  __device__ bool visible(int query, int key) const {
+    const int back = query - scale * key;
+    return back >= least && back < most && key < keys;
+  }
+  __device__ static int bounded(int64_t n) {
+    constexpr int kFar = 1 << 30;  // further than any distance within a block
+    return n < -kFar ? -kFar : n > kFar ? kFar : static_cast<int>(n);
+  }
+};
+
 // sum_ij = a_i . b_j of the thread's rows and columns.
 template <class T, class A>
 __device__ inline void scores(const Matrix<T>& a, const Matrix<T>& b, int64_t width, const SharedBlocks<A>& shared,

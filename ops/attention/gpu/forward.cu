@@ -49,8 +49,9 @@ template <class T, int kWidth> struct ForwardKernel {
     for (int64_t j0 = problem.sees.first_key(t0) / kGpuBlock * kGpuBlock; j0 < end_key; j0 += kGpuBlock) {
       A s[kThreadRows][kThreadColumns];
       scores<T>(matrix(problem, q, head, t0, end, A(problem.scale)), matrix(problem, k, head, j0, keys, A(1)), problem.width, shared, s);
+      const BlockMask mask(problem.sees, t0, j0, keys);
       UNROLL(8)
-      for (int i = 0; i < kThreadRows; ++i) add_row(t0 + thread_row(i), j0, keys, i, s[i], state);
+      for (int i = 0; i < kThreadRows; ++i) add_row(mask, i, s[i], state);
       if (problem.dropout.active()) drop(head, t0, j0, shared, s);
       store_weights(s, shared);
       add_weighted<kWidth, T>(matrix(problem, v, head, j0, keys, A(1)).columns_from(x0), problem.width - x0, shared, state.o);
@@ -72,16 +73,15 @@ template <class T, int kWidth> struct ForwardKernel {
   }
 
   // Scores become p, 0 where not visible; row i of the state is brought up to date.
-  __device__ void add_row(int64_t t, int64_t j0, int64_t keys, int i, A (&s)[kThreadColumns], State& state) const {
-    const int64_t first = problem.sees.first_key(t) - j0, last = problem.sees.end_key(t, keys) - j0;
+  __device__ static void add_row(const BlockMask& mask, int i, A (&s)[kThreadColumns], State& state) {
     A largest = kLowest, sum = 0;
     for (int j = 0; j < kThreadColumns; ++j)
-      if (thread_column(j) >= first && thread_column(j) < last && s[j] > largest) largest = s[j];
+      if (mask.visible(thread_row(i), thread_column(j)) && s[j] > largest) largest = s[j];
     largest = row_reduce(largest, Max{});
     largest = largest > state.m[i] ? largest : state.m[i];
     const A shift = largest > kLowest ? largest : A(0), factor = math::exp(state.m[i] - shift);
     for (int j = 0; j < kThreadColumns; ++j) {
-      s[j] = thread_column(j) >= first && thread_column(j) < last ? math::exp(s[j] - shift) : A(0);
+      s[j] = mask.visible(thread_row(i), thread_column(j)) ? math::exp(s[j] - shift) : A(0);
       sum += s[j];
     }
     state.m[i] = largest;
@@ -92,8 +92,12 @@ template <class T, int kWidth> struct ForwardKernel {
 
 template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& in, const Outputs& out) {
   using A = Accumulator<T>;
-  const ForwardKernel<T, kWidth> kernel{problem,          head_rows<const T>(in.q),  head_rows<const T>(in.k),
-                                        head_rows<const T>(in.v), head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
+  const ForwardKernel<T, kWidth> kernel{problem,
+                                        head_rows<const T>(in.q),
+                                        head_rows<const T>(in.k),
+                                        head_rows<const T>(in.v),
+                                        head_rows<T>({out.y_bcd}),
+                                        out.lse_bnc.data<A>()};
   const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
   launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
 }

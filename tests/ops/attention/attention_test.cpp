@@ -37,8 +37,8 @@ std::vector<Case> cases_of_views() {
   add({2, 9, 2, 5, causal(0)});
   add({1, 67, 1, 12, causal(0), 0.3});
   add({2, 70, 2, 20, not_causal(6), 0, {66, 3}});
-  add({1, 5, 2, 9, not_causal(0), 0, {}, Place::three_tensors, 71});   // fewer queries than keys
-  add({1, 71, 2, 9, causal(0), 0.2, {}, Place::three_tensors, 5});     // more
+  add({1, 5, 2, 9, not_causal(0), 0, {}, Place::three_tensors, 71});  // fewer queries than keys
+  add({1, 71, 2, 9, causal(0), 0.2, {}, Place::three_tensors, 5});    // more
   add({1, 3, 1, 4, causal(9).from(60), 0, {}, Place::three_tensors, 66});
   add({2, 30, 1, 8, causal(0), 0, {}, Place::three_tensors, 30, 0.2});  // another scale of the scores
   return all;
@@ -49,18 +49,19 @@ std::vector<Case> cases_of_cells() {
   const CellRule inside = CellRule::inside, end = CellRule::end;
   std::vector<Case> all;
   const auto add = [&](int64_t b, int64_t c, int64_t keys, const Visibility& sees, double dropout = 0, std::vector<int64_t> lengths = {}) {
-    for (Place place : {Place::three_tensors, Place::keys_are_values, Place::wider_tensors}) all.push_back({b, c, 2, 7, sees, dropout, lengths, place, keys});
+    for (Place place : {Place::three_tensors, Place::keys_are_values, Place::wider_tensors})
+      all.push_back({b, c, 2, 7, sees, dropout, lengths, place, keys});
   };
   add(1, 13, 3, cells(4, 0, Visibility::kEndless, inside));
   add(2, 150, 37, cells(4, 0, Visibility::kEndless, inside));
   add(1, 150, 75, cells(2, 8, 140, inside));
   add(1, 150, 75, cells(2, 8, 140, end), 0.3);
-  add(1, 130, 43, cells(3, 0, 3, inside));   // a window of a single cell, which a third of the queries sees
+  add(1, 130, 43, cells(3, 0, 3, inside));     // a window of a single cell, which a third of the queries sees
   add(1, 133, 130, cells(64, 0, 64, inside));  // more cells than there are, for the blocks
   add(1, 130, 32, cells(4, 6, 9, end));        // a window narrower than a cell
   add(2, 70, 17, cells(4, 4, 40, end), 0, {17, 2});
   add(3, 40, 20, cells(2, 1, 30, inside), 0.2, {0, 1, 19});
-  add(1, 20, 5, cells(4, 30, 60, inside));     // no query sees a key
+  add(1, 20, 5, cells(4, 30, 60, inside));  // no query sees a key
   return all;
 }
 

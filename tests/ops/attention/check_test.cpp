@@ -21,7 +21,8 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({x, -1, 8}, {x, 8, 8}, {x, 16, 8}) == "attention: q[2 3 24] does not have the columns -1 .. 6");
   CHECK(message({x, 24}, {x}, {x}) == "attention: q[2 3 24] does not have the columns 24 .. 23");
   CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns, k has 16, expected the same");
-  CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) == "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected the same or separate ones");
+  CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) ==
+        "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected the same or separate ones");
   CHECK(message({x, 0, 8}, {longer, 4, 8}, {longer, 11, 8}) ==
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected the same or separate ones");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
@@ -34,14 +35,18 @@ TEST_CASE("attention says what is wrong with its views") {
 
 TEST_CASE("attention says what is wrong with its options") {
   const Tensor x = draw({2, 3, 8}, 1);
-  const auto with = [&](const AttentionOptions& options, const Visibility& sees = Visibility::causal()) { return message({x}, {x}, {x}, options, sees); };
+  const auto with = [&](const AttentionOptions& options, const Visibility& sees = Visibility::causal()) {
+    return message({x}, {x}, {x}, options, sees);
+  };
   CHECK(with({.heads = 5}) == "attention: 8 columns are not a multiple of 5 heads");
   CHECK(with({.heads = 0}) == "attention: heads is 0, expected at least 1");
   CHECK(with({.heads = 2, .scale = -1}) == "attention: scale is -1, expected more than 0, or 0 for 1 / sqrt(k)");
   CHECK(with({.heads = 2, .scale = HUGE_VAL}) == "attention: scale is inf, expected more than 0, or 0 for 1 / sqrt(k)");
   CHECK(with({.heads = 2, .dropout = 1.0}) == "attention: dropout is 1, expected 0 or more and less than 1");
-  CHECK(with({.heads = 2}, {.scale = 0}) == "attention: keys of 0 tokens, expected at least 1");
-  CHECK(message_of([&] { naive_attention({x}, {x}, {x}, {}, {.heads = 5}); }) == "naive_attention: 8 columns are not a multiple of 5 heads");
+  CHECK(with({.heads = 2}, {.scale = 0}) == "attention: keys of 0 tokens, expected 1 .. 16777216");
+  CHECK(with({.heads = 2}, {.scale = 16777217}) == "attention: keys of 16777217 tokens, expected 1 .. 16777216");
+  CHECK(message_of([&] { naive_attention({x}, {x}, {x}, {}, {.heads = 5}); }) ==
+        "naive_attention: 8 columns are not a multiple of 5 heads");
 }
 
 TEST_CASE("attention says what is wrong with its lengths") {

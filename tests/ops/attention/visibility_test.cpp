@@ -50,7 +50,8 @@ Values uniform_weights(int64_t queries, int64_t keys, int64_t width, const Visib
 
 // Of every implementation: the weights of just the visible keys are not zero.
 template <class Sees>
-void check_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device, const Sees& sees) {
+void check_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device,
+                   const Sees& sees) {
   const Values weights = uniform_weights(queries, keys, width, visibility, dtype, device);
   for (int64_t t = 0; t < queries; ++t)
     for (int64_t j = 0; j < keys; ++j)
@@ -65,7 +66,8 @@ TEST_CASE("a window of tokens and a window of cells are visible as the models sa
     for (int64_t window : {0, 1, 3, 65})
       for (int64_t t = 0; t < 80; ++t)
         for (int64_t j = 0; j < 80; ++j)
-          if (tokens(causal, window).visible(t, j) != sees_tokens(causal, window, t, j)) FAIL("causal ", causal, ", window ", window, ": ", t, ", ", j);
+          if (tokens(causal, window).visible(t, j) != sees_tokens(causal, window, t, j))
+            FAIL("causal ", causal, ", window ", window, ": ", t, ", ", j);
   for (const Window& window : windows())
     for (int64_t t = 0; t < 300; ++t)
       for (int64_t j = 0; j < 300 / window.scale; ++j)
@@ -110,7 +112,8 @@ TEST_CASE("which keys a query sees, of every implementation") {
                       [&](int64_t t, int64_t j) { return sees_tokens(causal, window, t, j); });
     for (const Window& of : windows())
       if (of.scale == 1 || of.scale == 3 || of.scale == 16)
-        check_weights(150, 150 / of.scale, 150 / of.scale, of.visibility(), Dtype::f32, device, [&](int64_t t, int64_t j) { return of.sees(t, j); });
+        check_weights(150, 150 / of.scale, 150 / of.scale, of.visibility(), Dtype::f32, device,
+                      [&](int64_t t, int64_t j) { return of.sees(t, j); });
   });
 }
 
@@ -131,7 +134,8 @@ TEST_CASE("which keys a query sees, in bf16 with the width of flash attention") 
 TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::causal(-1); }) == "attention: window is -1, expected 0 (none) or more");
   CHECK(message_of([] { Visibility::not_causal(-2); }) == "attention: window is -2, expected 0 (none) or more");
-  CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected at least 1");
+  CHECK(message_of([] { Visibility::cells(0); }) == "attention: cells of 0 tokens, expected 1 .. 16777216");
+  CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: cells of 33554432 tokens, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: a window of cells from -1, expected 0 or more tokens back");
   CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: a window of cells from 8 to 8, expected its end behind its begin");
 }

@@ -47,7 +47,8 @@ TEST_CASE("several threads equal the definition") {
                                           {1, 200, 1, 9, Visibility::cells(64, 0, 64), 0, {}, Place::three_tensors, 130},
                                           {1, 200, 1, 9, tokens(true), 0, {}, Place::all_the_same}}) {
     CAPTURE(of.text());
-    const ForwardAndBackward expected = run(naive_attention, of, Dtype::f64, Device::cpu), got = run(attention, of, Dtype::f64, Device::cpu);
+    const ForwardAndBackward expected = run(naive_attention, of, Dtype::f64, Device::cpu),
+                             got = run(attention, of, Dtype::f64, Device::cpu);
     CHECK(distance(got.y, expected.y) < 1e-12);
     for (size_t i = 0; i < got.gradients.size(); ++i) CHECK(distance(got.gradients[i], expected.gradients[i]) < 1e-12);
   }

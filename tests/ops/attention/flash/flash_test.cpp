@@ -1,9 +1,10 @@
 // The flash attention kernels in bf16: their results against the exact values, beside the definition carried out in bf16.
+#include "ops/attention/flash/flash.h"
+
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/tile.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/ops/attention/low_precision.h"
