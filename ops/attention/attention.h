@@ -38,9 +38,9 @@ struct AttentionOptions {
 // Scaled dot-product attention (Vaswani et al. 2017) of c queries to C keys and their values. q is a view of [b, c, x]; k and
 // v are views of [b, C, x]. Returns y [b, c, heads k], of every head
 //   y_t = sum_j p_tj v_j,   p_tj = softmax of scale q_t . k_j over the keys j that query t sees
-// The three views may stand in one tensor (thirds of a packed projection), in two or in three; two of them may be the same
-// columns of the same tensor, and their gradients then add up. A tensor that all columns are used of gets its gradient
-// written in place: no copy, no zeros before.
+// The three views may stand in one tensor (thirds of a packed projection), in two or in three. Views may also be the same columns
+// of the same tensor; their gradients then add up. The gradients are written where they belong: nothing is copied, and a tensor
+// is only filled with zeros first where it has columns that no view uses.
 // With dropout each p_tj is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
 // A query that sees no key gives exactly zero and passes no gradient. What padding holds is not read. No c x C matrix is
 // stored: the backward keeps the tensors of the views, y and one number per query and head. The result has the same bits for

@@ -31,7 +31,7 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
   for (int i = 0; i < 3; ++i) {
     const Rows& rows = *views[i];
     const int64_t x = rows.of.shape()[2], width = rows.width ? rows.width : x - rows.offset;
-    if (rows.offset < 0 || width < 1 || rows.offset + width > x)
+    if (rows.offset < 0 || width < 1 || rows.offset > x - width)
       fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.of.shape()), columns(rows.offset, width)});
     if (i == 0) layout.width = width;
     if (width != layout.width) fail("{}: q has {} columns, {} has {}, expected the same", {op, layout.width, kNames[i], width});

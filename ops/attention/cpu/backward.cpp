@@ -97,7 +97,7 @@ template <class T> class BackwardTask {
     if (v_xj_ != k_xj_) transpose(v, of_.v.row, keys, width, v_xj_);
     if (share_.want_q) pack(k, of_.k.row, keys, width, A(1), k_, row_);
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
-      if (const Tile tile{problem_.sees, problem_.queries, all_keys, t0, j0}; tile.visible()) add_block(tile, head, t0 - loaded);
+      if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - loaded);
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t at) {

@@ -30,23 +30,28 @@ struct Interval {
 struct Tile {
   Visibility sees;
   int64_t all_queries, all_keys, t0, j0;
+  uint8_t first[kBlock], end[kBlock];  // the columns that each row sees: none where end is not above first
+
+  Tile(const Problem& problem, int64_t keys_of_head, int64_t query, int64_t key)
+      : sees(problem.sees), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
+    const auto column = [&](int64_t j) { return static_cast<uint8_t>(most<int64_t>(0, least(j - j0, keys()))); };
+    for (int64_t i = 0; i < queries(); ++i) first[i] = column(sees.first_key(t0 + i)), end[i] = column(sees.end_key(t0 + i, all_keys));
+  }
   HD int64_t queries() const { return least(kBlock, all_queries - t0); }
   HD int64_t keys() const { return least(kBlock, all_keys - j0); }
-  HD bool visible() const { return sees.first_key(t0) < j0 + keys() && sees.end_key(t0 + queries() - 1, all_keys) > j0; }
+  // Whether any of these queries may see any of these keys.
+  static bool visible(const Problem& problem, int64_t keys_of_head, int64_t t0, int64_t j0) {
+    const int64_t last_query = least(t0 + kBlock, problem.queries) - 1, end_key = least(j0 + kBlock, keys_of_head);
+    return problem.sees.first_key(t0) < end_key && problem.sees.end_key(last_query, keys_of_head) > j0;
+  }
 
-  // Empty intervals become 0 .. 0 or begin .. 0, which loops take as nothing.
-  HD static Interval interval(int64_t begin, int64_t end) {
-    const int64_t from = most<int64_t>(begin, 0);
-    return {end > from ? from : 0, end > from ? end : 0};
-  }
+  // An empty interval becomes 0 .. 0.
+  HD static Interval interval(int64_t begin, int64_t end) { return {end > begin ? begin : 0, end > begin ? end : 0}; }
   // Within the tile: the keys that the rows i .. i + n - 1 see, and the queries that see the columns j .. j + n - 1.
-  HD Interval keys_of(int64_t i, int64_t n) const {
-    const int64_t last = least(i + n, queries()) - 1;
-    return interval(sees.first_key(t0 + i) - j0, least(sees.end_key(t0 + last, all_keys) - j0, keys()));
-  }
+  HD Interval keys_of(int64_t i, int64_t n) const { return interval(first[i], end[least(i + n, queries()) - 1]); }
   HD Interval queries_of(int64_t j, int64_t n) const {
-    const int64_t last = least(j + n, keys()) - 1;
-    return interval(sees.first_query(j0 + j) - t0, least(sees.end_query(j0 + last, all_queries) - t0, queries()));
+    const int64_t last = least(j + n, keys()) - 1, begin = most<int64_t>(sees.first_query(j0 + j) - t0, 0);
+    return interval(begin, least(sees.end_query(j0 + last, all_queries) - t0, queries()));
   }
   // The columns of the score matrix that are computed for row i: those that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {

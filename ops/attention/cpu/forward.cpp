@@ -48,7 +48,7 @@ template <class T> class ForwardTask {
       transpose(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
       pack(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
-        if (const Tile tile{problem_.sees, problem_.queries, all_keys, t0, j0}; tile.visible()) add_block(tile, head, t0 - first);
+        if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - first);
     }
     finish(of_.lse + head * problem_.queries + first, n);
     unpack(o_, row_, n, width, l_, A(1), of_.y.of(problem_, head) + first * of_.y.row, of_.y.row);
