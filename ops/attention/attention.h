@@ -45,7 +45,7 @@ struct AttentionOptions {
 // A query that sees no key gives exactly zero and passes no gradient. What padding holds is not read. No c x C matrix is
 // stored: the backward keeps the tensors of the views, y and one number per query and head. The result has the same bits for
 // any number of CPU threads.
-// Errors: another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
+// Errors: an empty tensor, another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
 // without being the same; a width that is no multiple of the heads; keys of less than one or more than 2^24 tokens; a negative
 // scale; a dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C. On cuda, where reading
 // the lengths would mean to wait, a length below 0 counts as 0 and one above C as C.

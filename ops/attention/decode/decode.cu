@@ -72,9 +72,8 @@ HOST void check_caches(const Checked& checked, const Tensor& k_cache_bnsk, const
                        const AttentionOptions& options) {
   const char* op = "attention_cached";
   const Problem& problem = checked.problem;
-  const Tensor& q = checked.inputs[0];
   Dims dims;
-  dims.bind(op, "k_cache_bnsk, v_cache_bnsk", {&k_cache_bnsk, &v_cache_bnsk});
+  dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
   if (problem.sees.scale != 1) fail("{}: keys of {} tokens, expected keys that are tokens", {op, problem.sees.scale});
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
@@ -82,10 +81,6 @@ HOST void check_caches(const Checked& checked, const Tensor& k_cache_bnsk, const
   if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
   if (dims['b'] != problem.batches || dims['n'] != problem.heads || dims['k'] != problem.width)
     fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, problem.heads, problem.width});
-  for (const Tensor* cache : {&k_cache_bnsk, &v_cache_bnsk})
-    if (cache->dtype() != q.dtype() || cache->device() != q.device())
-      fail("{}: a cache is {} on {} but q is {} on {}",
-           {op, name_of(cache->dtype()), name_of(cache->device()), name_of(q.dtype()), name_of(q.device())});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
     fail("{}: k and v have one cache, expected k and v to be the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;

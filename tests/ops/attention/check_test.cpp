@@ -26,9 +26,9 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({x, 0, 8}, {longer, 4, 8}, {longer, 11, 8}) ==
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected the same or separate ones");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
-  CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q is f64 on cpu, k is f32 on cpu, expected the same");
+  CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, k_bCy f32 on cpu");
   CHECK(message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) ==
-        "attention: q is f64 on cpu, v is f64 on cuda_emulated, expected the same");
+        "attention: q_bcx is f64 on cpu, v_bCz f64 on cuda_emulated");
   CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: [2 3 23] is not q | k | v [b, c, 3 d]");
   CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: [2 24] is not q | k | v [b, c, 3 d]");
 }
@@ -52,9 +52,9 @@ TEST_CASE("attention says what is wrong with its options") {
 TEST_CASE("attention says what is wrong with its lengths") {
   const Tensor q = draw({2, 7, 8}, 1), k = draw({2, 3, 8}, 1);
   const auto with = [&](const Tensor& lengths_b) { return message({q}, {k}, {k}, {.heads = 2, .lengths_b = lengths_b}); };
-  CHECK(with(ids_of({3, 3, 3}, {3}, Device::cpu)) == "attention: lengths_b[3] is i64 on cpu, expected i64 [2] on cpu");
-  CHECK(with(drawn({2}, Dtype::f32, Device::cpu, 1)) == "attention: lengths_b[2] is f32 on cpu, expected i64 [2] on cpu");
-  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: lengths_b[2] is i64 on cuda_emulated, expected i64 [2] on cpu");
+  CHECK(with(ids_of({3, 3, 3}, {3}, Device::cpu)) == "attention: index b is 2 in q_bcx[2 7 8] but 3 in lengths_b[3]");
+  CHECK(with(drawn({2}, Dtype::f32, Device::cpu, 1)) == "attention: lengths_b[2] is f32, expected i64");
+  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: q_bcx is f64 on cpu, lengths_b i64 on cuda_emulated");
   CHECK(with(ids_of({0, 4}, {2}, Device::cpu)) == "attention: length 4 at [1] of lengths_b is outside 0 .. 3");
   CHECK(with(ids_of({-1, 4}, {2}, Device::cpu)) == "attention: length -1 at [0] of lengths_b is outside 0 .. 3");
 }
