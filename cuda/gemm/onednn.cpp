@@ -12,6 +12,9 @@ bool gemm_onednn(const Gemm&) { return false; }
 #else
 
 #include <omp.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -19,6 +22,7 @@ bool gemm_onednn(const Gemm&) { return false; }
 #include <dnnl.hpp>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -35,6 +39,7 @@ constexpr int64_t kLeast = 48;            // fewer rows or columns are not cut
 constexpr int64_t kMostTerms = 8192;      // longer sums are made in parts: pieces then find a and b in the caches
 constexpr int64_t kMostOfColumn = 2047;   // terms of a b whose columns lie together: of more, gemm_blocked is faster
 constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
+constexpr int64_t kLeastBuffered = 1 << 15, kMostBuffered = 3 << 17;  // elements of a c that stays in the cache
 constexpr size_t kMostPrimitives = 1024;  // per thread; sequences have many lengths
 
 // What a primitive is made for: all of a Gemm but the pointers.
@@ -132,6 +137,17 @@ class Prepared {
   memory a_, b_, c_, bias_;
 };
 
+// The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in
+// memory would be fetched for each, so such a c is made without gaps in a buffer and copied.
+Gemm as_made(const Gemm& g) {
+  if (g.dtype != Dtype::bf16 || !g.c_f32 || g.accumulate || g.batch != 1) return g;
+  if (g.m * g.n < kLeastBuffered || g.m * g.n > kMostBuffered) return g;
+  thread_local std::vector<float> buffer_mn(kMostBuffered);
+  Gemm made = g;
+  made.c = buffer_mn.data(), made.c_at = {g.n, 1, g.m * g.n};
+  return made;
+}
+
 Prepared& prepared(const Gemm& g) {
   thread_local std::unordered_map<Key, Prepared, KeyHash> kept;
   if (const auto found = kept.find(key_of(g)); found != kept.end()) return found->second;
@@ -169,7 +185,8 @@ struct Pieces {
  private:
   static int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
   void cut(int64_t wanted) {
-    for (int64_t made = g.batch; made * 2 <= wanted && (rows > kLeast || columns > kLeast); made *= 2) {
+    const int64_t most = g.dtype == Dtype::bf16 && g.c_f32 ? kMostBuffered : g.m * g.n;
+    for (int64_t made = g.batch; (made * 2 <= wanted || rows * columns > most) && (rows > kLeast || columns > kLeast); made *= 2) {
       int64_t& longer = rows > kLeast && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
       longer = parts(longer, 32) * 16;
     }
@@ -186,18 +203,42 @@ bool better_blocked(const Gemm& g) {
   return cpu_isa() == Isa::avx512_bf16 && !cpu_has_bf16_tiles() && g.batch == 1 && double(g.m) * double(g.n) * double(g.k) > kMostTermsBf16;
 }
 
+// Writes without reading what stood there: the gradient of a large matrix is not needed again before all others are made.
+void copy_past_caches(const float* from, int64_t n, float* to) {
+  int64_t i = 0;
+#ifdef __SSE2__
+  for (; i < n && reinterpret_cast<uintptr_t>(to + i) % 16 != 0; ++i) to[i] = from[i];
+  for (; i + 4 <= n; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+#endif
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+void end_of_copies() {
+#ifdef __SSE2__
+  _mm_sfence();  // another thread reads them
+#endif
+}
+
+void multiply_piece(const Gemm& g) {
+  const Gemm made = as_made(g);
+  Prepared& product = prepared(made);
+  product ? product.run(made) : gemm_blocked(made);
+  if (made.c == g.c) return;
+  const auto* from_mn = static_cast<const float*>(made.c);
+  for (int64_t i = 0; i < g.m; ++i) copy_past_caches(from_mn + i * g.n, g.n, static_cast<float*>(g.c) + i * g.c_at.row_stride);
+  end_of_copies();
+}
+
 bool multiply_pieces(const Gemm& g) {
   const Pieces pieces(g);
   {
     const OneThread one;
-    if (!prepared(pieces[0])) return false;
+    if (!prepared(as_made(pieces[0]))) return false;
   }
   parallel_for(pieces.count, 1, [&](int64_t begin, int64_t end) {
     const OneThread one;
     for (int64_t i = begin; i < end; ++i) {
-      const Gemm piece = pieces[i];
-      Prepared& product = prepared(piece);
-      product ? product.run(piece) : gemm_blocked(piece);
+      multiply_piece(pieces[i]);
     }
   });
   return true;
