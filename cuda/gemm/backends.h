@@ -17,8 +17,8 @@ bool gemm_onednn(const Gemm& g);
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 
-// cuda by cuBLASLt, which is loaded when first needed. False, with nothing done: not found, or it has no algorithm for this
-// product. Only in builds with the toolkit.
+// cuda by cuBLASLt, which is loaded when first needed. False, with nothing done: RICCI_WITHOUT_CUBLAS=1, or the library has no
+// algorithm for this product. Error: it cannot be loaded (cuda/gemm/load_cublas.h). Only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

@@ -1,12 +1,11 @@
-// Products on the GPU by cuBLASLt. The library is loaded when the first product is made, so that a program that makes none
-// starts fast and runs where it is not installed. f32 without TF32, bf16 with sums in f32.
+// Products on the GPU by cuBLASLt. The library is loaded when the first product is made (cuda/gemm/load_cublas.h), so that a
+// program that makes none starts fast and runs where it is not installed. f32 without TF32, bf16 with sums in f32.
 //   cuBLASLt stores matrices by columns: c_mn = a_mk b_kn by rows is, read by columns, c'_nm = b'_nk a'_km.
 #include <cublasLt.h>
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <string>
@@ -15,6 +14,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "cuda/gemm/backends.h"
+#include "cuda/gemm/load_cublas.h"
 #include "cuda/toolkit/runtime.h"
 
 namespace ricci {
@@ -35,29 +35,32 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
-  cublasLtHandle_t handle = nullptr;
+  cublasLtHandle_t handle = nullptr;  // null: products take our own kernels
   std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
 
   Library() {
     const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    void* file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!file) file = dlopen((RICCI_CUDA_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (file) load(file);
-    if (!handle) std::fprintf(stderr, "warning: %s %s: matrix products on the GPU take our own kernels, which are slower\n", name.c_str(), file ? "cannot be used" : "not found");
+    load_cublas({name, RICCI_CUDA_LIBRARIES "/" + name}, [this](const std::string& file) { return load(file); });
   }
 
-  void load(void* file) {
-    bool complete = true;
+  std::string load(const std::string& name) {
+    void* const file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!file) return dlerror();
+    std::string missing;
     auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
-      complete &= function != nullptr;
+      if (!function) missing = std::string("lacks ") + name;
     };
     find(create, "cublasLtCreate"), find(matmul, "cublasLtMatmul"), find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
     find(describe_product, "cublasLtMatmulDescCreate"), find(set_product, "cublasLtMatmulDescSetAttribute");
     find(describe_matrix, "cublasLtMatrixLayoutCreate"), find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
     find(create_preference, "cublasLtMatmulPreferenceCreate"), find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
-    if (!complete || create(&handle) != CUBLAS_STATUS_SUCCESS) handle = nullptr;
+    if (!missing.empty()) return missing;
+    const cublasStatus_t status = create(&handle);
+    if (status == CUBLAS_STATUS_SUCCESS) return "";
+    handle = nullptr;
+    return "cublasLtCreate reports status " + std::to_string(status);
   }
 
   void* workspace(cudaStream_t stream) {
@@ -114,6 +117,34 @@ cublasLtMatrixLayout_t matrix(const Gemm& g, cudaDataType_t type, int64_t rows, 
   return m;
 }
 
+// How the parts of a long sum that several blocks share may be added up (split-K). A part is never rounded to less than f32: by
+// default the library may also store or add parts in the type of the result, which is bf16 for a bf16 product.
+uint32_t reduction_schemes(const Gemm& g) {
+  const bool narrow_result = g.dtype == Dtype::bf16 && !g.c_f32;
+  return narrow_result ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
+}
+
+void choose_algorithm(const Gemm& g, Plan& plan) {
+  Library& l = library();
+  cublasLtMatmulPreference_t preference = nullptr;
+  l.create_preference(&preference);
+  auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    if (const cublasStatus_t status = l.set_preference(preference, attribute, &value, sizeof value); status != CUBLAS_STATUS_SUCCESS)
+      fail("gemm: cuBLASLt reports status {} for preference {}", {static_cast<int>(status), static_cast<int>(attribute)});
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction_schemes(g));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(g.b));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(g.a));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(g.c));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_sum(g));
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
+  l.destroy_preference(preference);
+  plan.algorithm = best.algo, plan.usable = found > 0;
+}
+
 Plan make_plan(const Gemm& g) {
   Plan plan;
   const Layout a = layout_of(g.a_at, g.m, g.k), b = layout_of(g.b_at, g.k, g.n), c = layout_of(g.c_at, g.m, g.n);
@@ -132,20 +163,7 @@ Plan make_plan(const Gemm& g) {
   plan.b = matrix(g, type, b.transposed ? g.k : g.n, b.transposed ? g.n : g.k, b.leading, g.b_at.batch_stride);
   plan.a = matrix(g, type, a.transposed ? g.m : g.k, a.transposed ? g.k : g.m, a.leading, g.a_at.batch_stride);
   plan.c = matrix(g, g.c_f32 ? CUDA_R_32F : type, g.n, g.m, c.leading, g.c_at.batch_stride);
-  cublasLtMatmulPreference_t preference = nullptr;
-  l.create_preference(&preference);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof kWorkspace);
-  const uint32_t first_aligned = alignment(g.b), second_aligned = alignment(g.a), c_aligned = alignment(g.c),
-                 sum_aligned = alignment_of_sum(g);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &first_aligned, sizeof first_aligned);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &second_aligned, sizeof second_aligned);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c_aligned, sizeof c_aligned);
-  l.set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &sum_aligned, sizeof sum_aligned);
-  cublasLtMatmulHeuristicResult_t best{};
-  int found = 0;
-  l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
-  l.destroy_preference(preference);
-  plan.algorithm = best.algo, plan.usable = found > 0;
+  choose_algorithm(g, plan);
   return plan;
 }
 
