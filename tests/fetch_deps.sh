@@ -4,23 +4,44 @@
 #   cmake -S . -B build -DCMAKE_PREFIX_PATH="$PWD/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
 # finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them,
 # and with that flag the path also counts for the library that libdnnl needs.
-#   tests/fetch_deps.sh          does nothing when .deps/ holds the packages listed here
+#   tests/fetch_deps.sh          fetches nothing when .deps/ holds the packages listed here
+# The tree and .deps/ travel together: what both hold is printed, and above 56 MiB it is an error.
 # libarchive becomes one static library, with the compression libraries in it. The others stay shared, as Debian's CMake
 # files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
 cd "$(dirname "$0")/.."
-most_mib=64
+most_mib=56
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
           libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev)
 # Only their static libraries are taken.
 compression=(zlib1g-dev libbz2-dev liblzma-dev liblz4-dev libzstd-dev)
 
+mib() { echo $((($1 + 1048575) / 1048576)); }  # of bytes, rounded up
+
+# Files of the tree that travel: those that git knows or does not ignore; without git, the floors.
+tree_bytes() {
+  if git rev-parse --git-dir >/dev/null 2>&1; then
+    git ls-files -z --cached --others --exclude-standard
+  else
+    find CMakeLists.txt README.md core cuda autograd ops models data apps tests -type f -print0
+  fi | { xargs -0 -r stat -c %s 2>/dev/null || true; } | awk '{ sum += $1 } END { printf "%.0f", sum }'
+}
+
+# folder: says how large it and the tree are. False: together they are too large.
+fits() {
+  local deps tree
+  deps=$(find "$1" -type f -printf '%s\n' | awk '{ sum += $1 } END { printf "%.0f", sum }') tree=$(tree_bytes)
+  echo ".deps: $(mib "$deps") MiB, the tree: $(mib "$tree") MiB, together $(mib $((deps + tree))) MiB of at most $most_mib MiB"
+  [ $((deps + tree)) -le $((most_mib * 1048576)) ] || { echo "fetch_deps: too large to carry" >&2; return 1; }
+}
+
 wanted=$(printf '%s\n' "${packages[@]}" "${compression[@]}" | sort)
 if [ "$(cut -d_ -f1 .deps/packages.txt 2>/dev/null)" = "$wanted" ]; then
   echo ".deps is complete (remove it to fetch it again)"
-  exit 0
+  fits .deps
+  exit
 fi
 
 work=$(mktemp -d)
@@ -68,12 +89,11 @@ rm -rf "$work"/tree/usr/share/{doc,doc-base,man,lintian,pkgconfig} \
        "$libraries"/{pkgconfig,cmake/dnnl,libyaml-cpp.a}
 find "$work/tree" -type l -delete
 (cd "$work/debs" && printf '%s\n' *.deb | sort -t_ -k1,1) > "$work/tree/packages.txt"
-mib=$(du -sm --apparent-size "$work/tree" | cut -f1)
-if [ "$mib" -gt "$most_mib" ]; then
-  echo ".deps would hold $mib MiB, more than $most_mib" >&2
-  exit 1
-fi
+# Symbols for debuggers stay behind. (A text file among the libraries is a linker script.)
+find "$work/tree" -name '*.so.*' -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' _ {} \;
+strip --strip-debug "$libraries/libarchive.a"
+fits "$work/tree"
 rm -rf .deps
 mv "$work/tree" .deps
 chmod 755 .deps
-echo ".deps: $mib MiB from $(wc -l < .deps/packages.txt) packages"
+echo ".deps holds $(wc -l < .deps/packages.txt) packages"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # ricci on a machine with an NVIDIA GPU and no internet: builds, tests and times it, and prints a table of the results.
-#   tests/gpu.sh [build|test|sanitize|bench|train|graph|all|table]    all: the six parts in this order; table: print it again
-# Needs nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without it, from the system.
+#   tests/gpu.sh [build|trace|train|test|attention|graph|sanitize|bench|all|table]    all: these parts in this order; table: print it again
+# Needs nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without it, from the system; cuBLASLt
+# also from the packages of PyTorch (tests/gpu/find_cublas.sh). Where it is nowhere, everything runs with our own, slower kernels.
 # Each part ends by itself within RICCI_PART_SECONDS (510) and, called again, goes on where it stopped: build-gpu/ keeps
-# the objects, and what was tested until the programs change. Each part leaves its log in $OUT (build-gpu/results).
+# the objects, and what was measured until the programs change. Each part leaves its log in $OUT (build-gpu/results).
 # Where nothing was measured the table says so; without a GPU that is every row but those of the build.
-# A program of tests/bench reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch_NAME.py exists beside
-# NAME.cpp and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
+# A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch_NAME.py
+# exists beside NAME.cpp and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
 # RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -16,21 +17,25 @@ state=$build/state
 mkdir -p "$state" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
 architecture=${RICCI_GPU_ARCHITECTURE:-90}
 part_seconds=${RICCI_PART_SECONDS:-510}
-parts=(build test sanitize bench train graph)
+parts=(build trace train test attention graph sanitize bench)
+python=${RICCI_PYTHON:-python3}
+# shellcheck disable=SC2034
 wrapper=()                     # a program to run ricci-train under
 export NVIDIA_TF32_OVERRIDE=0  # f32 means f32, for ricci and for PyTorch
 
 # ---- The table
 checks_of() {  # part: its rows as check|bar
-  local source
+  local check
   case $1 in
     build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
     test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' ;;
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
-    bench)
-      for source in tests/bench/*.cpp; do echo "$(basename "$source" .cpp)|runs"; done
-      for source in "${!bar_of[@]}"; do echo "$source|${bar_of[$source]} x PyTorch"; done | sort
+    trace) echo 'GPT-2 64 x 1024, traced|ends' ;;
+    attention)
+      echo 'attention|runs'
+      for check in "${!bar_of[@]}"; do echo "$check|${bar_of[$check]} x PyTorch"; done | sort
       ;;
+    bench) for check in $(other_benches); do echo "$check|runs"; done ;;
     train)
       printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' \
         'GPT-2, batch 64|470000 tokens/s' 'batch 64, PyTorch|1 x PyTorch' 'batch 64, peak memory|1 x PyTorch' 'batch 64, share of peak|-'
@@ -64,7 +69,7 @@ versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/
 
 table() {
   local part file reason
-  echo "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'); $(versions)"
+  echo "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || echo 'no GPU'); $(versions); cuBLASLt: $cublas"
   for part in "${parts[@]}"; do
     file=$state/$part.rows reason=$(why_not "$part")
     if [ -n "$reason" ] || [ ! -e "$file" ]; then
@@ -81,18 +86,35 @@ table() {
 
 # ---- Running things
 limited() {  # seconds command...: at most that long, and not past the end of the part; 124 when it was stopped
-  local most=$1 left=$((deadline - SECONDS))
+  local most=$1 left=$((deadline - SECONDS)) code
   shift
   [ "$left" -gt "$most" ] || most=$left
-  [ "$most" -gt 0 ] || return 124
+  [ "$most" -gt 0 ] || { touch "$state/cut"; return 124; }
   timeout --kill-after=10 "$most" "$@"
+  code=$?
+  if [[ $code = 124 || $code = 137 ]] && [ $((deadline - SECONDS)) -le 0 ]; then touch "$state/cut"; fi
+  return "$code"
+}
+
+# step ROW COMMAND ...: one measurement, which fills ROW and maybe others. What was measured and did not fail is kept until the
+# programs change. Where the part ends before the step does, the row says so.
+step() {
+  local row=$1
+  shift
+  if [ "$(awk -F'\t' -v check="$row" '$1 == check { print ($2 !~ /^not measured|run it again$/ && $4 != "FAIL") }' "$rows")" = 1 ]; then
+    echo "-- $row: measured before"
+    return
+  fi
+  rm -f "$state/cut"
+  if [ $((deadline - SECONDS)) -gt 5 ]; then "$@"; else touch "$state/cut"; fi
+  if [ -e "$state/cut" ]; then row "$row" "did not end, run it again" unfinished; fi
 }
 
 why_not() {  # part: what is missing to measure anything of it
   local program
   [ "$1" != build ] || return
-  nvidia-smi -L 2>/dev/null | grep -q '^GPU' || { echo "no GPU"; return; }
-  for program in ricci-tests ricci-check ricci-train; do
+  nvidia-smi -L 2>/dev/null | grep '^GPU' > /dev/null || { echo "no GPU"; return; }
+  for program in ricci-tests ricci-check ricci-train ricci-bench-training ricci-bench-attention; do
     [ -x "$build/$program" ] || { echo "no $program, see build"; return; }
   done
 }
@@ -101,8 +123,8 @@ run_torch() {  # log script option...: the log stays empty where PyTorch sees no
   local log=$1
   shift
   : > "$log"
-  python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
-  limited 150 python3 "$@" 2>&1 | tee "$log"
+  "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
+  limited 150 "$python" "$@" 2>&1 | tee "$log"
 }
 
 value_of() { measures "$1" | awk -F'\t' -v name="$2" '$1 == name { print $2 }'; }  # log measure: empty where there is none
@@ -159,126 +181,50 @@ part_build() {
   row "machine code" "${programs:-none}" "$(verdict grep -q "sm_$architecture" <<< "$programs")"
 }
 
-# ---- test
-tests_that() {  # passed, skipped or failed
-  awk -v how="$1" '{ last[$1] = $2 } END { for (test in last) if (last[test] ~ how) print test }' "$state/ctest" | sort
-}
-
-# state/ctest: lines "test result" of all calls, the last one counts. Tests that failed are run again by the next call.
-part_test() {
-  local remaining left cuda failed
-  if [ ! -e "$state/ctest" ] || outdated "$state/ctest"; then : > "$state/ctest"; : > "$state/skips"; fi
-  ctest --test-dir "$build" -N | sed -nE 's/^ *Test +#[0-9]+: //p' | sort > "$state/tests"
-  remaining=$(comm -23 "$state/tests" <(tests_that 'passed|skipped') | paste -sd'|')
-  if [ -n "$remaining" ]; then
-    limited "$part_seconds" ctest --test-dir "$build" -V -j "$(nproc)" --timeout 240 -R "^($remaining)\$" |
-      tee "$state/ctest.out"
-    awk '/^ *[0-9]+\/[0-9]+ Test +#/ { print $4, / Passed / ? "passed" : /\*\*\*Skipped/ ? "skipped" : "failed" }' \
-      "$state/ctest.out" >> "$state/ctest"
-    grep -E '^[0-9]+: ' "$state/ctest.out" | grep -oE 'skipped( on [a-z_]+)?: .*' >> "$state/skips"
-  fi
-  failed=$(tests_that failed | xargs) left=$(comm -23 "$state/tests" <(tests_that .) | wc -l)
-  row ctest "$(tests_that passed | wc -l) passed, $(tests_that skipped | wc -l) skipped, failed: ${failed:-none}" \
-    "$(verdict test -s "$state/tests" -a -z "$failed")"
-  [ "$left" = 0 ] || [ -n "$failed" ] || row ctest "none failed, $left did not end, run it again" unfinished
-  cuda=$(grep -c '^skipped on cuda:' "$state/skips")
-  row "skipped on cuda" "$cuda" "$(verdict test "$cuda" = 0)"
-  row "other skips" "$(grep -vc '^skipped on cuda:' "$state/skips"), listed below" -
-  check_gradients
-}
-
-check_gradients() {
-  local output=$state/check.out code last worst
-  limited 240 "$build/ricci-check" --device cuda 2> "$output.err" | tee "$output"
-  code=$? last=$(tail -n 1 "$output")
-  worst=$(awk '$3 ~ /e[-+]/ && $3 > worst { worst = $3 } END { print worst }' "$output")
-  if [ $code = 124 ]; then
-    row "ricci-check on cuda" "did not end, run it again" unfinished
-  else
-    row "ricci-check on cuda" "${last%% (*}, worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
-    row cuBLASLt "$(grep -o 'libcublasLt.*' "$output.err" || echo loaded)" "$(verdict test ! -s "$output.err")"
-  fi
-  cat "$output.err"
-}
-
-# ---- sanitize
-sanitize_op() {  # tool op: leaves OP.clean, OP.bad, OP.none (it has no gradient check) or, if stopped, nothing
-  local file=$state/sanitize/$1/$2
-  limited 150 compute-sanitizer --tool "$1" "$build/ricci-check" --device cuda --op "$2" > "$file.log" 2>&1
-  if grep -q 'no op is called' "$file.log"; then
-    touch "$file.none"
-  elif grep -q 'wrong (tolerance' "$file.log"; then
-    if grep -qE '(ERROR|RACECHECK) SUMMARY: 0 ' "$file.log"; then touch "$file.clean"; else touch "$file.bad"; fi
-  fi
-}
-
-sanitize_ops() {  # tool: six ops at a time; those that were clean are not run again
-  local folder=$state/sanitize/$1 op ops clean bad left
-  if [ -e "$folder/begun" ] && outdated "$folder/begun"; then rm -r "$folder"; fi
-  mkdir -p "$folder" && rm -f "$folder"/*.bad && touch -a "$folder/begun"
-  mapfile -t ops < <("$build/ricci-check" --list)
-  for op in "${ops[@]}"; do
-    if [ -e "$folder/$op.clean" ] || [ -e "$folder/$op.none" ] || [ $((deadline - SECONDS)) -lt 20 ]; then continue; fi
-    while [ "$(jobs -rp | wc -l)" -ge 6 ]; do wait -n; done
-    sanitize_op "$1" "$op" &
-  done
-  wait
-  for op in "$folder"/*.bad; do [ ! -e "$op" ] || head -c 200000 "${op%.bad}.log"; done
-  bad=$(find "$folder" -name '*.bad' | wc -l) clean=$(find "$folder" -name '*.clean' | wc -l)
-  left=$((${#ops[@]} - bad - $(find "$folder" -name '*.none' -o -name '*.clean' | wc -l)))
-  row "$1, ops" "$clean clean, $bad with findings, $left did not end" "$(verdict test "$bad" = 0 -a "$clean" -gt 0)"
-  [ "$left" = 0 ] || [ "$bad" != 0 ] || row "$1, ops" "$clean clean, $left did not end, run it again" unfinished
-}
-
-part_sanitize() {
-  local log=$state/sanitize/training.log
-  command -v compute-sanitizer >/dev/null || { plan sanitize "no compute-sanitizer" > "$rows"; return; }
-  sanitize_ops memcheck
-  sanitize_ops racecheck
-  wrapper=(compute-sanitizer --tool memcheck)
-  train_run 120 memcheck device=cuda steps=2 model.layers=1 batch=4 train_fraction=0.999 2>&1 | tee "$log"
-  if grep -q 'after 2 steps' "$log"; then
-    row "memcheck, training" "$(grep -o 'ERROR SUMMARY: .*' "$log")" "$(verdict grep -q 'ERROR SUMMARY: 0 ' "$log")"
-  else
-    row "memcheck, training" "training failed or did not end, see sanitize.log" unfinished
-  fi
-}
-
-# ---- bench
-bench_one() {  # name
-  local program=$build/ricci-bench-$1 source=tests/bench/$1.cpp script=tests/bench/torch_$1.py options=()
-  local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
-  ! grep -q -e '"--device"' "$source" || options=(--device cuda)
-  limited 120 "$program" "${options[@]}" 2>&1 | tee "$ours" || { row "$1" "failed, see bench.log" FAIL; return; }
-  : > "$theirs"
-  ! grep -qs -e '"--device"' "$script" || run_torch "$theirs" "$script" --device cuda
-  row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
-  while IFS=$'\t' read -r check value unit; do
-    times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$1: $check"]:-}
-    row "$1: $check" "$value $unit${times:+, $times x PyTorch}" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
-  done < <(measures "$ours")
-}
-
-part_bench() { for source in tests/bench/*.cpp; do bench_one "$(basename "$source" .cpp)"; done; }
-
-# ---- train, graph
-. tests/gpu_train.sh
+# ---- The other parts
+. tests/gpu/checks.sh
+. tests/gpu/speed.sh
+. tests/gpu/train.sh
 
 # ---- Parts
 run_part() {
   local reason
   rows=$state/$1.rows deadline=$((SECONDS + part_seconds)) reason=$(why_not "$1")
-  plan "$1" "$reason" > "$rows"
   echo "== $1${reason:+: not measured: $reason}"
-  [ -n "$reason" ] || "part_$1" 2>&1 | tee "$OUT/$1.log"
+  [ -z "$reason" ] || return
+  if [ "$1" = build ] || [ ! -e "$rows" ] || outdated "$rows"; then
+    plan "$1" > "$rows"
+    rm -f "$OUT/$1.log"
+  fi
+  "part_$1" 2>&1 | tee -a "$OUT/$1.log"
 }
+
+# What the programs load when they make their first product on the GPU.
+if folders=$(tests/gpu/find_cublas.sh "$(nvcc --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p' | grep . || echo 0)"); then
+  [ -z "$folders" ] || export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  cublas=${folders%%:*}
+  cublas=${cublas:-installed}
+else
+  export RICCI_WITHOUT_CUBLAS=1
+  cublas='not found, our own kernels instead'
+fi
 
 case ${1:-all} in
   all) chosen=("${parts[@]}") ;;
   table) chosen=() ;;
-  build | test | sanitize | bench | train | graph) chosen=("$1") ;;
-  *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
+  -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+  *)
+    [[ " ${parts[*]} " = *" $1 "* ]] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
+    chosen=("$1")
+    ;;
 esac
 for part in "${chosen[@]}"; do run_part "$part"; done
 table | tee "$OUT/table.txt"
-for part in "${chosen[@]}"; do ! grep -qP '\tFAIL$' "$state/$part.rows" || exit 1; done
+any_failed() {
+  local part
+  for part in "${chosen[@]}"; do
+    if [ -z "$(why_not "$part")" ] && grep -qP '\tFAIL$' "$state/$part.rows"; then return 0; fi
+  done
+  return 1
+}
+! any_failed

@@ -4,14 +4,17 @@
 Pre-norm GPT with biases, GELU (erf), tied embeddings and learned positions; a step is forward, backward, clipping to
 norm 1 and fused AdamW on random tokens that are already on the device. f32 computes every product in f32 (TF32 off);
 bf16 is autocast over f32 weights. Attention is scaled_dot_product_attention. Measured plain and through torch.compile;
-warm-up and compilation are not counted.
+warm-up and compilation are not counted. One that fails, for want of memory for example, does not stop the other.
 
     torch_train.py --dtype bf16 --batch 64 [--vocab 50257 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15]
 
-Prints lines "measure NAME VALUE UNIT": tokens per second, and the most memory that tensors held.
+Prints lines "measure NAME VALUE UNIT": tokens per second, and the most memory that tensors held. The exit code is 1 when
+nothing could be measured.
 """
 import argparse
 import contextlib
+import gc
+import sys
 import time
 
 import torch
@@ -99,8 +102,15 @@ def main():
     args = parse_arguments()
     torch.set_float32_matmul_precision("highest")
     print(f"torch {torch.__version__}, {args}", flush=True)
+    measured = 0
     for name in ["plain", "compiled"]:
-        measure(args, name)
+        try:
+            measure(args, name)
+            measured += 1
+        except Exception as error:  # of memory, of the compiler
+            print(f"{name} failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}", flush=True)
+        gc.collect()  # the error held the model and its activations
+    sys.exit(measured == 0)
 
 
 if __name__ == "__main__":

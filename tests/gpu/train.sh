@@ -54,13 +54,18 @@ torch_row() {
   row "$1" "$times x PyTorch $best ($2 to $4 $3)" "$(verdict_of "$times" "$5")"
 }
 
-compare_gpt2() {
-  local speed share best=
+measure_gpt2() {
+  local speed share
   run_gpt2 64 gpt2_64.log
   speed=$(of_gpt2 gpt2_64.log speed) share=$(of_gpt2 gpt2_64.log products)
   if [ -z "$speed" ]; then row "GPT-2, batch 64" "failed, see train.log" FAIL; return; fi
   row "GPT-2, batch 64" "$speed tokens/s, $(of_gpt2 gpt2_64.log memory) MB" "$(verdict_of "$speed" 470000)"
   row "batch 64, share of peak" "$(awk -v flops="$share" 'BEGIN { printf "%.1f %%", flops / 989400 * 100 }') of an H200's 989 TFLOP/s" -
+}
+
+compare_gpt2() {
+  local speed best=
+  speed=$(of_gpt2 gpt2_64.log speed)
   run_torch_gpt2 64
   torch_row "batch 64, PyTorch" "$speed" tokens/s "$(of_torch speed)" 1
   torch_row "batch 64, peak memory" "$(of_gpt2 gpt2_64.log memory)" MB "$(of_torch memory)" 1
@@ -68,10 +73,8 @@ compare_gpt2() {
 
 compare_gpt2_graph() {
   local speed best=
-  run_gpt2 4 gpt2_4.log
   run_gpt2 4 gpt2_4_graph.log --graph
   speed=$(of_gpt2 gpt2_4_graph.log speed)
-  [ -z "$(of_gpt2 gpt2_4.log speed)" ] || row "batch 4, no graph" "$(of_gpt2 gpt2_4.log speed) tokens/s" -
   if [ -z "$speed" ]; then row "batch 4, cuda_graph" "failed, see graph.log" FAIL; return; fi
   row "batch 4, cuda_graph" "$speed tokens/s, PyTorch: not measured" -
   run_torch_gpt2 4
@@ -86,13 +89,20 @@ compare_graph() {
     "$(verdict test "$equal" = "the same weights" -a "$(values graph_true train_loss)" = "$(values graph_false train_loss)")"
 }
 
+measure_gpt2_no_graph() {
+  run_gpt2 4 gpt2_4.log
+  if [ -n "$(of_gpt2 gpt2_4.log speed)" ]; then row "batch 4, no graph" "$(of_gpt2 gpt2_4.log speed) tokens/s" -; else row "batch 4, no graph" "failed, see graph.log" FAIL; fi
+}
+
 part_train() {
-  compare_losses
-  run_out_of_memory
-  compare_gpt2
+  step "f32 losses, cuda to cpu" compare_losses
+  step "out of memory" run_out_of_memory
+  step "GPT-2, batch 64" measure_gpt2
+  step "batch 64, PyTorch" compare_gpt2
 }
 
 part_graph() {
-  compare_graph
-  compare_gpt2_graph
+  step "cuda_graph, 20 steps" compare_graph
+  step "batch 4, no graph" measure_gpt2_no_graph
+  step "batch 4, cuda_graph" compare_gpt2_graph
 }
