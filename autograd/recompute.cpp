@@ -24,8 +24,8 @@ std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
   return tensors;
 }
 
-// On a tape the inputs are followed by an integer leaf: parameters inside f get their gradients even when no input is on
-// the tape.
+// Adds an input that is on the tape, an integer without elements. So the op is recorded even when no other input is on the tape,
+// and the parameters inside f get their gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
   return inputs;
@@ -33,8 +33,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs) without a trace. To find the op that makes a NaN, f is recorded nevertheless, on a tape that nobody reads: every
-// op looks at its result then.
+// f(inputs), of which nothing stays on a tape. To find the op that makes a NaN, f is recorded nevertheless, on a tape that ends
+// with the call: an op only looks at its result while it is recorded.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;

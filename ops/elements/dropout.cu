@@ -22,13 +22,13 @@ struct Mask {
   double scale;
 };
 
-// Four elements as the memory system likes them: at most 16 bytes at a time, aligned.
+// Four elements, aligned so that they are read and written together, or 16 bytes at a time where they are larger.
 template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four {
   T v[4];
 };
 
-// The generator, and where a GPU finds out which it is. The CPU knows when it starts: its loop, with a number that might be
-// anywhere in memory, would not be vectorised.
+// The generator, and where its stream is found: a kernel of a recorded CUDA graph reads it from memory when it runs, so that
+// each launch draws numbers of its own. The CPU reads it before its loop, which could not be vectorised otherwise.
 struct Drawn : Philox {
   PhiloxSource source;
   Drawn(const PhiloxSource& from, Device device) : Philox(device == Device::cpu ? from.philox() : Philox{}), source(from) {}

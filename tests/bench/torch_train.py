@@ -108,7 +108,7 @@ def main():
             measure(args, name)
             measured += 1
         except Exception as error:  # of memory, of the compiler
-            print(f"{name} failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}", flush=True)
+            print(f"{name} failed: {type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}", flush=True)
         gc.collect()  # the error held the model and its activations
     sys.exit(measured == 0)
 
