@@ -176,7 +176,8 @@ part_build() {
     124 | 137) row "compile and link" "stopped after $((SECONDS - began)) s, run it again" unfinished ;;
     *) row "compile and link" "failed, see build.log; $programs programs are linked" FAIL ;;
   esac
-  command -v cuobjdump >/dev/null && [ -x "$build/ricci-train" ] || return
+  command -v cuobjdump >/dev/null || { row "machine code" "not measured: no cuobjdump" -; return; }
+  [ -x "$build/ricci-train" ] || return
   programs=$(cuobjdump --list-elf "$build/ricci-train" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
   row "machine code" "${programs:-none}" "$(verdict grep -q "sm_$architecture" <<< "$programs")"
 }
