@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "core/choice.h"
+#include "models/mixers/identity.h"
 #include "models/mixers/sdp.h"
 
 namespace ricci {
@@ -36,7 +37,7 @@ template <Mixer... M> struct MixerList {
   };
 };
 
-using Mixers = MixerList<Sdp>;
+using Mixers = MixerList<Sdp, Identity>;
 
 // The choice of a mixer at run time: its place in the list.
 enum class MixerKind : uint8_t {};

@@ -1,0 +1,30 @@
+// The mixer `identity`: y = x. Positions hear nothing from each other; what is left of a block is its feed-forward map.
+#pragma once
+#include "models/mixers/mixer.h"
+
+namespace ricci {
+
+struct IdentityConfig {
+  bool operator==(const IdentityConfig&) const = default;
+};
+template <std::same_as<IdentityConfig> Config, class Field> void visit_fields(Config&, Field&&) {}
+inline void check(const IdentityConfig&, const MixerPlace&) {}
+
+struct Identity {
+  static constexpr const char* kName = "identity";
+  using Config = IdentityConfig;
+  struct Cache {};
+
+  int64_t ctx;
+
+  Identity(const MixerPlace& place, const IdentityConfig&) : ctx(place.ctx) {}
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
+  Cache make_cache(int64_t, Dtype, Device) const { return {}; }
+  Tensor operator()(const Arg& x_bcd, Cache&) const { return x_bcd; }
+  int64_t positions_at_once() const { return ctx; }
+  template <class V> void visit(V&&) {}
+};
+
+static_assert(Mixer<Identity>);
+
+}  // namespace ricci
