@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "core/choice.h"
+#include "models/mixers/avgpool.h"
 #include "models/mixers/identity.h"
 #include "models/mixers/sdp.h"
 
@@ -37,7 +38,7 @@ template <Mixer... M> struct MixerList {
   };
 };
 
-using Mixers = MixerList<Sdp, Identity>;
+using Mixers = MixerList<Sdp, AveragePool, Identity>;
 
 // The choice of a mixer at run time: its place in the list.
 enum class MixerKind : uint8_t {};

@@ -1,5 +1,7 @@
 #include "ops/checks/checks.h"
 
+#include <algorithm>
+
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "ops/checks/checks_list.h"
@@ -9,7 +11,7 @@ namespace ricci {
 const std::vector<OpCheck>& op_checks() {
   static const std::vector<OpCheck> checks = [] {
     std::vector<OpCheck> all;
-    for (auto add : {add_element_checks, add_row_checks, add_product_checks, add_attention_checks, add_model_checks}) add(all);
+    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_product_checks, add_attention_checks, add_model_checks}) add(all);
     return all;
   }();
   return checks;
@@ -18,6 +20,20 @@ const std::vector<OpCheck>& op_checks() {
 const std::vector<const char*>& ops_without_backward() {
   static const std::vector<const char*> names = {"attention_cached"};
   return names;
+}
+
+Tensor integers_on(const std::vector<int64_t>& values, Device device) {
+  const Tensor t({static_cast<int64_t>(values.size())}, Dtype::i64);
+  std::copy(values.begin(), values.end(), t.data<int64_t>());
+  return to(t, device);
+}
+
+Tensor with_gaps(const Tensor& targets_r) {
+  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op says what is wrong
+  const Tensor host({targets_r.size()}, Dtype::i64);
+  copy(host, targets_r);
+  for (int64_t r = 1; r < host.size(); r += 3) host.data<int64_t>()[r] = -1;
+  return to(host, targets_r.device());
 }
 
 std::vector<Parameter> draw_inputs(const OpCheck& check, Device device) {

@@ -12,15 +12,6 @@
 namespace ricci {
 namespace {
 
-// Drawn targets of which every third is taken away.
-Tensor with_gaps(const Tensor& targets_r) {
-  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op says what is wrong
-  const Tensor host({targets_r.size()}, Dtype::i64);
-  copy(host, targets_r);
-  for (int64_t r = 1; r < host.size(); r += 3) host.data<int64_t>()[r] = -1;
-  return to(host, targets_r.device());
-}
-
 void add_embedding_checks(std::vector<OpCheck>& all) {
   all.push_back({"embedding", "repeated ids and positions", {integers({3, 5}, 4), normal({4, 7}), normal({9, 7})}, [](CheckInputs x) -> CheckOutputs {
                    return {embedding(x[0], x[1], x[2], 1.5, 2)};

@@ -1,0 +1,55 @@
+// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). No parameters.
+#pragma once
+#include <algorithm>
+
+#include "core/fields.h"
+#include "models/limits.h"
+#include "models/mixers/mixer.h"
+#include "ops/pooling/window_mean.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci {
+
+struct AveragePoolConfig {
+  int64_t pool = 3;
+  bool operator==(const AveragePoolConfig&) const = default;
+};
+
+template <std::same_as<AveragePoolConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("pool", c.pool, "positions per mean; odd unless causal");
+}
+
+inline void check(const AveragePoolConfig& c, const MixerPlace& place) {
+  check_size("pool", c.pool);
+  if (!place.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
+}
+
+struct AveragePool {
+  static constexpr const char* kName = "avgpool";
+  using Config = AveragePoolConfig;
+  struct Cache {
+    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
+  };
+
+  MeanWindow window;
+  int64_t ctx;
+
+  AveragePool(const MixerPlace& place, const AveragePoolConfig& config) : window{config.pool, place.causal}, ctx(place.ctx) {}
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
+
+  Cache make_cache(int64_t, Dtype, Device) const { return {}; }
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    const Tensor all_bcd = cache.recent_bcd ? concatenate({cache.recent_bcd, x_bcd}, 1) : Tensor(x_bcd);
+    const int64_t count = all_bcd.shape()[1], news = x_bcd.shape()[1], kept = std::min(count, window.window - 1);
+    cache.recent_bcd = slice(all_bcd, 1, count - kept, kept);
+    return slice(window_mean_difference(all_bcd, window), 1, count - news, news);
+  }
+  int64_t positions_at_once() const { return ctx; }
+
+  template <class V> void visit(V&&) {}
+};
+
+static_assert(Mixer<AveragePool>);
+
+}  // namespace ricci

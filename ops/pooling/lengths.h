@@ -1,0 +1,24 @@
+// How many positions of each sequence are no padding.
+#pragma once
+#include "core/host_device.h"
+#include "core/tensor.h"
+
+namespace ricci {
+
+// Error: a length outside 0 .. context. On cuda, where reading them would mean to wait, nothing is checked.
+void check_lengths(const char* op, const Tensor& lengths_b, int64_t context);
+
+// Lengths as kernels read them; null: every position of every sequence counts.
+struct Lengths {
+  const int64_t* length_b = nullptr;
+  int64_t context = 0;
+  HD int64_t of(int64_t b) const {
+    if (!length_b) return context;
+    const int64_t length = length_b[b];
+    return length < 0 ? 0 : length < context ? length : context;
+  }
+};
+
+inline Lengths lengths_of(const Tensor& lengths_b, int64_t context) { return {lengths_b ? lengths_b.data<int64_t>() : nullptr, context}; }
+
+}  // namespace ricci
