@@ -33,6 +33,7 @@ struct Options {
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
 // may a tied output map. There the file says which kind it is.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
+  config.classifier.head_bias = file.contains("head.bias");
   bool& head_bias = config.output.head_bias;
   if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
   if (config.block.bias) return;
@@ -60,13 +61,14 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   return lengths_b;
 }
 
-Inputs load_inputs(const SafetensorsFile& file, Device device) {
-  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets_bc = load_integers(file, "targets", 2, "[batch position]");
+Inputs load_inputs(const SafetensorsFile& file, Family family, Device device) {
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = family == Family::classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
   for (const std::string& name : file.names())
     if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
-  if (!(ids_bc.shape() == targets_bc.shape())) fail("{}: ids {} and targets {} differ", {file.path(), show(ids_bc.shape()), show(targets_bc.shape())});
+  const Shape expected = family == Family::classifier ? Shape{ids_bc.shape()[0]} : ids_bc.shape();
+  if (!(targets.shape() == expected)) fail("{}: ids {} and targets {} differ", {file.path(), show(ids_bc.shape()), show(targets.shape())});
   const Tensor lengths_b = load_lengths(file, ids_bc.shape());
-  return {to(ids_bc, device), to(targets_bc, device), lengths_b ? to(lengths_b, device) : lengths_b};
+  return {to(ids_bc, device), to(targets, device), lengths_b ? to(lengths_b, device) : lengths_b};
 }
 
 // What leaves the program: on the CPU, bf16 widened to f32.
@@ -83,7 +85,7 @@ int probe(const Options& options) {
   if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
   model.place(parse_dtype(options.dtype.c_str()), device);
 
-  const Inputs inputs = load_inputs(input, device);
+  const Inputs inputs = load_inputs(input, config.family, device);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
@@ -105,7 +107,7 @@ int main(int argc, char** argv) {
                        [&](CLI::App& app) {
                          app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
-                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position]; lengths, i64 [batch], where sequences are padded")->required();
+                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch]; lengths, i64 [batch], where sequences are padded")->required();
                          app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
                          app.add_option("--dtype", options.dtype, "Of weights and activations")->check(CLI::IsMember({"f64", "f32", "bf16"}))->capture_default_str();
                          app.add_option("--device", options.device, "Where it runs")->check(CLI::IsMember({"cpu", "cuda", "cuda_emulated"}))->capture_default_str();

@@ -4,6 +4,7 @@
 namespace ricci {
 
 void apply_preset(ModelConfig& c) {
+  if (c.family == Family::classifier) c.causal = false;
   if (c.preset == Preset::gpt) return;  // whose values the structs start with
   c.block.norm = Norm::post;
   c.block.activation = Activation::relu;
@@ -22,6 +23,7 @@ void check(const ModelConfig& c) {
   check_size("d", c.d);
   check_size("layers", c.layers, 1, kMostLayers);
   check(c.block, c.d);
+  if (c.family == Family::classifier) check(c.classifier);
   Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { check(c.of<M>(), place_of(c)); });
 }
 

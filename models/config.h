@@ -8,13 +8,14 @@
 #include "core/fields.h"
 #include "models/block.h"
 #include "models/embedding.h"
+#include "models/families/classifier.h"
 #include "models/families/decoder.h"
 #include "models/mixers/mixers.h"
 
 namespace ricci {
 
-enum class Family : uint8_t { decoder };
-constexpr auto choices(Family) { return std::array{"decoder"}; }
+enum class Family : uint8_t { decoder, classifier };
+constexpr auto choices(Family) { return std::array{"decoder", "classifier"}; }
 
 struct ModelConfig {
   Family family = Family::decoder;
@@ -28,6 +29,7 @@ struct ModelConfig {
   BlockConfig block;
   EmbeddingConfig embedding;
   OutputConfig output;
+  ClassifierConfig classifier;
   Mixers::Configs mixers;
 
   // The keys of one mixer: config.of<Sdp>().heads
@@ -45,17 +47,19 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   field("ctx", c.ctx, "longest context, in tokens");
   field("d", c.d, "width of the model");
   field("layers", c.layers, "blocks");
-  field("causal", c.causal, "no token sees a later one");
+  field("causal", c.causal, "no token sees a later one (family: false for a classifier)");
   Mixers::each([&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
   visit_fields(c.output, read_when(field, c.family == Family::decoder, "family: decoder"));
+  visit_fields(c.classifier, read_when(field, c.family == Family::classifier, "family: classifier"));
 }
 
 // What the mixers of such a model are told.
 MixerPlace place_of(const ModelConfig& config);
 
-// Gives the keys marked (preset) the values of the preset. To be called on a config whose other keys still have their defaults.
+// Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other
+// keys still have theirs.
 void apply_preset(ModelConfig& config);
 
 // Error: the first value that cannot be, as "model.heads: 3 does not divide d = 64". vocab must be known by now.

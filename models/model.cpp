@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/families/classifier.h"
 #include "models/families/decoder.h"
 #include "models/visit.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 // Every family around every mixer.
 template <class List> struct FamiliesOf;
-template <Mixer... M> struct FamiliesOf<MixerList<M...>> { using Any = std::variant<Decoder<M>...>; };
+template <Mixer... M> struct FamiliesOf<MixerList<M...>> { using Any = std::variant<Decoder<M>..., Classifier<M>...>; };
 
 template <class F> struct StateOf final : DecodingState {
   explicit StateOf(typename F::State s) : value(std::move(s)) {}
@@ -39,6 +40,7 @@ struct Model::AnyFamily {
 
   template <Mixer M> static std::unique_ptr<AnyFamily> build(const ModelConfig& c) {
     switch (c.family) {
+      case Family::classifier: return std::make_unique<AnyFamily>(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
       case Family::decoder: return std::make_unique<AnyFamily>(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
     }
     fail("model.family: number {}", {static_cast<int>(c.family)});

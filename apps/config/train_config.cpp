@@ -72,6 +72,7 @@ void check(const TrainConfig& config) {
   ModelConfig model = config.model;
   if (model.vocab == 0) model.vocab = 1;
   check(model);
+  if (model.family == Family::classifier) fail("model.family: classifier, which learns from labelled texts; ricci-train reads none, ricci-probe runs such models");
   if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);

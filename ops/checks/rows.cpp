@@ -1,4 +1,5 @@
 #include "ops/checks/checks_list.h"
+#include "ops/rows/cross_entropy.h"
 #include "ops/rows/layer_norm.h"
 #include "ops/rows/reduce.h"
 #include "ops/rows/softmax.h"
@@ -26,6 +27,12 @@ void add_row_checks(std::vector<OpCheck>& all) {
   auto soft = [](CheckInputs x) -> CheckOutputs { return {softmax(x[0])}; };
   all.push_back({"softmax", "odd sizes", {normal({3, 5, 7})}, soft});
   all.push_back({"softmax", "wider than a block", {normal({2, 301})}, soft});
+  all.push_back({"cross_entropy", "wider than a block", {normal({3, 301}), integers({3}, 301)}, [](CheckInputs x) -> CheckOutputs {
+                   return {cross_entropy(x[0], x[1].value)};
+                 }});
+  all.push_back({"cross_entropy", "rows without a target", {normal({5, 7}), integers({5}, 7)}, [](CheckInputs x) -> CheckOutputs {
+                   return {cross_entropy(x[0], with_gaps(x[1].value))};
+                 }});
   for (int index : {0, 1, -1}) {
     all.push_back({"sum", "one index", {normal({3, 5, 7})}, [index](CheckInputs x) -> CheckOutputs { return {sum(x[0], index)}; }});
     all.push_back({"mean", "one index", {normal({3, 5, 7})}, [index](CheckInputs x) -> CheckOutputs { return {mean(x[0], index)}; }});

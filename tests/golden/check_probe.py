@@ -24,6 +24,7 @@ import tempfile
 TYPE_CODES = {"F64": "d", "F32": "f", "I64": "q"}
 GPT = {"preset": "gpt", "vocab": 13, "ctx": 24, "layers": 2}
 MSA = {"preset": "msa", "vocab": 13, "ctx": 24, "layers": 2}
+CLASSIFIER = {"family": "classifier", "vocab": 13, "ctx": 24, "layers": 2, "classes": 4}
 QUICK = [  # (name, config, batch, length, lengths of the sequences where they are padded)
     ("gpt d 15", {**GPT, "d": 15, "heads": 3}, 3, 7),
     ("gpt untied, no bias, window 3", {**GPT, "d": 12, "heads": 4, "ff": 17, "tie": False, "bias": False,
@@ -33,8 +34,23 @@ QUICK = [  # (name, config, batch, length, lengths of the sequences where they a
     ("msa tied, no bias, window 1", {**MSA, "d": 12, "heads": 4, "tie": True, "bias": False, "window": 1}, 1, 19),
     ("msa one token", {**MSA, "d": 10, "heads": 1}, 1, 1),
     ("gpt lengths 7 3 0", {**GPT, "d": 15, "heads": 3}, 3, 7, [7, 3, 0]),
+    ("avgpool", {**GPT, "d": 15, "mixer": "avgpool"}, 2, 7),
+    ("identity", {**GPT, "d": 15, "mixer": "identity"}, 2, 7),
+    ("classifier lengths 7 3 0", {**CLASSIFIER, "d": 12, "heads": 4}, 3, 7, [7, 3, 0]),
 ]
 FULL = QUICK + [
+    ("avgpool window 4", {**GPT, "d": 11, "mixer": "avgpool", "pool": 4}, 3, 19),
+    ("avgpool wider than the text", {**GPT, "d": 11, "mixer": "avgpool", "pool": 9}, 1, 5),
+    ("avgpool both sides, lengths", {**GPT, "d": 11, "mixer": "avgpool", "causal": False}, 3, 7, [7, 3, 0]),
+    ("avgpool of one", {**MSA, "d": 10, "mixer": "avgpool", "pool": 1}, 2, 3),
+    ("msa avgpool, lengths", {**MSA, "d": 10, "mixer": "avgpool", "pool": 5}, 3, 9, [9, 1, 4]),
+    ("msa identity, no bias", {**MSA, "d": 10, "mixer": "identity", "bias": False}, 2, 7),
+    ("classifier", {**CLASSIFIER, "d": 15, "heads": 3}, 4, 7),
+    ("classifier, causal", {**CLASSIFIER, "d": 15, "heads": 3, "causal": True}, 4, 7),
+    ("classifier, window 3, no bias", {**CLASSIFIER, "d": 15, "heads": 3, "window": 3, "bias": False}, 4, 19, [19, 2, 7, 1]),
+    ("classifier avgpool, lengths", {**CLASSIFIER, "d": 9, "mixer": "avgpool", "pool": 5}, 4, 7, [7, 3, 0, 1]),
+    ("classifier identity, two classes", {**CLASSIFIER, "d": 9, "mixer": "identity", "classes": 2}, 3, 7, [7, 3, 2]),
+    ("classifier msa, one token", {**CLASSIFIER, "preset": "msa", "d": 12, "heads": 2}, 1, 1),
     ("gpt d 16", {**GPT, "d": 16, "heads": 4}, 3, 19),
     ("gpt one token", {**GPT, "d": 12, "heads": 4}, 1, 1),
     ("gpt one token, batch 3", {**GPT, "d": 15, "heads": 3}, 3, 1),

@@ -23,6 +23,11 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "msa_window_tied_no_bias": ({**MSA, "d": 12, "heads": 4, "window": 1, "tie": True, "bias": False}, 1, 19),
     "msa_one_token": ({**MSA, "d": 10, "heads": 2, "ff": 14, "window": 50}, 1, 1),
     "gpt_padded": ({**GPT, "d": 12, "heads": 2, "ff": 13}, 4, 7, [7, 3, 0, 1]),
+    "avgpool_padded": ({**GPT, "d": 9, "ff": 10, "mixer": "avgpool", "pool": 4}, 3, 7, [7, 3, 0]),
+    "identity": ({**MSA, "d": 8, "ff": 9, "mixer": "identity"}, 2, 5),
+    "classifier_padded": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 1, "d": 12, "heads": 3, "ff": 13, "classes": 3},
+                          4, 7, [7, 3, 0, 1]),
+    "classifier_avgpool": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 2, "d": 8, "ff": 9, "mixer": "avgpool"}, 3, 6),
 }
 
 

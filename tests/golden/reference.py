@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Independent PyTorch definition of `family: decoder`, `mixer: sdp`, presets `gpt` and `msa`, for golden values.
+"""Independent PyTorch definition of the families decoder and classifier, the mixers sdp, avgpool and identity and the
+presets gpt and msa, for golden values.
 
 Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared with the C++ code.
 
@@ -11,7 +12,9 @@ Readings where the specification leaves room:
   * `bias` governs the attention and feed-forward maps; layer norms stay affine and `head.bias` stays with `msa`;
   * an explicit `tie` overrides the preset and does not touch `head.bias`;
   * `causal: false` drops `0 <= t - s` and keeps `t - s < window`;
-  * `lengths` hides the keys s >= lengths[b]; the loss is steered by the targets alone.
+  * `lengths` hides the keys s >= lengths[b]; the loss is steered by the targets alone;
+  * a mean over no position is 0: of a pooling window that holds padding only, and of the logits of an empty sequence;
+  * a classifier has no mask unless `causal` says so, and its map to the classes has a bias.
 
 `reference.py --self-test` holds the model against torch.nn.TransformerEncoderLayer (pre and post norm), torch's
 scaled_dot_product_attention and cross_entropy, central differences and its own rules; exit code 1 on a failure.
@@ -24,7 +27,7 @@ import torch
 
 DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None, "ctx": None, "d": None,
             "heads": None, "layers": None, "ff": None, "dropout": 0.0, "bias": True, "window": None,
-            "causal": True, "tie": None}
+            "causal": None, "tie": None, "pool": 3, "classes": 2}
 
 
 def resolve(config):
@@ -32,9 +35,11 @@ def resolve(config):
     if unknown := config.keys() - DEFAULTS.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
     c = {**DEFAULTS, **config}
-    if c["family"] != "decoder" or c["mixer"] != "sdp" or c["preset"] not in ("gpt", "msa"):
+    known = {"family": ("decoder", "classifier"), "mixer": ("sdp", "avgpool", "identity"), "preset": ("gpt", "msa")}
+    if any(c[key] not in names for key, names in known.items()):
         raise ValueError(f"not covered: family {c['family']}, mixer {c['mixer']}, preset {c['preset']}")
-    if c["d"] % c["heads"]:
+    c["causal"] = c["family"] == "decoder" if c["causal"] is None else c["causal"]
+    if c["mixer"] == "sdp" and c["d"] % c["heads"]:
         raise ValueError(f"heads {c['heads']} does not divide d {c['d']}")
     c["ff"] = 4 * c["d"] if c["ff"] is None else c["ff"]
     c["tie"] = c["preset"] == "gpt" if c["tie"] is None else c["tie"]
@@ -52,12 +57,15 @@ def parameter_shapes(config):
         block = f"blocks.{i}."
         for norm in ("ln1", "ln2"):
             shapes[f"{block}{norm}.weight"] = shapes[f"{block}{norm}.bias"] = (d,)
-        for name, shape in (("mixer.qkv", (3 * d, d)), ("mixer.proj", (d, d)), ("fc", (ff, d)), ("fc_out", (d, ff))):
+        mixer = (("mixer.qkv", (3 * d, d)), ("mixer.proj", (d, d))) if c["mixer"] == "sdp" else ()
+        for name, shape in (*mixer, ("fc", (ff, d)), ("fc_out", (d, ff))):
             shapes[f"{block}{name}.weight"] = shape
             if c["bias"]:
                 shapes[f"{block}{name}.bias"] = shape[:1]
     if c["preset"] == "gpt":
         shapes["ln_f.weight"] = shapes["ln_f.bias"] = (d,)
+    if c["family"] == "classifier":
+        return {**shapes, "head.weight": (c["classes"], d), "head.bias": (c["classes"],)}
     if not c["tie"]:
         shapes["head.weight"] = (vocab, d)
     if c["preset"] == "msa":
@@ -79,9 +87,13 @@ def random_weights(config, seed):
 
 
 def random_batch(config, batch, length, seed):
-    """(ids, targets), both (batch, length) int64; about a fifth of the targets is -1, but never all of them."""
+    """(ids, targets), int64, (batch, length) each, of a classifier (batch,) targets; about a fifth of the targets is -1, but
+    never all of them."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(config["vocab"], (batch, length), generator=generator)
+    if config.get("family") == "classifier":
+        targets = torch.randint(config.get("classes", 2), (batch,), generator=generator)
+        return ids, targets.masked_fill(torch.arange(batch) % 3 == 1, -1)
     targets = torch.randint(config["vocab"], (batch, length), generator=generator)
     ignored = torch.rand((batch, length), generator=generator) < 0.2
     ignored.view(-1)[-2:-1] = True
@@ -118,8 +130,21 @@ def attention(q_bntk, k_bnsk, v_bnsk, keep):
     return e / total.masked_fill(total == 0, 1.0) @ v_bnsk
 
 
+def pool(x_btd, window, causal, lengths=None):
+    """The mean over the window's positions that are no padding, minus x; a mean over none is 0."""
+    length = x_btd.shape[1]
+    y = torch.zeros_like(x_btd)
+    for b in range(x_btd.shape[0]):
+        real = length if lengths is None else int(lengths[b])
+        for t in range(length):
+            back, ahead = (window - 1, 0) if causal else (window // 2, window // 2)
+            seen = [s for s in range(t - back, t + ahead + 1) if 0 <= s < real]
+            y[b, t] = sum((x_btd[b, s] for s in seen), torch.zeros_like(x_btd[b, t])) / max(1, len(seen)) - x_btd[b, t]
+    return y
+
+
 class Decoder:
-    """The language model; `table` maps every state_dict name of the specification to its nn.Parameter."""
+    """The model of either family; `table` maps every state_dict name of the specification to its nn.Parameter."""
 
     def __init__(self, config, weights):
         self.config = resolve(config)
@@ -139,26 +164,30 @@ class Decoder:
             return torch.relu(x)
         return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
 
-    def mix(self, name, x_btd, keep):
+    def mix(self, name, x_btd, keep, lengths):
         b, t, d = x_btd.shape
+        if self.config["mixer"] == "identity":
+            return x_btd
+        if self.config["mixer"] == "avgpool":
+            return pool(x_btd, self.config["pool"], self.config["causal"], lengths)
         heads = self.config["heads"]
         q, k, v = (part.reshape(b, t, heads, d // heads).transpose(1, 2)
                    for part in self.linear(f"{name}.qkv", x_btd).split(d, dim=-1))
         return self.linear(f"{name}.proj", attention(q, k, v, keep).transpose(1, 2).reshape(b, t, d))
 
-    def block(self, i, x, keep):
+    def block(self, i, x, keep, lengths):
         p = f"blocks.{i}."
 
         def feed_forward(h):
             return self.linear(p + "fc_out", self.activation(self.linear(p + "fc", h)))
         if self.config["preset"] == "gpt":
-            x = x + self.mix(p + "mixer", self.layer_norm(p + "ln1", x), keep)
+            x = x + self.mix(p + "mixer", self.layer_norm(p + "ln1", x), keep, lengths)
             return x + feed_forward(self.layer_norm(p + "ln2", x))
-        x = self.layer_norm(p + "ln1", x + self.mix(p + "mixer", x, keep))
+        x = self.layer_norm(p + "ln1", x + self.mix(p + "mixer", x, keep, lengths))
         return self.layer_norm(p + "ln2", x + feed_forward(x))
 
     def __call__(self, ids_bt, lengths=None):
-        """ids (b, t) -> logits (b, t, v)."""
+        """ids (b, t) -> logits (b, t, v); of a classifier (b, classes)."""
         c = self.config
         batch, length = ids_bt.shape
         x = self.table["tok.weight"][ids_bt]
@@ -168,9 +197,13 @@ class Decoder:
             x = x * math.sqrt(c["d"]) + sinusoid(length, c["d"]).to(x.dtype)
         keep = visible_keys(batch, length, c["window"], c["causal"], lengths)
         for i in range(c["layers"]):
-            x = self.block(i, x, keep)
+            x = self.block(i, x, keep, lengths)
         if c["preset"] == "gpt":
             x = self.layer_norm("ln_f", x)
+        if c["family"] == "classifier":
+            z = self.linear("head", x)
+            real = torch.full((batch,), length) if lengths is None else lengths
+            return torch.stack([z[b, :n].sum(0) / max(1, n) for b, n in enumerate(real.tolist())])
         logits = x @ self.table["tok.weight" if c["tie"] else "head.weight"].T
         return logits + self.table["head.bias"] if "head.bias" in self.table else logits
 

@@ -1,0 +1,101 @@
+// nll_r = log sum_v exp(l_rv) - l_r[target_r],   loss = sum_r nll_r / counted
+// dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) dloss / counted;   rows without a target: nll 0, dl 0
+//   bytes   4 N for N logits in f32, 8 N backward, half in bf16
+//   floor   65,536 rows of 1024 in f32 on an H200: 0.27 GB at 4.8 TB/s 0.06 ms forward, twice that backward
+#include "ops/rows/cross_entropy.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/view.h"
+#include "cuda/math.h"
+#include "cuda/verbs/rows.h"
+
+namespace ricci {
+namespace cross_entropy_kernels {
+
+constexpr int64_t kNoTarget = -1;
+
+template <class T> struct Forward {
+  using A = Accumulator<T>;
+  View<const T, 2> l_rv;
+  const int64_t* target_r;
+  double *nll_r, *lse_r;
+
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const int64_t target = target_r[r];
+    const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
+    const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
+    row.once([&] {
+      lse_r[r] = double(math::log(sum)) + double(most);
+      const bool known = target >= 0 && target < row.n;
+      nll_r[r] = target == kNoTarget ? 0 : known ? lse_r[r] - double(A(l_rv(r, target))) : __builtin_nan("");
+    });
+  }
+};
+
+// loss = sum_r nll_r / counted
+struct Mean {
+  const int64_t* target_r;
+  const double* nll_r;
+  double *counted, *loss;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double n = row.sum([&](int64_t r) { return target_r[r] == kNoTarget ? 0.0 : 1.0; });
+    const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
+    row.once([&] { *counted = n > 0 ? n : 1, *loss = sum / *counted; });
+  }
+};
+
+template <class T> struct Backward {
+  using A = Accumulator<T>;
+  View<const T, 2> l_rv;
+  const int64_t* target_r;
+  const double *lse_r, *counted, *dloss;
+  View<T, 2> dl_rv;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const int64_t target = target_r[r];
+    const A share = target == kNoTarget ? A(0) : A(*dloss / *counted), lse = A(lse_r[r]);
+    row.each([&](int64_t v) { dl_rv(r, v) = T((math::exp(A(l_rv(r, v)) - lse) - A(v == target ? 1 : 0)) * share); });
+  }
+};
+
+HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
+  if (targets_r.device() != Device::cpu) return;
+  const int64_t* target = targets_r.data<int64_t>();
+  for (int64_t r = 0; r < targets_r.size(); ++r)
+    if (target[r] < kNoTarget || target[r] >= vocabulary)
+      fail("cross_entropy: target {} at row {} is outside the {} classes", {target[r], r, vocabulary});
+}
+
+}  // namespace cross_entropy_kernels
+
+using namespace cross_entropy_kernels;
+
+HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
+  const Dims n = DIMS(logits_rv, i64(targets_r));
+  check_targets(targets_r, n['v']);
+  const Device device = logits_rv.device();
+  const Tensor nll_r({n['r']}, Dtype::f64, device), lse_r({n['r']}, Dtype::f64, device), counted({}, Dtype::f64, device), loss({}, Dtype::f64, device);
+  const int64_t* const target_r = targets_r.data<int64_t>();
+  with_dtype(logits_rv, [&]<class T>(T) {
+    for_rows("cross_entropy", device, n['r'], n['v'],
+             Forward<T>{view<const T, 2>(logits_rv), target_r, nll_r.data<double>(), lse_r.data<double>()});
+  });
+  for_rows("cross_entropy: mean", device, 1, n['r'], Mean{target_r, nll_r.data<double>(), counted.data<double>(), loss.data<double>()});
+  return record("cross_entropy", {logits_rv}, loss, keep(logits_rv, Tensor(targets_r), lse_r, counted),
+                [](const Tensor& dloss, const Tensor& logits_rv, const Tensor& targets_r, const Tensor& lse_r, const Tensor& counted) -> Grads {
+                  const Tensor dlogits_rv = like(logits_rv);
+                  with_dtype(logits_rv, [&]<class T>(T) {
+                    for_rows("cross_entropy'", logits_rv.device(), logits_rv.shape()[0], logits_rv.shape()[1],
+                             Backward<T>{view<const T, 2>(logits_rv), targets_r.data<int64_t>(), lse_r.data<double>(), counted.data<double>(),
+                                         dloss.data<double>(), view<T, 2>(dlogits_rv)});
+                  });
+                  return {dlogits_rv};
+                });
+}
+
+CUDA_ROWS(Forward);
+CUDA_KERNEL(RowKernel<Mean>);
+CUDA_ROWS(Backward);
+
+}  // namespace ricci
