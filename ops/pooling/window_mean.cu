@@ -131,7 +131,7 @@ HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, c
 HOST Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b) {
   const Dims n = DIMS(x_bcd, optional(i64(lengths_b)));
   check_lengths("mean_over_positions", lengths_b, n['c']);
-  const Tensor y_bd = like(x_bcd, {n['b'], n['d']});
+  const Tensor y_bd = like(x_bcd, Shape{n['b'], n['d']});
   with_extents(x_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
     for_rows("mean_over_positions", x_bcd.device(), b, d, MeanOfSequence<T>{x_bcd.data<T>(), y_bd.data<T>(), lengths_of(lengths_b, c)});
   });
