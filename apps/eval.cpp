@@ -27,8 +27,7 @@ int evaluate_run(const Options& options) {
   const Device device = parse_device(options.device.c_str());
   const RunFolder run = RunFolder::open(options.run);
   const Model model = run.load_model(device, options.checkpoint, parse_dtype(options.dtype.c_str()));
-  const int64_t trained = model.config().ctx, context = options.context ? options.context : trained;
-  if (context > trained) fail("context: {} is longer than the {} tokens the model was trained on", {context, trained});
+  const int64_t context = run.context(options.context);
   const int64_t stride = options.stride ? options.stride : context;
   const TokenFile tokens = options.data.empty() ? open_validation(run.config(), *run.tokenizer()) : open_tokens(options.data, *run.tokenizer());
   const Windows windows(tokens, options.batch, context, stride);
@@ -36,9 +35,9 @@ int evaluate_run(const Options& options) {
   Progress progress({.steps = windows.batches(), .out = stderr});
   const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done) { progress.update(done, done * options.batch * context); });
   progress.erase();
-  std::printf("%s: %lld tokens, context %lld, stride %lld: %.4f nats per token, perplexity %.3f\n", tokens.name().c_str(),
-              static_cast<long long>(result.tokens), static_cast<long long>(context), static_cast<long long>(stride), result.nats_per_token,
-              result.perplexity());
+  std::puts(format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
+                           {tokens.name(), result.tokens, context, run.context_note(context), stride, result.nats_per_token, result.perplexity()})
+                .c_str());
   return 0;
 }
 
@@ -50,7 +49,7 @@ int main(int argc, char** argv) {
                  [&](CLI::App& app) {
                    app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
                    app.add_option("--data", options.data, "Files or folders to score; the run's validation text if not given");
-                   app.add_option("--context", options.context, "Tokens a window holds; that of the training if not given")->check(at_least_one);
+                   app.add_option("--context", options.context, "Tokens a window holds, up to model.ctx; as many as the run was trained with if not given")->check(at_least_one);
                    app.add_option("--stride", options.stride,
                                   "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(at_least_one);
                    app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();

@@ -126,6 +126,17 @@ void RunFolder::lock() {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) fail("{}: another ricci-train is at work in it", {path_});
 }
 
+int64_t RunFolder::context(int64_t asked) const {
+  const int64_t most = config_.model.ctx;
+  if (asked > most) fail("context: {} is longer than the {} tokens that the model takes (model.ctx)", {asked, most});
+  return asked ? asked : *config_.context;
+}
+
+std::string RunFolder::context_note(int64_t context) const {
+  const int64_t trained = *config_.context;
+  return context == trained ? "" : format_message(" (trained with {})", {trained});
+}
+
 TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const std::string newest = checkpoints().newest_sound(warn);
   if (newest.empty()) return {.text_hash = text_hash};

@@ -42,6 +42,12 @@ class RunFolder {
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin()
   Checkpoints checkpoints() const { return Checkpoints(file("checkpoints")); }
 
+  // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
+  // the model can take.
+  int64_t context(int64_t asked = 0) const;
+  // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
+  std::string context_note(int64_t context) const;
+
   // All steps are done and the model is saved. A damaged model is not; a warning on stderr names it.
   bool finished() const;
 

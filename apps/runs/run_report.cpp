@@ -44,7 +44,7 @@ void write_sample(const RunFolder& run, const Model& model, Device device) {
   generate(model, run.tokenizer()->encode(sample.prompt), sample.tokens, sample.sampling, device, [&](int64_t token) {
     text += run.tokenizer()->decode({&token, 1});
     return true;
-  });
+  }, run.context());
   std::printf("\n%s\n\n", text.c_str());
 }
 

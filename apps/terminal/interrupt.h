@@ -1,5 +1,6 @@
 // Ctrl-C, the polite request to end and the loss of the terminal, as a flag: training finishes its step, saves, and leaves.
 #pragma once
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,9 +11,10 @@
 
 namespace ricci::apps {
 
-// While alive, the first SIGINT, SIGTERM or SIGHUP sets the flag, and a second one ends the program as usual. SIGHUP stays
-// ignored where it was, as under nohup. Ctrl-C on a terminal is answered, as a step or an evaluation may take its time.
-// Made by the program's first thread, to which the system gives signals.
+// While alive, the first SIGINT, SIGTERM or SIGHUP sets the flag, and the next one, of whichever kind, ends the program at
+// once. SIGHUP stays ignored where it was ignored before, as under nohup. Ctrl-C on a terminal is answered, because a step or an
+// evaluation may take a while. A call that waits in the system, such as a write to a terminal that has stopped, ends with EINTR.
+// Made by the program's first thread: the system gives signals to it alone.
 class Interrupt {
  public:
   Interrupt() {
@@ -21,8 +23,10 @@ class Interrupt {
     ::sigaltstack(&stack, &old_stack_);
     struct sigaction action = {};
     action.sa_handler = answer;
-    action.sa_flags = SA_RESTART | SA_ONSTACK | static_cast<int>(SA_RESETHAND);
+    action.sa_flags = SA_ONSTACK;
+    // While one signal is answered the others wait, so that the next one meets the default action, which ends the program.
     ::sigemptyset(&action.sa_mask);
+    for (const int signal : kSignals) ::sigaddset(&action.sa_mask, signal);
     for (size_t i = 0; i < kSignals.size(); ++i) {
       ::sigaction(kSignals[i], &action, &old_[i]);
       if (kSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &old_[i], nullptr);
@@ -34,14 +38,20 @@ class Interrupt {
   }
   Interrupt(const Interrupt&) = delete;
 
-  bool requested() const { return flag() != 0; }
+  static bool requested() { return flag() != 0; }
 
  private:
   static void answer(int signal) {
     flag() = 1;
+    for (const int each : kSignals) {
+      struct sigaction now = {};
+      if (::sigaction(each, nullptr, &now) == 0 && now.sa_handler == answer) std::signal(each, SIG_DFL);
+    }
     static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
     const int before = errno;
-    if (signal == SIGINT && ::isatty(STDERR_FILENO)) [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
+    pollfd terminal{STDERR_FILENO, POLLOUT, 0};  // one that has stopped is not waited for
+    if (signal == SIGINT && ::isatty(STDERR_FILENO) && ::poll(&terminal, 1, 0) == 1 && (terminal.revents & POLLOUT))
+      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     errno = before;
   }
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};

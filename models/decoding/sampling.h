@@ -32,10 +32,10 @@ void check(const Sampling& sampling);
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index);
 
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
-// model's context is full, the later half of it is read again and generation goes on from there. Nothing is recorded,
-// dropout is off.
-// Error: an empty prompt.
+// context is full, the later half of it is read again and generation goes on from there. `context`: how many tokens
+// before it a token is drawn from at most; 0: as many as the model takes. Nothing is recorded, dropout is off.
+// Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
-              const std::function<bool(int64_t token)>& use);
+              const std::function<bool(int64_t token)>& use, int64_t context = 0);
 
 }  // namespace ricci

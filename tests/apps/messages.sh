@@ -67,6 +67,25 @@ refuse 'too many threads' 2 '--threads: expected an integer from 1 to 1024, got 
 refuse 'top-p of 0' 1 'top-p: expected more than 0 and at most 1, got 0' generate runs/tiny --top-p 0
 refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny --top-k -1
 
+# ---- A run whose context was shorter than what the model takes
+accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
+accept 'its evaluation' eval runs/shorter
+verdict 'has the context of the training' "$(grep -q ', context 8, stride 8: ' out || cat out)"
+mv out trained.out
+accept 'the same context, asked for' eval runs/shorter --context 8
+verdict 'is the same evaluation' "$(diff trained.out out)"
+accept 'all that the model takes' eval runs/shorter --context 16
+verdict 'is told beside the context of the training' "$(grep -q ', context 16 (trained with 8), stride 16: ' out || cat out)"
+verdict 'and is another evaluation' "$([ "$(grep -o ': .*' out)" != "$(grep -o ': .*' trained.out)" ] || cat out)"
+continue_text=(generate runs/shorter --prompt 'the quick brown fox' --tokens 100)
+accept 'a text with the context of the training' "${continue_text[@]}"
+mv out trained.out
+accept 'with the same context, asked for' "${continue_text[@]}" --context 8
+verdict 'is the same text' "$(cmp trained.out out 2>&1)"
+run "${continue_text[@]}" --context 16
+verdict 'with all that the model takes it is told so' "$([ $? = 0 ] && diff err - <<<'context 16 (trained with 8)')"
+verdict 'and is another text' "$(! cmp -s trained.out out || echo no)"
+
 # ---- Run folders
 refuse 'no such run' 1 'runs/none: no such run folder' eval runs/none
 cp -r runs/tiny runs/broken

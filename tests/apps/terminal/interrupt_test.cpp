@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,19 +51,69 @@ TEST_CASE("interrupt: what stood before comes back") {
   std::signal(SIGINT, old);
 }
 
-TEST_CASE("interrupt: the second signal ends the program") {
+TEST_CASE("interrupt: a second signal ends the program, whichever of the three was first") {
+  for (const int first : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int second : {SIGINT, SIGTERM, SIGHUP}) {
+      CAPTURE(first);
+      CAPTURE(second);
+      const pid_t child = ::fork();
+      REQUIRE(child >= 0);
+      if (child == 0) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+        const Interrupt interrupt;
+        std::raise(first);
+        if (interrupt.requested()) std::raise(second);
+        ::_exit(0);
+      }
+      int status = 0;
+      REQUIRE(::waitpid(child, &status, 0) == child);
+      CHECK(WIFSIGNALED(status));
+      CHECK(WTERMSIG(status) == second);
+    }
+  }
+}
+
+TEST_CASE("interrupt: two signals that arrive together are two") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
     const Interrupt interrupt;
+    sigset_t both, before;
+    ::sigemptyset(&both);
+    ::sigaddset(&both, SIGINT);
+    ::sigaddset(&both, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &both, &before);
     std::raise(SIGINT);
-    std::raise(SIGINT);
+    std::raise(SIGTERM);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     ::_exit(0);
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGINT);
+}
+
+TEST_CASE("interrupt: a call that waits in the system ends") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const Interrupt interrupt;
+  const timer_t timer = [] {
+    timer_t made{};
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGTERM;
+    ::timer_create(CLOCK_MONOTONIC, &event, &made);
+    const itimerspec soon{{}, {0, 50'000'000}};
+    ::timer_settime(made, 0, &soon, nullptr);
+    return made;
+  }();
+  char byte;
+  CHECK(::read(ends[0], &byte, 1) < 0);
+  CHECK(errno == EINTR);
+  CHECK(interrupt.requested());
+  ::timer_delete(timer);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST_CASE("interrupt: a terminal that is gone is a request to end, but not under nohup") {

@@ -51,8 +51,8 @@ Values last_logits(const Model& model, const std::vector<int64_t>& ids) {
 }
 
 // Without a cache: every token from a forward over all that is to be seen.
-std::vector<int64_t> naive(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling) {
-  const size_t context = static_cast<size_t>(model.config().ctx);
+std::vector<int64_t> naive(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, size_t context = 0) {
+  if (context == 0) context = static_cast<size_t>(model.config().ctx);
   std::vector<int64_t> text = prompt, seen(text.end() - static_cast<int64_t>(std::min(context, text.size())), text.end());
   for (int64_t i = 0; i < count; ++i) {
     text.push_back(draw_token(last_logits(model, seen), sampling, static_cast<uint64_t>(i)));
@@ -64,9 +64,9 @@ std::vector<int64_t> naive(const Model& model, const std::vector<int64_t>& promp
   return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
 }
 
-std::vector<int64_t> generated(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling) {
+std::vector<int64_t> generated(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, int64_t context = 0) {
   std::vector<int64_t> tokens;
-  generate(model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; });
+  generate(model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; }, context);
   return tokens;
 }
 
@@ -123,6 +123,21 @@ TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
         CHECK(generated(model, prompt, 30, sampling) == expected);
         if (sampling.temperature > 0) CHECK(std::set<int64_t>(expected.begin(), expected.end()).size() > 1);
       }
+}
+
+TEST_CASE("generate: no more tokens are seen than a shorter context has") {
+  const Model model = built(Preset::gpt);
+  const std::vector<int64_t> prompt{3, 1, 4, 1, 5, 9, 2};
+  const std::vector<int64_t> whole = generated(model, prompt, 30, {.temperature = 0});
+  CHECK(generated(model, prompt, 30, {.temperature = 0}, model.config().ctx) == whole);
+  for (const int64_t context : {1, 2, 3, 5}) {
+    CAPTURE(context);
+    CHECK(generated(model, prompt, 30, {.temperature = 0}, context) == naive(model, prompt, 30, {.temperature = 0}, static_cast<size_t>(context)));
+    CHECK(generated(model, prompt, 30, {.temperature = 0}, context) != whole);
+  }
+  const std::string range = format_message("expected 0 to {}", {model.config().ctx});
+  for (const int64_t context : {int64_t{-1}, model.config().ctx + 1})
+    CHECK(message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
 }
 
 TEST_CASE("generate: it stops when it is told to; messages") {
