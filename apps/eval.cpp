@@ -33,7 +33,7 @@ int evaluate_run(const Options& options) {
   const Windows windows(tokens, options.batch, context, stride);
 
   Progress progress({.steps = windows.batches(), .out = stderr});
-  const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done) { progress.update(done, done * options.batch * context); });
+  const Evaluation result = evaluate(model, windows, device, 0, [&](int64_t done) { progress.update(done, done * windows.batch() * context); });
   progress.erase();
   std::puts(format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
                            {tokens.name(), result.tokens, context, run.context_note(context), stride, result.nats_per_token, result.perplexity()})

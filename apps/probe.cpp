@@ -80,7 +80,7 @@ int probe(const Options& options) {
   const SafetensorsFile weights(options.weights), input(options.input);
   follow_weights(config, weights);
   Model model(config);
-  load_weights(model, options.weights);
+  load_weights(model, weights);
   const auto format = weights.metadata().find("format");
   if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
   model.place(parse_dtype(options.dtype.c_str()), device);

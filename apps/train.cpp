@@ -3,18 +3,23 @@
 //   ricci-train runs/NAME
 // The table of RICCI_TRACE=1 leaves out the first two steps of this process when there are more: they touch memory for the
 // first time, which costs many times what it costs later.
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
-#include "apps/runs/metrics.h"
+#include "apps/metrics/metrics.h"
 #include "apps/runs/run_folder.h"
 #include "apps/runs/run_report.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/interrupt.h"
+#include "apps/terminal/output.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -33,6 +38,13 @@ constexpr int64_t kUntraced = 2;  // steps
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
+int64_t tokens_per_step(const TrainConfig& config) {
+  int64_t tokens = 0, all = 0;
+  if (__builtin_mul_overflow(config.accumulation * config.batch, *config.context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &all))
+    fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, *config.context});
+  return tokens;
+}
+
 // Of training alone, evaluations and saving left out.
 struct Work {
   int64_t tokens = 0;
@@ -43,12 +55,8 @@ struct Work {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-struct Step {
-  double loss, grad_norm, lr;
-};
-
 // Reads the tokens of a step and takes it.
-Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+StepRecord take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
   const std::vector<MicroBatch> micro_batches = micro_batches_of(crops, config, step, device);
   const double lr = config.schedule.at(step, config.steps);
   const auto [loss, norm] = train_step.run(micro_batches, step, lr);
@@ -56,42 +64,57 @@ Step take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfi
   return {loss, norm, lr};
 }
 
-// The loop: step, log, evaluate, save.
+// Nothing: it was interrupted.
+std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const Windows& validation, Device device) {
+  const StopWhen stop(Interrupt::requested);
+  const auto after_batch = [](int64_t) {
+    if (Interrupt::requested()) throw Stopped();
+  };
+  const int64_t batches_per_batch = config.batch / layout_of(config).sequences;
+  try {
+    return evaluate(model, validation, device, std::min(config.eval_batches, validation.batches()) * batches_per_batch, after_batch);
+  } catch (const Stopped&) {
+    return {};
+  }
+}
+
+// The loop: step, log, evaluate, save. It ends early when an interruption is asked for; an evaluation is then left for later.
 Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
                Device device) {
   const TrainConfig& config = run.config();
   TrainStep train_step(model, optimizer, device, step_options(config));
-  MetricsFile metrics(run.path(), state.step);
+  MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step);
   Progress progress({.steps = config.steps, .first_step = state.step});
-  const Interrupt interrupt;
-  const int64_t step_tokens = config.accumulation * config.batch * *config.context;
-  const int64_t eval_batches = config.eval_batches * (config.batch / layout_of(config).sequences);
-  const int64_t first = state.step;
+  const int64_t step_tokens = tokens_per_step(config), first = state.step;
   int64_t saved = first;
   Work all, since_record;
-  while (state.step < config.steps && !interrupt.requested()) {
-    if (state.step == first + kUntraced) trace::restart();
-    const double started = seconds_now();
-    const auto [loss, norm, lr] = take_step(train_step, crops, config, state.step, device);
-    for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
-
-    const int64_t done = ++state.step;
+  while ((state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
+    if (!state.unrecorded) {
+      if (state.step == first + kUntraced) trace::restart();
+      const double started = seconds_now();
+      state.unrecorded = take_step(train_step, crops, config, state.step++, device);
+      for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
+      progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
+    }
+    const int64_t done = state.step;
+    const auto [loss, norm, lr] = *state.unrecorded;
     const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
     bool saves = last || is_due(done, config.checkpoint_every);
-    progress.update(done, all.tokens, format_message("loss {:.3f}", {loss}));
     Metrics record{done, done * step_tokens, loss, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
     if (evaluates) {
-      const Evaluation result = evaluate(model, validation, device, eval_batches);
+      const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device);
+      if (!result) break;
       // The next step would fail, and again after each resume from here.
-      if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
-      record.val_loss = result.nats_per_token;
-      saves |= state.improves(result.nats_per_token);
-      progress.line(evaluation_line(done, loss, result));
+      if (!std::isfinite(result->nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result->nats_per_token, saved});
+      record.val_loss = result->nats_per_token;
+      saves |= state.improves(result->nats_per_token);
+      progress.line(evaluation_line(done, loss, *result));
     }
+    state.unrecorded.reset();
     if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
     if (saves) metrics.sync(), run.save(model, optimizer, state), saved = done;
   }
-  if (saved < state.step) run.save(model, optimizer, state);
+  if (saved < state.step || state.unrecorded) run.save(model, optimizer, state);
   return all;
 }
 
@@ -120,12 +143,14 @@ int train(const RunRequest& request) {
   TrainState state = run.resume(model, optimizer, corpus.hash());
 
   run.begin(config, *corpus.tokenizer, state.step);
-  std::puts(opening_line(run, corpus, model, state).c_str());
-  std::fflush(stdout);
-  const Work work = run_steps(run, model, optimizer, state, crops, validation, device);
-  run.save_model(model, state.step);
-  std::puts(closing_line(run, state, work.seconds).c_str());
-  if (state.step == config.steps) write_sample(run, model, device);
+  tell(STDOUT_FILENO, opening_line(run, corpus, model, state) + "\n");
+  {
+    const Interrupt interrupt;
+    const Work work = run_steps(run, model, optimizer, state, crops, validation, device);
+    run.save_model(model, state.step);
+    tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
+  }
+  if (state.step == config.steps && !state.unrecorded) write_sample(run, model, device);
   return 0;
 }
 

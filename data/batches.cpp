@@ -2,6 +2,7 @@
 #include "data/batches.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -14,14 +15,16 @@ namespace {
 
 void check(const char* what, const TokenFile& tokens, int64_t batch, int64_t context) {
   if (batch < 1 || context < 1) fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
-  if (tokens.size() < context + 1)
+  if (tokens.size() <= context)
     fail("{}: {} has {} tokens, but a context of {} needs {}",
-         {what, tokens.name(), tokens.size(), context, context + 1});
+         {what, tokens.name(), tokens.size(), context, std::to_string(static_cast<uint64_t>(context) + 1)});
 }
 
 // A batch without tokens: padding everywhere.
 Batch padding(int64_t rows, int64_t context) {
-  const auto size = static_cast<size_t>(rows * context);
+  int64_t tokens = 0;
+  if (__builtin_mul_overflow(rows, context, &tokens)) fail("batch {} of context {}: more tokens than 64 bits can count", {rows, context});
+  const auto size = static_cast<size_t>(tokens);
   return {rows, context, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget), 0};
 }
 
@@ -85,6 +88,7 @@ Windows::Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t strid
     fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   const int64_t after_first = tokens_.size() - 1 - context;  // targets that the first window leaves
   count_ = 1 + (after_first + stride - 1) / stride;
+  batch_ = std::min(batch, count_);
 }
 
 Batch Windows::at(int64_t index) const {

@@ -14,9 +14,9 @@ export LC_ALL=C
 cd "$(dirname "$0")/.."
 most_mib=56
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
-          libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev)
+          libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev zlib1g-dev)
 # Only their static libraries are taken.
-compression=(zlib1g-dev libbz2-dev liblzma-dev liblz4-dev libzstd-dev)
+compression=(libbz2-dev liblzma-dev liblz4-dev libzstd-dev)
 
 mib() { echo $((($1 + 1048575) / 1048576)); }  # of bytes, rounded up
 
@@ -52,14 +52,14 @@ mkdir "$work/debs" "$work/tree" "$work/static"
 for package in "${packages[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/tree"; done
 for package in "${compression[@]}"; do dpkg-deb -x "$work/debs/$package"_*.deb "$work/static"; done
 libraries=$(dirname "$(find "$work/tree/usr/lib" -name libarchive.a)")
-static=$(dirname "$(find "$work/static/usr/lib" -name libz.a)")
+static=$(dirname "$(find "$work/static/usr/lib" -name libbz2.a)")
 
 # libarchive.a and what its filters need, as one archive. Formats such as xar would need more; no text is one.
-rm -f "$libraries"/libarchive.so*
+rm -f "$libraries"/libarchive.so* "$libraries"/libz.so*  # static ones are left
 ar -M <<MRI
 CREATE $work/libarchive.a
 ADDLIB $libraries/libarchive.a
-ADDLIB $static/libz.a
+ADDLIB $libraries/libz.a
 ADDLIB $static/libbz2.a
 ADDLIB $static/liblzma.a
 ADDLIB $static/liblz4.a

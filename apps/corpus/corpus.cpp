@@ -11,20 +11,19 @@ namespace ricci::apps {
 namespace {
 
 TextSource open_text(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) files.push_back(path == "embedded" ? embedded_corpus_file(default_cache_folder()) : path);
-  return files.size() == 1 ? TextSource(files[0]) : TextSource::of_paths(files);
+  const BuiltInText built_in[] = {{"embedded", embedded_corpus()}};
+  const bool list = paths.size() != 1 || paths[0] == built_in[0].name;  // one path may be several, with commas between them
+  return list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0]);
 }
 
-Split open_split(const TrainConfig& config) {
-  const TextSource text = open_text(config.data);
+Split open_split(const TrainConfig& config, const TextSource& text) {
   if (config.validation.empty()) return split_by_characters(text, config.train_fraction, default_cache_folder());
   return {text, open_text(config.validation)};
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const TextSource& text) {
   if (config.tokenizer == TokenizerKind::byte) return std::make_shared<ByteTokenizer>();
-  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(open_text(config.data), default_cache_folder()));
+  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text, default_cache_folder()));
 }
 
 }  // namespace
@@ -32,8 +31,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config) {
 uint64_t Corpus::hash() const { return hash_bytes(format_message("{} {}", {train.hash(), validation.hash()})); }
 
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
-  const Split split = open_split(config);
-  if (!tokenizer) tokenizer = make_tokenizer(config);
+  const TextSource text = open_text(config.data);
+  const Split split = open_split(config, text);
+  if (!tokenizer) tokenizer = make_tokenizer(config, text);
   const std::string cache = default_cache_folder();
   return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
 }
@@ -49,7 +49,7 @@ TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& to
 }
 
 TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer) {
-  return TokenFile::open(open_split(config).validation, tokenizer, default_cache_folder());
+  return TokenFile::open(open_split(config, open_text(config.data)).validation, tokenizer, default_cache_folder());
 }
 
 }  // namespace ricci::apps

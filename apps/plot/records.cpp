@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 #include "apps/config/nearest.h"
-#include "apps/runs/metrics.h"
+#include "apps/metrics/metrics.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/files/json_depth.h"
 
 namespace ricci::apps {
 namespace {
@@ -19,6 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr size_t kMostKeys = 100;  // every one is a column as long as the run
+constexpr int kDeepest = 8;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // JSON has no NaN, yet some programs write it: NaN, Infinity and -Infinity outside of strings become texts.
@@ -38,16 +42,19 @@ std::string with_quoted_names(std::string_view line) {
   return result;
 }
 
+std::string shown(const std::string& text) { return text.size() <= 40 ? text : text.substr(0, 37) + "..."; }
+
 double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
   if (value.is_null()) return kNothing;
   if (value.is_string() && value == "NaN") return ++run.not_finite, kNothing;
-  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, key, value.dump().substr(0, 40)});
+  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, shown(key), shown(value.dump())});
   return value.get<double>();
 }
 
 void add(const json& record, const std::string& place, RunRecords& run) {
   const auto size = static_cast<size_t>(run.records++);
   for (const auto& [key, value] : record.items()) {
+    if (run.columns.size() == kMostKeys && !run.columns.contains(key)) fail("{}: more than {} different metrics in one run", {place, kMostKeys});
     auto& column = run.columns[key];
     column.resize(size, kNothing);
     column.push_back(number(value, key, place, run));
@@ -56,7 +63,8 @@ void add(const json& record, const std::string& place, RunRecords& run) {
 
 // A name for the legend: that of the folder.
 std::string name_of(const std::string& file) {
-  const fs::path folder = fs::weakly_canonical(file).parent_path();
+  std::error_code ignored;
+  const fs::path folder = fs::weakly_canonical(file, ignored).parent_path();
   return folder.filename().empty() ? file : folder.filename().string();
 }
 
@@ -64,15 +72,19 @@ std::string name_of(const std::string& file) {
 
 RunRecords read_records(const std::string& path) {
   RunRecords run;
-  run.path = fs::is_directory(path) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  if (!fs::exists(path)) fail("{}: no such run", {path});
-  if (!fs::exists(run.path)) fail("{}: holds no metrics.jsonl, so no run has begun in it", {path});
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
+  if (error) fail("cannot read {}: {}", {path, error.message()});
+  run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
+  if (fs::status(run.path, error).type() == fs::file_type::not_found) fail("{}: holds no metrics.jsonl, so no run has begun in it", {path});
   run.name = name_of(run.path);
   const std::string text = read_text(run.path);
   int64_t line_number = 0;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     const std::string place = run.path + ":" + std::to_string(++line_number);
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    if (json_depth(line) > kDeepest) fail("{}: not a record, expected a JSON object of numbers, got one that is nested {} levels deep", {place, json_depth(line)});
     json record = json::parse(line, nullptr, false);
     if (record.is_discarded()) record = json::parse(with_quoted_names(line), nullptr, false);
     if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});

@@ -2,15 +2,19 @@
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
 //                       Its first lines, comments, tell what its bits depend on beside the keys: build, device, vectors
 //   tokenizer.json      the vocabulary
+//   run_id              a random number that tells this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
+// All of them are regular files in the folder itself: links in their place are not followed.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/config/train_config.h"
+#include "apps/runs/run_lock.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
 #include "models/training/checkpoint.h"
@@ -29,26 +33,27 @@ RunRequest request_run(const std::string& file_or_folder, const std::vector<std:
 
 class RunFolder {
  public:
-  // To train: a run that goes on when the folder holds checkpoints, else a new one. Nothing is written before begin().
+  // To train: a run that goes on when the folder holds checkpoints, else a new one. The folder is locked from here on, and made
+  // where there is none; unless begin() follows it is removed again, and nothing else is written before begin().
   // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps
   // than before, a trained model without checkpoints, a run that another process is training.
   static RunFolder to_train(const RunRequest& request);
   // To read. Error: no such folder, or one of its files is missing or damaged.
   static RunFolder open(const std::string& path);
 
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
+  FilePlace place(const std::string& name) const { return {folder_, name}; }
+  const Folder& folder() const { return folder_; }
+  const std::string& path() const { return folder_.path(); }
   const TrainConfig& config() const { return config_; }
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin()
-  Checkpoints checkpoints() const { return Checkpoints(file("checkpoints")); }
-
+  Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
   // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
   // the model can take.
   int64_t context(int64_t asked = 0) const;
   // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
   std::string context_note(int64_t context) const;
 
-  // All steps are done and the model is saved. A damaged model is not; a warning on stderr names it.
+  // All steps are done and recorded, and the model is saved. A damaged model is not; a warning on stderr names it.
   bool finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
@@ -60,24 +65,28 @@ class RunFolder {
   // left. Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step);
 
+  // To be called before anything of the run is replaced or removed. Error: the folder is no longer that of this run.
+  void check_own() const { lock_->check(); }
   // A checkpoint of this step, and the removal of those that are not kept.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
 
-  // The trained model on `device`, with weights and activations of `dtype`: that of the `last` step saved, of the `best`
+  // The trained model on `device`, also while a training is at work here; with weights and activations of `dtype`: that of the `last` step saved, of the `best`
   // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; missing,
   // surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:
-  std::string weights_file(const std::string& which) const;
-  void lock();
+  explicit RunFolder(const Folder& folder) : folder_(folder) {}
+  SafetensorsFile weights(const std::string& which) const;
+  std::optional<SafetensorsFile> find_weights(const std::string& which) const;
+  void read_config();
 
-  std::string path_;
+  Folder folder_;
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<void> lock_;  // while alive, no other process trains here
+  std::shared_ptr<RunLock> lock_;  // of a run that is trained
 };
 
 }  // namespace ricci::apps

@@ -1,7 +1,8 @@
 #include "apps/runs/run_report.h"
 
-#include <cstdio>
+#include <unistd.h>
 
+#include "apps/terminal/output.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -23,8 +24,8 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
 }
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
-  const char* const what = state.step == run.config().steps ? "saved" : "interrupted, saved";
-  return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.file("model.safetensors")});
+  const char* const what = state.step == run.config().steps && !state.unrecorded ? "saved" : "interrupted, saved";
+  return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
 }
 
 void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
@@ -45,7 +46,7 @@ void write_sample(const RunFolder& run, const Model& model, Device device) {
     text += run.tokenizer()->decode({&token, 1});
     return true;
   }, run.context());
-  std::printf("\n%s\n\n", text.c_str());
+  tell(STDOUT_FILENO, "\n" + text + "\n\n");
 }
 
 }  // namespace ricci::apps

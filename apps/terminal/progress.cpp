@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "apps/terminal/output.h"
+
 namespace ricci::apps {
 namespace {
 
@@ -25,10 +27,10 @@ bool is_terminal(std::FILE* file) {
   return ::isatty(::fileno(file)) == 1 && kind && std::string_view(kind) != "dumb";
 }
 
-// Output that cannot be written, on a full disk or a terminal that is gone, is no reason to end a run.
+// A stream of a test's own has no descriptor.
 void write(std::FILE* file, const std::string& text) {
+  if (const int descriptor = ::fileno(file); descriptor >= 0) return tell(descriptor, text);
   std::fputs(text.c_str(), file);
-  std::fflush(file);
 }
 
 // The first `columns` characters of UTF-8 text.

@@ -20,7 +20,7 @@ struct ProgressOptions {
   std::function<double()> seconds = {};        // a clock
 };
 
-// Output that fails is dropped.
+// Output that cannot be written is dropped: apps/terminal/output.h.
 class Progress {
  public:
   explicit Progress(const ProgressOptions& options);

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 
@@ -40,6 +42,8 @@ void relax() {
 }
 
 thread_local bool inside = false;  // a parallel_for within a parallel_for runs in its own thread
+
+thread_local bool (*stop_when)() = nullptr;  // see StopWhen
 
 // The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
 // theirs. A tensor's elements are so mostly worked on by the thread that made them, in whose caches they still are.
@@ -83,14 +87,21 @@ struct Work {
   }
 };
 
-// A thread that leaves requests to end to the first one, as handlers may need a stack that only that one has.
-template <class Body> void start_thread(const Body& body) {
+// A worker thread: SIGINT, SIGTERM and SIGHUP are blocked, so that only the main thread handles them, on the stack that it has
+// for them. False: the system has no thread left for this process.
+template <class Body> bool start_thread(const Body& body) {
   sigset_t ending, before;
   ::sigemptyset(&ending);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
   ::pthread_sigmask(SIG_BLOCK, &ending, &before);
-  std::thread(body).detach();
+  bool started = true;
+  try {
+    std::thread(body).detach();
+  } catch (const std::system_error&) {
+    started = false;
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 class Pool {
@@ -99,7 +110,12 @@ class Pool {
   bool run(Work& work, int helpers) {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
-    for (; started_ < helpers; ++started_) start_thread([this, thread = started_ + 1] { serve(thread); });
+    while (started_ < helpers && !exhausted_) {
+      if (start_thread([this, thread = started_ + 1] { serve(thread); }))
+        ++started_;
+      else
+        exhausted_ = true;  // under a limit on processes; the results do not depend on how many threads there are
+    }
     work_ = &work;
     const uint32_t number = number_.load(std::memory_order_relaxed) + 1;
     job_.store(uint64_t{number} << 32 | kOpen | static_cast<uint64_t>(helpers) << 16);
@@ -131,7 +147,8 @@ class Pool {
   }
 
   std::mutex busy_;
-  int started_ = 0;  // threads besides the callers
+  int started_ = 0;         // threads besides the callers
+  bool exhausted_ = false;  // the system gave no more
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
   std::atomic<uint32_t> number_{0};  // of the newest job; sleeping threads wait for it to change
@@ -151,8 +168,13 @@ void set_thread_count(int count) {
   threads() = count;
 }
 
+StopWhen::StopWhen(bool (*stop)()) : before_(std::exchange(stop_when, stop)) {}
+
+StopWhen::~StopWhen() { stop_when = before_; }
+
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body) {
   if (n <= 0) return;
+  if (stop_when && stop_when()) throw Stopped();
   grain = std::max<int64_t>(1, grain);
   const int64_t chunks = (n + grain - 1) / grain;
   const int count = inside ? 1 : static_cast<int>(std::min<int64_t>(thread_count(), chunks));

@@ -2,11 +2,30 @@
 // up [0, n). Where chunks begin does not depend on the number of threads, so neither do the results.
 #pragma once
 #include <cstdint>
+#include <exception>
 
 namespace ricci {
 
 int thread_count();
 void set_thread_count(int threads);  // error: less than 1
+
+// Thrown in place of work that is not wanted any more.
+class Stopped : public std::exception {
+ public:
+  const char* what() const noexcept override { return "stopped"; }
+};
+
+// While alive, every parallel_for that this thread begins first asks stop(), and throws Stopped where the answer is true: a long
+// computation that changes nothing, such as an evaluation, can so be given up within the time of one op.
+class StopWhen {
+ public:
+  explicit StopWhen(bool (*stop)());
+  ~StopWhen();
+  StopWhen(const StopWhen&) = delete;
+
+ private:
+  bool (*before_)();  // of this thread, until now
+};
 
 // Called with [begin, end) on one of the threads. Exceptions reach the caller of parallel_for.
 using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);

@@ -1,10 +1,16 @@
 #include "core/files/checksum.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "core/cpu/parallel.h"
+#include "core/files/file.h"
+
 namespace ricci {
 namespace {
+
+constexpr size_t kBlock = 1 << 18;
 
 constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87u, kPrime2 = 0xC2B2AE3D27D4EB4Fu, kPrime3 = 0x165667B19E3779F9u,
                    kPrime4 = 0x85EBCA77C2B2AE63u, kPrime5 = 0x27D4EB2F165667C5u;
@@ -43,6 +49,43 @@ uint64_t xxh64(std::string_view bytes, uint64_t seed) {
   hash = (hash ^ hash >> 33) * kPrime2;
   hash = (hash ^ hash >> 29) * kPrime3;
   return hash ^ hash >> 32;
+}
+
+namespace {
+
+uint64_t hash_of_hashes(const std::vector<uint64_t>& hashes) {
+  return xxh64({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(uint64_t)});
+}
+
+}  // namespace
+
+void BlockHash::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t step = std::min(bytes.size(), kBlock - block_.size());
+    block_.append(bytes.substr(0, step));
+    bytes.remove_prefix(step);
+    if (block_.size() < kBlock) return;
+    hashes_.push_back(xxh64(block_));
+    block_.clear();
+  }
+}
+
+uint64_t BlockHash::finish() {
+  if (!block_.empty()) hashes_.push_back(xxh64(block_));
+  return hash_of_hashes(hashes_);
+}
+
+uint64_t hash_of_file(const OpenFile& file, int64_t end) {
+  const int64_t block = kBlock, blocks = (std::max<int64_t>(end, 0) + block - 1) / block;
+  std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
+  parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
+    std::string bytes(kBlock, '\0');
+    for (int64_t i = first; i < last; ++i) {
+      const auto wanted = static_cast<size_t>(std::min(block, end - i * block));
+      hashes[static_cast<size_t>(i)] = xxh64(std::string_view(bytes).substr(0, file.read(bytes.data(), wanted, i * block)));
+    }
+  });
+  return hash_of_hashes(hashes);
 }
 
 }  // namespace ricci

@@ -2,11 +2,30 @@
 // the ones that were written. Several GB/s; not for secrets.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace ricci {
 
+class OpenFile;
+
 // The hash of the bytes. A text in pieces: the hash of one piece is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
+
+// The hash of bytes that come in pieces of any length: that of the hashes of their blocks of 256 KiB, so that several threads
+// can compute it for a file.
+class BlockHash {
+ public:
+  void add(std::string_view bytes);
+  uint64_t finish();
+
+ private:
+  std::string block_;  // the last one, which is not full yet
+  std::vector<uint64_t> hashes_;
+};
+
+// The same of the bytes [0, end) of a file, on all threads of parallel_for. Bytes beyond the end of the file count as none.
+uint64_t hash_of_file(const OpenFile& file, int64_t end);
 
 }  // namespace ricci

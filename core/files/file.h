@@ -1,24 +1,47 @@
-// Files as whole values: read at once, mapped read-only, or replaced so that a reader never sees half a file.
+// Files as whole values: read at once, mapped, read at any position, or replaced so that a reader never sees half a file.
+// Only regular files are read: a pipe or a device in the place of a file is an error, and is never waited for.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/files/folder.h"
+
 namespace ricci {
 
-// The whole of a file, or of a pipe until it ends. Error: names the path and the system's reason.
-std::string read_text(const std::string& path);
+inline constexpr int64_t kMostText = int64_t{1} << 30;  // bytes of a file that is read at once
 
-// Makes a folder and those above it that are not there, each synced into the one that holds it.
-// Error: names the first that cannot be made and the reason.
-void make_folders(const std::string& path);
+// The whole of a regular file. Errors name the path: the system's reason, not a regular file, more than `most` bytes.
+std::string read_text(const FilePlace& place, int64_t most = kMostText);
+
+// A regular file open for reading at any position, also after it was renamed or removed.
+class OpenFile {
+ public:
+  explicit OpenFile(const FilePlace& place);  // error: names the path and the system's reason; not a regular file
+  // Nothing where there is no file.
+  static std::optional<OpenFile> find(const FilePlace& place);
+
+  const std::string& path() const { return path_; }
+  int descriptor() const { return descriptor_.get(); }
+  int64_t size() const;  // now. Error: as the system says
+  // Fewer than `bytes` bytes only at the end of the file. Error: names the path, the position and the reason.
+  size_t read(void* target, size_t bytes, int64_t position) const;
+
+ private:
+  friend class FileWriter;
+  OpenFile(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+  std::string path_;
+  Descriptor descriptor_;
+};
 
 // A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal
 // of the file, but not its truncation by another program.
 class MappedFile {
  public:
-  explicit MappedFile(const std::string& path);  // error: names the path and the system's reason; not a regular file
+  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: those of OpenFile
+  explicit MappedFile(const OpenFile& file);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
@@ -39,23 +62,33 @@ class FileWriter {
   int64_t written() const { return written_; }
 
  private:
-  friend void write_file_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
-  FileWriter(const std::string& path, int descriptor) : path_(path), descriptor_(descriptor) {}
-  const std::string& path_;
-  int descriptor_;
+  friend OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
+  friend OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write);
+  FileWriter(std::string path, Descriptor descriptor) : file_(std::move(path), std::move(descriptor)) {}
+  OpenFile file_;
   int64_t written_ = 0;
 };
 
-// Replaces the file at `path`, or makes it, with what `write` produces: written beside it as .NAME.tmp-PID, synced,
-// renamed, and the folder synced. On any error up to the renaming, one thrown by `write` included, the temporary file
-// is removed and the old file is as it was. A symbolic link is followed; the access rights of an old file are kept.
-// One thread at a time writes a path. While it is written, the temporary file is locked (flock).
+// Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
+// renamed, and the folder synced. Returns the new file, whatever has its name by now. On any error up to the renaming, one
+// thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
+// are kept. While it is written, the temporary file is locked (flock); those of the same name whose writers were killed are
+// removed. A path leads through links to the file behind them; in a folder that is held open a link is an error.
 // Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
-void write_file_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
-void write_file_atomically(const std::string& path, std::string_view bytes);
+OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
+OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
+
+// A file without a name in the folder at that path: nobody else can open it, and it is gone when it is closed.
+OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write);
+
+// 16 random hexadecimal digits: a name that no other process chooses, whatever its number and its clock are.
+std::string random_digits();
+
+// Removes a file; one that is not there is none to remove. Error: as the system says.
+void remove_file(const FilePlace& place);
 
 // Removes the temporary files in a folder whose writers were killed: those that nobody has locked. Where the file system
-// has no locks, or the folder cannot be read, nothing is removed.
-void remove_abandoned_files(const std::string& folder);
+// has no locks nothing is removed. `name`: only those of the file of this name.
+void remove_abandoned_files(const Folder& folder, const std::string& name = "");
 
 }  // namespace ricci

@@ -5,6 +5,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,12 +16,14 @@ namespace ricci {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A file opened for reading. Its pages are read only for the tensors that are loaded.
+// A file opened for reading. Its pages are read only for the tensors that are loaded. It stays readable when its name is given
+// to another file, or removed.
 class SafetensorsFile {
  public:
-  // Reads and checks the whole header. Errors: unreadable, or anything that breaks the format; each names the file and
-  // the fault in one line.
-  explicit SafetensorsFile(const std::string& path);
+  // Reads and checks the whole header, in time and memory in proportion to its length. Errors: unreadable, or anything that
+  // breaks the format; each names the file and the fault in one line.
+  explicit SafetensorsFile(const FilePlace& place) : SafetensorsFile(MappedFile(place)) {}
+  explicit SafetensorsFile(MappedFile file);
 
   const std::string& path() const { return file_.path(); }
   const Metadata& metadata() const { return metadata_; }
@@ -44,23 +47,25 @@ class SafetensorsFile {
     int64_t begin = 0, end = 0;  // bytes from the start of the data
   };
   const Entry& entry(const std::string& name) const;
+  static bool is_type(const std::string& name);            // one that the format has
+  static int64_t bytes_of_type(const std::string& name);  // of an element
 
   MappedFile file_;
   int64_t data_start_ = 0;
   Metadata metadata_;
-  std::map<std::string, Entry> entries_;
+  std::unordered_map<std::string, Entry> entries_;
   std::vector<std::string> names_;
 };
 
 // Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple
 // of 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
 // Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
-void save_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors,
                       const Metadata& metadata = {});
 
 // The same with a checksum over the whole file, its header included, in the metadata: any damaged byte is noticed by
 // SafetensorsFile::verify.
-void save_checked_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+void save_checked_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors,
                               const Metadata& metadata = {});
 
 }  // namespace ricci

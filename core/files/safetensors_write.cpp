@@ -13,7 +13,7 @@
 namespace ricci {
 namespace {
 
-using json = nlohmann::ordered_json;
+using json = nlohmann::json;
 using NamedTensor = std::pair<std::string, Tensor>;
 
 const char* type_name(Dtype dtype) {
@@ -47,20 +47,23 @@ std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& te
   return order;
 }
 
+std::string entry_of(const Tensor& tensor, int64_t offset) {
+  std::string shape;
+  for (int i = 0; i < tensor.shape().rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape()[i]);
+  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", type_name(tensor.dtype()), shape, offset, offset + tensor.bytes());
+}
+
 std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& order, const Metadata& metadata) {
-  json header = json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  int64_t offset = 0;
-  for (const NamedTensor* named : order) {
-    const auto& [name, tensor] = *named;
-    json shape = json::array();
-    for (int i = 0; i < tensor.shape().rank(); ++i) shape.push_back(tensor.shape()[i]);
-    const int64_t end = offset + tensor.bytes();
-    header[name] = {{"dtype", type_name(tensor.dtype())}, {"shape", shape}, {"data_offsets", {offset, end}}};
-    offset = end;
-  }
   try {
-    std::string text = header.dump();
+    std::string text = "{";
+    if (!metadata.empty()) text += R"("__metadata__":)" + json(metadata).dump();
+    int64_t offset = 0;
+    for (const NamedTensor* named : order) {
+      const auto& [name, tensor] = *named;
+      text += (text.size() > 1 ? "," : "") + json(name).dump() + ":" + entry_of(tensor, offset);
+      offset += tensor.bytes();
+    }
+    text += "}";
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const json::type_error&) {
@@ -93,13 +96,13 @@ void store_checksum(std::string& header, const std::vector<const NamedTensor*>& 
   header.replace(find_digits(header), kNoDigits.size(), digits_of(hash));
 }
 
-void save(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata, bool checked) {
-  check_tensors(path, tensors);
+void save(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata, bool checked) {
+  check_tensors(place.path, tensors);
   const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  std::string header = header_of(path, order, metadata);
+  std::string header = header_of(place.path, order, metadata);
   if (checked) store_checksum(header, order);
   const uint64_t length = header.size();
-  write_file_atomically(path, [&](FileWriter& file) {
+  write_file_atomically(place, [&](FileWriter& file) {
     file.write({reinterpret_cast<const char*>(&length), sizeof length});
     file.write(header);
     for (const NamedTensor* named : order) file.write(bytes_of(named->second));
@@ -108,14 +111,14 @@ void save(const std::string& path, const std::vector<NamedTensor>& tensors, cons
 
 }  // namespace
 
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  save(path, tensors, metadata, false);
+void save_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  save(place, tensors, metadata, false);
 }
 
-void save_checked_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+void save_checked_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   Metadata with_checksum = metadata;
   with_checksum["checksum"] = kNoDigits;
-  save(path, tensors, with_checksum, true);
+  save(place, tensors, with_checksum, true);
 }
 
 void SafetensorsFile::verify() const {

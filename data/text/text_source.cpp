@@ -1,15 +1,16 @@
-// Finding files, and reading them block by block through libarchive.
+// Finding files, and what tells one text from another. Reading them: text_stream.cpp.
 #include "data/text/text_source.h"
 
-#include <archive.h>
-#include <archive_entry.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <cstdlib>
+#include <set>
 #include <system_error>
 
 #include "core/error.h"
+#include "core/files/checksum.h"
 #include "core/files/hash.h"
 
 namespace ricci {
@@ -40,22 +41,37 @@ std::vector<std::string> split_at_commas(const std::string& paths) {
   return list;
 }
 
-bool hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+// The files below a folder. Links are followed, but no folder is entered twice: links may lead back to where they are.
+class FolderWalk {
+ public:
+  explicit FolderWalk(const fs::path& folder) {
+    try {
+      enter(folder);
+    } catch (const Error& error) {
+      fail("data: {}", {error.what()});
+    }
+  }
+  std::vector<fs::path> files;
+
+ private:
+  void enter(const fs::path& path) {
+    const Folder folder(path.string());
+    struct stat status = {};
+    if (::fstat(folder.descriptor(), &status) != 0 || !visited_.insert({status.st_dev, status.st_ino}).second) return;
+    for (const std::string& name : folder.names()) {
+      if (name.starts_with('.')) continue;
+      std::error_code ignored;  // what cannot be looked at is no folder, and a later error when it is read
+      if (fs::is_directory(path / name, ignored))
+        enter(path / name);
+      else
+        files.push_back(path / name);
+    }
+  }
+  std::set<std::pair<dev_t, ino_t>> visited_;
+};
 
 std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code error, ignored;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error);
-  while (!error && entry != fs::recursive_directory_iterator()) {
-    const bool is_folder = entry->is_directory(ignored);
-    if (hidden(entry->path())) {
-      if (is_folder) entry.disable_recursion_pending();
-    } else if (!is_folder) {
-      files.push_back(entry->path());
-    }
-    entry.increment(error);
-  }
-  if (error) fail("data: cannot list folder {}: {}", {folder.string(), error.message()});
+  std::vector<fs::path> files = FolderWalk(folder).files;
   if (files.empty()) fail("data: folder {} holds no files", {folder.string()});
   std::sort(files.begin(), files.end());
   return files;
@@ -68,11 +84,14 @@ TextSource::File TextSource::inspect(const fs::path& path) {
   const fs::path absolute = fs::canonical(path, error);
   const bool regular = !error && fs::is_regular_file(absolute, error);
   if (!error && !regular) fail("data: {} is neither a file nor a folder", {path.string()});
-  const auto bytes = regular ? fs::file_size(absolute, error) : 0;
-  const auto modified = error ? fs::file_time_type() : fs::last_write_time(absolute, error);
   if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
-  return {absolute, static_cast<int64_t>(bytes),
-          std::chrono::duration_cast<std::chrono::nanoseconds>(modified.time_since_epoch()).count()};
+  try {
+    const OpenFile file(absolute.string());
+    const int64_t bytes = file.size();
+    return {absolute, bytes, hash_of_file(file, bytes)};
+  } catch (const Error& problem) {
+    fail("data: {}", {problem.what()});
+  }
 }
 
 void TextSource::add(const std::string& path) {
@@ -87,18 +106,22 @@ void TextSource::add(const std::string& path) {
 
 TextSource::TextSource(const std::string& paths) : TextSource(of_paths(split_at_commas(paths))) {}
 
-TextSource TextSource::of_paths(const std::vector<std::string>& paths) {
+TextSource TextSource::of_paths(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in) {
   if (paths.empty()) fail("data: no file was named");
   TextSource source;
   for (const std::string& path : paths) {
+    const auto known = std::find_if(built_in.begin(), built_in.end(), [&](const BuiltInText& text) { return text.name == path; });
     if (path.empty()) fail("data: an empty file name was given");
-    source.add(path);
+    if (known == built_in.end())
+      source.add(path);
+    else
+      source.files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
   }
   return source;
 }
 
 TextSource TextSource::part(const std::string& label, int64_t first, int64_t end) const {
-  if (first < 0 || first >= end || first_ + end > end_)
+  if (first < 0 || first >= end || end > end_ - first_)
     fail("data: {} has no part of bytes {} to {}", {name(), first, end});
   TextSource result = *this;
   result.label_ = label;
@@ -121,90 +144,18 @@ uint64_t TextSource::place_hash() const {
 
 uint64_t TextSource::content_hash() const {
   std::string identity = format_message("{} {}", {first_, end_});
-  for (const File& file : files_) identity += format_message(" {} {}", {file.bytes, file.modified});
+  for (const File& file : files_) identity += format_message(" {} {}", {file.bytes, std::to_string(file.hash)});
   return hash_bytes(identity, place_hash());
 }
 
 void TextSource::check_unchanged() const {
   for (const File& file : files_) {
+    if (!file.built_in.empty()) continue;
     const File now = inspect(file.path);
-    if (now.bytes != file.bytes || now.modified != file.modified)
-      fail("data: {} changed while it was in use: it had {} bytes and now has {}, or was written again",
+    if (now.bytes != file.bytes || now.hash != file.hash)
+      fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others",
            {file.path.string(), file.bytes, now.bytes});
   }
-}
-
-void TextStream::CloseArchive::operator()(archive* handle) const { archive_read_free(handle); }
-
-void TextStream::fail_reading() const {
-  const char* reason = archive_error_string(handle_.get());
-  fail("data: cannot read {}: {}", {source_.files_[file_].path.string(), reason ? reason : "damaged or cut short"});
-}
-
-void TextStream::open_file() {
-  constexpr size_t block_bytes = 256 * 1024;
-  archive* handle = archive_read_new();
-  handle_.reset(handle);
-  if (!handle) fail("data: out of memory for reading {}", {source_.files_[file_].path.string()});
-  // Only filters with a distinct mark at the start of the file, so that no plain text is taken for a compressed one.
-  archive_read_support_filter_gzip(handle);
-  archive_read_support_filter_zstd(handle);
-  archive_read_support_filter_xz(handle);
-  archive_read_support_filter_bzip2(handle);
-  archive_read_support_format_raw(handle);
-  archive_read_support_format_empty(handle);
-  archive_entry* entry = nullptr;
-  if (archive_read_open_filename(handle, source_.files_[file_].path.c_str(), block_bytes) != ARCHIVE_OK) fail_reading();
-  const int status = archive_read_next_header(handle, &entry);
-  if (status == ARCHIVE_EOF) fail("data: {} is empty after decompression", {source_.files_[file_].path.string()});
-  if (status != ARCHIVE_OK) fail_reading();
-}
-
-std::string_view TextStream::read_block() {
-  while (file_ < source_.files_.size()) {
-    if (!handle_) open_file();
-    const void* data = nullptr;
-    size_t bytes = 0;
-    la_int64_t position = 0;
-    const int status = archive_read_data_block(handle_.get(), &data, &bytes, &position);
-    if (status == ARCHIVE_OK && bytes > 0) return {static_cast<const char*>(data), bytes};
-    if (status == ARCHIVE_OK) continue;
-    if (status != ARCHIVE_EOF) fail_reading();
-    handle_.reset();
-    ++file_;
-  }
-  return {};
-}
-
-std::string_view TextStream::next() {
-  while (read_ < source_.end_) {
-    std::string_view block = read_block();
-    if (block.empty() && source_.end_ != INT64_MAX)
-      fail("data: {} ends at byte {}, but this part of it ends at byte {}", {source_.name(), read_, source_.end_});
-    if (block.empty()) return {};
-    offset_ = std::max(read_, source_.first_);
-    const int64_t start = read_;
-    read_ += static_cast<int64_t>(block.size());
-    if (read_ <= source_.first_) continue;
-    block = block.substr(static_cast<size_t>(offset_ - start));
-    return block.substr(0, static_cast<size_t>(source_.end_ - offset_));
-  }
-  return {};
-}
-
-void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
-                    const std::function<void(std::string_view, int64_t)>& use) {
-  TextStream stream(source);
-  std::string rest;  // the unit that the last block left unfinished
-  int64_t offset = source.first_byte();
-  for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) {
-    if (!rest.empty()) block = rest.append(block);
-    const size_t complete = complete_prefix(block);
-    if (complete > 0) use(block.substr(0, complete), offset);
-    offset += static_cast<int64_t>(complete);
-    rest = std::string(block.substr(complete));
-  }
-  if (!rest.empty()) use(rest, offset);
 }
 
 }  // namespace ricci

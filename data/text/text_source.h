@@ -1,16 +1,21 @@
 // A text as a stream of blocks, never loaded whole: one or several files, plain or compressed (.gz .zst .xz .bz2,
-// recognised by content, read through libarchive). Several files are joined byte to byte, nothing is put between them.
-// A file that was cut is an error. Damage is one where libarchive compares a checksum: .xz, .bz2, and .zst as the zstd
-// program writes it, but not .gz.
+// recognised by content), or texts that the program carries. Several are joined byte to byte, nothing is put between them.
+// A file that was cut is an error. So is damage where the format has checksums: .gz, .xz, .bz2, and .zst as the zstd program
+// writes it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/files/file.h"
+#include "data/text/gzip.h"
 
 struct archive;
 
@@ -19,14 +24,21 @@ namespace ricci {
 // The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
 std::filesystem::path find_data(const std::string& path);
 
-// What is read: a small value. Files are looked up and their sizes taken on construction; nothing is read yet.
+// A text that the program carries: its name may stand where a path does.
+struct BuiltInText {
+  std::string name;
+  std::string_view text;  // outlives every source of it
+};
+
+// What is read: a small value. On construction files are looked up and read once, for the hash of their bytes.
 class TextSource {
  public:
-  // A file, a folder (every file below it, hidden ones left out, sorted by path), or several of both separated by
-  // commas, joined in the order given. A name that exists with its comma is one name.
+  // A file, a folder (every file below it, hidden ones left out, sorted by path; a folder that several links lead to
+  // counts once), or several of both separated by commas, joined in the order given. A name that exists with its comma is
+  // one name.
   // Errors: nothing found, not a regular file, an empty file or folder.
   explicit TextSource(const std::string& paths);
-  static TextSource of_paths(const std::vector<std::string>& paths);
+  static TextSource of_paths(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in = {});
 
   // The bytes [first, end) of this text, counted after joining and decompressing, under a label such as "train".
   TextSource part(const std::string& label, int64_t first, int64_t end) const;
@@ -36,18 +48,19 @@ class TextSource {
   const std::string& label() const { return label_; }
   int64_t first_byte() const { return first_; }
 
-  // Identity for caches: the same paths and label; and whether size, modification time and range are the same, too.
+  // Identity for caches: the same paths and label; and whether the bytes of the files and the range are the same, too.
   uint64_t place_hash() const;
   uint64_t content_hash() const;
-  // Error where a file no longer has the size or modification time it had on construction.
+  // Error where a file no longer has the bytes it had on construction. Reads all of them.
   void check_unchanged() const;
 
  private:
   friend class TextStream;
   struct File {
-    std::filesystem::path path;
-    int64_t bytes;     // on disk
-    int64_t modified;  // nanoseconds, from the clock of the file system
+    std::filesystem::path path;  // or the name of a built-in text
+    int64_t bytes;               // on disk
+    uint64_t hash;               // of these bytes
+    std::string_view built_in = {};
   };
   TextSource() = default;
   static File inspect(const std::filesystem::path& path);
@@ -74,12 +87,20 @@ class TextStream {
     void operator()(archive* handle) const;
   };
   std::string_view read_block();
+  std::string_view read_file();
   void open_file();
+  void open_archive();
+  void close_file();
   [[noreturn]] void fail_reading() const;
 
   TextSource source_;
   size_t file_ = 0;  // the file that is open, or the next to open
+  bool opened_ = false, yielded_ = false;  // the file is open; it gave bytes
+  // What is open: a file, and what unpacks it; or what is left of a built-in text.
+  std::optional<OpenFile> open_;
+  std::unique_ptr<GzipStream> gzip_;
   std::unique_ptr<archive, CloseArchive> handle_;
+  std::string_view built_in_;
   int64_t read_ = 0;  // bytes of the joined text that were read
   int64_t offset_ = 0;
 };

@@ -42,7 +42,10 @@ class Tokenizer {
   virtual void append_text(int64_t id, std::string& text) const = 0;
 };
 
-// The tokenizer that to_json() described. Errors: not JSON, an unknown name, missing or wrong fields.
+inline constexpr int64_t kMostTokenizer = 64 << 20;  // bytes of its JSON
+
+// The tokenizer that to_json() described. Errors: not JSON, too long or nested too deeply, an unknown name, missing or wrong
+// fields.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
 }  // namespace ricci

@@ -1,9 +1,7 @@
 // The cache of tokenised texts, and reading from it.
 #include "data/tokens/token_file.h"
 
-#include <stdlib.h>
-
-#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -29,17 +27,17 @@ std::string default_cache_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::string(cache) + "/ricci";  // the XDG standard ignores relative paths
   const char* home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache/ricci" : "";
+  return home && *home == '/' ? std::string(home) + "/.cache/ricci" : "";
 }
 
 namespace {
 
 // One file per text, part and kind of tokenizer, so that a changed text replaces its tokens.
-std::string cache_path(const TextSource& text, const Tokenizer& tokenizer, const std::string& folder) {
+std::string cache_name(const TextSource& text, const Tokenizer& tokenizer) {
   const std::string kind = format_message("{}-{}", {tokenizer.name(), tokenizer.vocab_size()});
   const auto key = static_cast<int64_t>(hash_bytes(kind, text.place_hash()) >> 1);
   const std::string label = text.label().empty() ? "all" : text.label();
-  return folder + "/" + format_message("{}-{}-{:016x}.tokens", {label, kind, key});
+  return format_message("{}-{}-{:016x}.tokens", {label, kind, key});
 }
 
 // Empty where the file holds the tokens of this text, else what is wrong with it.
@@ -73,86 +71,106 @@ void write_tokens(const TextSource& text, const Tokenizer& tokenizer, FileWriter
 
 using WriteTokens = std::function<void(FileWriter&)>;
 
-// Opens the file that was just written and reads its trailer.
-OpenFile reopen(const std::string& path, TokenTrailer& trailer) {
-  OpenFile file(path);
-  if (!file) fail("token file: cannot read {}: {}", {path, std::strerror(errno)});
+// Reads the trailer of a file that was just written.
+TokenTrailer trailer_of(const OpenFile& file) {
+  TokenTrailer trailer;
   const std::string problem = check_token_file(file, trailer);
-  if (!problem.empty()) fail("token file: {} was just written, but {}", {path, problem});
-  return file;
+  if (!problem.empty()) fail("token file: {} was just written, but {}", {file.path(), problem});
+  return trailer;
 }
 
-// A file in a temporary folder that has no name any more when this returns.
-OpenFile write_temporary(const WriteTokens& write, TokenTrailer& trailer) {
+// A file without a name in the first folder for temporary files that has room for it.
+OpenFile write_temporary(const WriteTokens& write) {
   std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
-  std::string folder = (error ? "/tmp" : parent.string()) + "/ricci-XXXXXX";
-  if (!::mkdtemp(folder.data())) fail("token file: cannot make a folder {}: {}", {folder, std::strerror(errno)});
-  const struct Remove {
-    std::string folder;
-    ~Remove() {
-      std::error_code ignored;  // what cannot be removed stays in the temporary folder
-      fs::remove_all(folder, ignored);
+  const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, where that is a folder
+  bool started = false;
+  const auto noting = [&](FileWriter& file) {
+    started = true;
+    write(file);
+  };
+  for (const fs::path& folder : {error ? fs::path("/tmp") : asked, fs::path("/tmp"), fs::path("/var/tmp")}) {
+    try {
+      return write_unnamed_file(folder.string(), noting);
+    } catch (const Error&) {
+      if (started || folder == "/var/tmp") throw;
     }
-  } remove{folder};
-  write_file_atomically(folder + "/tokens", write);
-  return reopen(folder + "/tokens", trailer);
+  }
+  fail("token file: no folder for temporary files");
 }
 
-// Writes to the path. Returns why this cannot be done, before anything was tokenised; empty when it was done.
-std::string write_cache(const std::string& path, const WriteTokens& write) {
-  if (path.empty()) return "there is no cache folder";
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
-  if (error) return path + " cannot be written: " + error.message();
-  remove_abandoned_files(fs::path(path).parent_path());  // the tokens of a long text, after Ctrl-C
+// Where the tokens are kept between runs; nothing, and why, where they cannot be.
+std::optional<FilePlace> cache_place(const TextSource& text, const Tokenizer& tokenizer, const std::string& folder, std::string& obstacle) {
+  if (folder.empty()) obstacle = "there is no cache folder";
+  if (folder.empty()) return {};
+  try {
+    const Folder own = own_folder(folder);
+    remove_abandoned_files(own);  // the tokens of a long text, after Ctrl-C
+    return FilePlace(own, cache_name(text, tokenizer));
+  } catch (const Error& error) {
+    obstacle = error.what();
+    return {};
+  }
+}
+
+// The file that is kept; nothing, and why, where it cannot be used.
+std::optional<OpenFile> read_cache(const FilePlace& place, TokenTrailer& trailer, const TextSource& text, const Tokenizer& tokenizer, std::string& problem) {
+  try {
+    std::optional<OpenFile> file = OpenFile::find(place);
+    if (!file) return {};
+    problem = check_cache(*file, trailer, text, tokenizer);
+    if (problem.empty()) return file;
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  return {};
+}
+
+// Writes to the place. Nothing, and why, where this cannot be done, before anything was tokenised.
+std::optional<OpenFile> write_cache(const FilePlace& place, const WriteTokens& write, std::string& obstacle) {
   bool started = false;
   try {
-    write_file_atomically(path, [&](FileWriter& file) {
+    return write_file_atomically(place, [&](FileWriter& file) {
       started = true;
       write(file);
     });
-  } catch (const Error& problem) {
+  } catch (const Error& error) {
     if (started) throw;
-    return problem.what();
+    obstacle = error.what();
+    return {};
   }
-  return "";
 }
 
 }  // namespace
 
+// What is read is the file that was opened and checked, or that was written here, whatever other programs put in its place.
 TokenFile TokenFile::open(const TextSource& text, const Tokenizer& tokenizer, const std::string& cache_folder) {
-  auto contents = std::make_shared<Contents>();
-  const std::string path = cache_folder.empty() ? "" : cache_path(text, tokenizer, cache_folder);
-  if (!path.empty()) contents->file = OpenFile(path);
-  const bool found = static_cast<bool>(contents->file);
-  const std::string problem = found ? check_cache(contents->file, contents->trailer, text, tokenizer) : "";
-  std::string place = "read from " + path;
-  if (!found || !problem.empty()) {
-    const auto write = [&](FileWriter& file) { write_tokens(text, tokenizer, file); };
-    const std::string obstacle = write_cache(path, write);
-    contents->file = obstacle.empty() ? reopen(path, contents->trailer) : write_temporary(write, contents->trailer);
-    const std::string replaced = check_cache(contents->file, contents->trailer, text, tokenizer);
-    if (!replaced.empty()) fail("token file: another program replaced {} at once: {}", {path, replaced});
-    place = obstacle.empty() ? "written to " + path : "in a temporary file, because " + obstacle;
+  std::string problem, obstacle, origin;
+  TokenTrailer trailer;
+  const std::optional<FilePlace> place = cache_place(text, tokenizer, cache_folder, obstacle);
+  std::optional<OpenFile> file;
+  if (place) file = read_cache(*place, trailer, text, tokenizer, problem);
+  if (file) origin = "read from " + place->path;
+  if (!file) {
+    const auto write = [&](FileWriter& to) { write_tokens(text, tokenizer, to); };
+    if (place) file = write_cache(*place, write, obstacle);
+    origin = file ? "written to " + place->path : "in a temporary file, because " + obstacle;
+    if (!file) file = write_temporary(write);
+    trailer = trailer_of(*file);
   }
-  if (!problem.empty()) place += ", made again because of the old file: " + problem;
-  contents->name = text.name();
-  contents->origin = format_message("{}: {} tokens {}", {contents->name, contents->trailer.tokens, place});
-  return TokenFile(contents);
+  if (!problem.empty()) origin += ", made again because of the old file: " + problem;
+  origin = format_message("{}: {} tokens {}", {text.name(), trailer.tokens, origin});
+  return TokenFile(std::make_shared<Contents>(Contents{std::move(*file), trailer, text.name(), origin}));
 }
 
 TokenFile TokenFile::of_ids(std::span<const int64_t> ids, int64_t vocab_size) {
-  auto contents = std::make_shared<Contents>();
-  const auto write = [&](FileWriter& file) {
-    TokenWriter writer(file, vocab_size);
+  OpenFile file = write_temporary([&](FileWriter& to) {
+    TokenWriter writer(to, vocab_size);
     writer.append(ids);
     writer.finish(0, 0, 0);
-  };
-  contents->file = write_temporary(write, contents->trailer);
-  contents->name = "ids";
-  contents->origin = format_message("ids: {} tokens in a temporary file", {ids.size()});
-  return TokenFile(contents);
+  });
+  const TokenTrailer trailer = trailer_of(file);
+  const std::string origin = format_message("ids: {} tokens in a temporary file", {ids.size()});
+  return TokenFile(std::make_shared<Contents>(Contents{std::move(file), trailer, "ids", origin}));
 }
 
 int64_t TokenFile::size() const { return contents_->trailer.tokens; }
@@ -165,7 +183,7 @@ const std::string& TokenFile::origin() const { return contents_->origin; }
 void TokenFile::read(int64_t first, std::span<int64_t> ids) const {
   const TokenTrailer& trailer = contents_->trailer;
   const auto count = static_cast<int64_t>(ids.size());
-  if (first < 0 || first + count > trailer.tokens)
+  if (first < 0 || count > trailer.tokens || first > trailer.tokens - count)
     fail("{}: tokens {} to {} are not in a text of {} tokens", {name(), first, first + count, trailer.tokens});
   // The packed ids go to the front of the target and are widened from the back, where none is overwritten unread.
   const size_t width = trailer.bytes_per_token;

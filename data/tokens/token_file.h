@@ -3,6 +3,7 @@
 // Layout, little-endian: the ids as u16, or as u32 where the vocabulary exceeds 65,536, then the TokenTrailer of
 // token_storage.h. Reading uses pread and not a memory map: a crop costs one system call, resident memory does not grow
 // with the part of the text that was seen, and a file that another program cuts is an error instead of a SIGBUS.
+// Opening compares a hash over all of its bytes: a cache that was damaged or exchanged is never trained on.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,8 @@ class TokenFile {
  public:
   // The tokens of a text: from the cache folder where a valid file for this text and tokenizer lies, else tokenised
   // as a stream, written under a temporary name, synced and renamed. A file that is cut, damaged or of another text or
-  // tokenizer is made again. A folder that cannot be written (or an empty name) means a temporary file without a name.
+  // tokenizer is made again. The folder is this user's own (core/files/folder.h: own_folder); one that belongs to another user
+  // or cannot be written, or an empty name, means a temporary file without a name.
   // origin() tells which of these happened. Errors: those of the text and of the tokenizer, a full disk.
   static TokenFile open(const TextSource& text, const Tokenizer& tokenizer, const std::string& cache_folder);
   // Ids made by a program, in a temporary file without a name. Error: an id outside the vocabulary.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <set>
 
 #include "autograd/random.h"
@@ -16,7 +15,7 @@
 namespace ricci {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr int kAttempts = 1000;  // to open a checkpoint before a training at work removes it
 
 // A number of the metadata. Error: it is missing or not a number.
 template <class Number> Number number_of(const SafetensorsFile& file, const char* key) {
@@ -50,29 +49,39 @@ bool TrainState::improves(double val_loss) {
   return true;
 }
 
-void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state) {
+void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) { tensors.emplace_back(name, to(t, Device::cpu)); });
   const RandomState random = random_state();
-  save_checked_safetensors(path, tensors,
-                           {{"format", "ricci checkpoint"},
-                            {"step", std::to_string(state.step)},
-                            {"best_step", std::to_string(state.best_step)},
-                            {"best_loss", fmt::format("{}", state.best_loss)},
-                            {"text_hash", std::to_string(state.text_hash)},
-                            {"optimizer_steps", std::to_string(optimizer.steps())},
-                            {"random_seed", std::to_string(random.seed)},
-                            {"random_stream", std::to_string(random.next_stream)},
-                            {"random_part", std::to_string(random.part)}});
+  Metadata metadata = {{"format", "ricci checkpoint"},
+                       {"step", std::to_string(state.step)},
+                       {"best_step", std::to_string(state.best_step)},
+                       {"best_loss", fmt::format("{}", state.best_loss)},
+                       {"text_hash", std::to_string(state.text_hash)},
+                       {"optimizer_steps", std::to_string(optimizer.steps())},
+                       {"random_seed", std::to_string(random.seed)},
+                       {"random_stream", std::to_string(random.next_stream)},
+                       {"random_part", std::to_string(random.part)}};
+  if (const auto& last = state.unrecorded)
+    metadata.insert({{"unrecorded_loss", fmt::format("{}", last->loss)},
+                     {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},
+                     {"unrecorded_learning_rate", fmt::format("{}", last->learning_rate)}});
+  metadata.insert(more.begin(), more.end());
+  save_checked_safetensors(place, tensors, metadata);
 }
 
 TrainState read_train_state(const SafetensorsFile& file) {
-  return {number_of<int64_t>(file, "step"), number_of<int64_t>(file, "best_step"), number_of<double>(file, "best_loss"),
-          number_of<uint64_t>(file, "text_hash")};
+  TrainState state = {number_of<int64_t>(file, "step"), number_of<int64_t>(file, "best_step"), number_of<double>(file, "best_loss"),
+                      number_of<uint64_t>(file, "text_hash")};
+  if (state.step < 0 || state.step > kMostSteps || state.best_step > state.step)
+    fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {file.path(), state.step, state.best_step});
+  if (file.metadata().contains("unrecorded_loss"))
+    state.unrecorded = {number_of<double>(file, "unrecorded_loss"), number_of<double>(file, "unrecorded_gradient_norm"),
+                        number_of<double>(file, "unrecorded_learning_rate")};
+  return state;
 }
 
-TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& optimizer) {
-  const SafetensorsFile file(path);
+TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer) {
   std::set<std::string> known;
   each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) {
     known.insert(name);
@@ -82,55 +91,69 @@ TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& opt
     if (p.master) copy(p.value, convert(p.master, p.value.dtype()));
   });
   for (const std::string& name : file.names())
-    if (!known.count(name)) fail("{}: tensor {} {} belongs to no part of this training", {path, name, show(file.shape(name))});
+    if (!known.count(name)) fail("{}: tensor {} {} belongs to no part of this training", {file.path(), name, show(file.shape(name))});
   optimizer.set_steps(number_of<int64_t>(file, "optimizer_steps"));
   set_random_state({number_of<uint64_t>(file, "random_seed"), number_of<uint64_t>(file, "random_stream"), number_of<uint64_t>(file, "random_part")});
   return read_train_state(file);
 }
 
-void load_weights(Model& model, const std::string& path) {
-  const SafetensorsFile file(path);
+void load_weights(Model& model, const SafetensorsFile& file) {
   std::set<std::string> known;
   model.load([&](const std::string& name, const Shape& shape) {
     known.insert(name);
-    if (!file.contains(name)) fail("{}: tensor {} {} is missing", {path, name, show(shape)});
-    if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {path, name, show(file.shape(name)), show(shape)});
+    if (!file.contains(name)) fail("{}: tensor {} {} is missing", {file.path(), name, show(shape)});
+    if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(shape)});
     return file.load(name);
   });
   for (const std::string& name : file.names())
     if (!known.count(name) && !name.starts_with(kOptimizerPrefix))
-      fail("{}: tensor {} {} is no parameter of this model", {path, name, show(file.shape(name))});
+      fail("{}: tensor {} {} is no parameter of this model", {file.path(), name, show(file.shape(name))});
 }
 
-std::string Checkpoints::path(int64_t step) const { return fmt::format("{}/step-{:08}.safetensors", folder_, step); }
+std::string Checkpoints::name_of(int64_t step) { return fmt::format("step-{:08}.safetensors", step); }
+
+FilePlace Checkpoints::place(int64_t step) const {
+  if (!folder_) fail("{}: there is no such folder", {path_});
+  return {*folder_, name_of(step)};
+}
 
 std::vector<int64_t> Checkpoints::steps() const {
   std::vector<int64_t> found;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
+  if (!folder_) return found;
+  for (const std::string& name : folder_->names()) {
     int64_t step = -1;
     if (name.starts_with("step-")) std::from_chars(name.data() + 5, name.data() + name.size(), step);
-    if (step >= 0 && folder_ + "/" + name == path(step)) found.push_back(step);
+    if (step >= 0 && name == name_of(step)) found.push_back(step);
   }
   std::sort(found.begin(), found.end());
   return found;
 }
 
-std::string Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
-  const std::vector<int64_t> all = steps();
-  std::string fault;
-  for (auto step = all.rbegin(); step != all.rend(); ++step) {
-    try {
-      SafetensorsFile(path(*step)).verify();
-      if (!fault.empty()) warn(fault + "; the checkpoint of step " + std::to_string(*step) + " is used");
-      return path(*step);
-    } catch (const Error& error) {
-      if (fault.empty()) fault = error.what();
+std::optional<SafetensorsFile> Checkpoints::open(int64_t step) const {
+  const std::optional<OpenFile> file = folder_ ? OpenFile::find(place(step)) : std::nullopt;
+  return file ? std::optional<SafetensorsFile>(MappedFile(*file)) : std::nullopt;
+}
+
+std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::vector<int64_t> all = steps();
+    std::string fault;
+    auto step = all.rbegin();
+    for (; step != all.rend(); ++step) {
+      try {
+        std::optional<SafetensorsFile> found = open(*step);
+        if (!found) break;  // removed since the folder was listed
+        found->verify();
+        if (!fault.empty()) warn(fault + "; the checkpoint of step " + std::to_string(*step) + " is used");
+        return found;
+      } catch (const Error& error) {
+        if (fault.empty()) fault = error.what();
+      }
     }
+    if (step == all.rend() && !fault.empty()) fail("{}; no sound checkpoint is left among {}", {fault, all.size()});
+    if (step == all.rend()) return {};
   }
-  if (!fault.empty()) fail("{}; no sound checkpoint is left among {}", {fault, all.size()});
-  return "";
+  fail("{}: checkpoints are removed faster than they can be opened", {path_});
 }
 
 void Checkpoints::prune(const TrainState& state, int64_t count) const {
@@ -138,8 +161,11 @@ void Checkpoints::prune(const TrainState& state, int64_t count) const {
   std::reverse(all.begin(), all.end());
   for (const int64_t step : all) {
     const bool kept = step <= state.step && count-- > 0;
-    std::error_code ignored;  // what cannot be removed now is tried again after the next save
-    if (!kept && step != state.best_step) fs::remove(path(step), ignored);
+    if (kept || step == state.best_step) continue;
+    try {
+      remove_file(place(step));
+    } catch (const Error&) {  // what cannot be removed now is tried again after the next save
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,50 +16,71 @@
 
 namespace ricci {
 
+// What a step measured.
+struct StepRecord {
+  double loss = 0, gradient_norm = 0, learning_rate = 0;
+  bool operator==(const StepRecord&) const = default;
+};
+
 struct TrainState {
   int64_t step = 0;  // steps done
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of validation text, after best_step
   uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
+  // What the last step measured, where an interruption came before its evaluation and its record: both are made first when
+  // the training goes on.
+  std::optional<StepRecord> unrecorded = {};
 
   // Notes an evaluation after this step. True: it is the best so far.
   bool improves(double val_loss);
 };
 
+// More steps than any training takes; with it numbers of tokens stay inside of 64 bits.
+inline constexpr int64_t kMostSteps = int64_t{1} << 31;
+
 // The prefix of what is no parameter in a checkpoint.
 inline constexpr const char* kOptimizerPrefix = "optimizer.";
 
-// Writes all of it, with the random state of this thread. Errors: those of save_checked_safetensors.
-void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state);
+// Writes all of it, with the random state of this thread, and what else the metadata is to hold. Errors: those of
+// save_checked_safetensors.
+void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 
 // Fills the model and the optimizer in place, on whatever device they are, and sets the random state of this thread.
 // Errors name the file and the tensor that is missing, surplus, or of another shape or dtype.
-TrainState load_checkpoint(const std::string& path, Model& model, Optimizer& optimizer);
+TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 
 // Every parameter of the model from the file; what a checkpoint holds beside them is passed over. Errors name the file and
 // the tensor that is missing, surplus or misshapen.
-void load_weights(Model& model, const std::string& path);
+void load_weights(Model& model, const SafetensorsFile& file);
+inline void load_weights(Model& model, const FilePlace& place) { load_weights(model, SafetensorsFile(place)); }
 
-// Only the evaluation and step numbers.
+// Only the numbers about steps and evaluations. Error: a number is missing or cannot be.
 TrainState read_train_state(const SafetensorsFile& file);
 
-// The checkpoints of a run.
+// The checkpoints of a run: the folder `name` inside that of the run. A training that is at work may add and remove some at
+// any time; a file that has been opened stays readable.
 class Checkpoints {
  public:
-  explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
+  // Error: a link or a file is in the place of the folder, or it cannot be opened.
+  Checkpoints(const Folder& run, const std::string& name) : path_(run.path() + "/" + name), folder_(run.find(name)) {}
 
-  std::string path(int64_t step) const;
-  std::vector<int64_t> steps() const;  // there is a file of these, rising; empty where there is no folder
+  static std::string name_of(int64_t step);
+  FilePlace place(int64_t step) const;  // error: there is no folder
+  // There is a file of these, rising; empty where there is no folder. Error: the folder cannot be listed.
+  std::vector<int64_t> steps() const;
 
-  // The newest whose bytes are those that were written; empty where there is none at all. `warn` gets one line
+  // The checkpoint of that step, or nothing.
+  std::optional<SafetensorsFile> open(int64_t step) const;
+  // The newest whose bytes are those that were written, or nothing where there is none at all. `warn` gets one line
   // when newer ones are damaged. Error: there are some, but none is sound.
-  std::string newest_sound(const std::function<void(const std::string& line)>& warn) const;
+  std::optional<SafetensorsFile> newest_sound(const std::function<void(const std::string& line)>& warn) const;
 
   // Keeps the last `count` up to step, and the best; removes the others, those beyond step included.
   void prune(const TrainState& state, int64_t count) const;
 
  private:
-  std::string folder_;
+  std::string path_;
+  std::optional<Folder> folder_;
 };
 
 }  // namespace ricci

@@ -89,9 +89,9 @@ void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, 
   try {
     gradient(weighted(micro_batches), random_of(step), {.find_nonfinite = true});
   } catch (const Error& error) {
-    fail("step {}: {}: {}", {step, what, error.what()});
+    fail("step {}: {}: {}", {step + 1, what, error.what()});
   }
-  fail("step {}: {}", {step, what});
+  fail("step {}: {}", {step + 1, what});
 }
 
 }  // namespace ricci

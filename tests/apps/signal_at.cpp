@@ -1,5 +1,6 @@
 // To be preloaded into a program (LD_PRELOAD): sends it a signal at a moment that does not depend on the clock, which is the
-// n-th of its calls that change files: write beyond stderr, fsync, ftruncate, rename, unlink, open with O_CREAT.
+// n-th of its calls that change files: write beyond stderr, fsync, ftruncate, rename, unlink, open with O_CREAT; or of their
+// forms with a folder (renameat, unlinkat, openat), which count under the same names.
 //   RICCI_SIGNAL_AT="9 57"    SIGKILL instead of the 57th call; of a write the first half of the bytes is written
 //   RICCI_SIGNAL_AT="2 57"    SIGINT before the 57th call, which then takes place
 //   RICCI_CALLS=path          at the end the names of the calls are written there, one in a line
@@ -69,6 +70,12 @@ ssize_t write(int file, const void* bytes, size_t count) {
 int fsync(int file) { return meet("fsync"), real<int(int)>("fsync")(file); }
 int ftruncate(int file, off_t size) noexcept { return meet("ftruncate"), real<int(int, off_t)>("ftruncate")(file, size); }
 int rename(const char* from, const char* to) noexcept { return meet("rename"), real<int(const char*, const char*)>("rename")(from, to); }
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  return meet("rename"), real<int(int, const char*, int, const char*)>("renameat")(from_folder, from, to_folder, to);
+}
+int unlinkat(int folder, const char* path, int flags) noexcept {
+  return meet("unlink"), real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
+}
 int unlink(const char* path) noexcept { return meet("unlink"), real<int(const char*)>("unlink")(path); }
 int open(const char* path, int flags, ...) {
   std::va_list rest;
@@ -77,6 +84,14 @@ int open(const char* path, int flags, ...) {
   va_end(rest);
   if (flags & O_CREAT) meet("open");
   return real<int(const char*, int, ...)>("open")(path, flags, mode);
+}
+int openat(int folder, const char* path, int flags, ...) {
+  std::va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (flags & O_CREAT) meet("open");
+  return real<int(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
 }
 
 }  // extern "C"

@@ -193,3 +193,18 @@ TEST_CASE("windows: errors with both numbers") {
         "evaluation windows: stride 0 is not between 1 and the context 8");
   CHECK(error_of([] { Windows(positions(20), 2, 8, 8).at(2); }) == "evaluation windows: no batch 2 among 2");
 }
+
+TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {
+  std::vector<int64_t> ids(40, 1);
+  const TokenFile tokens = TokenFile::of_ids(ids, 5);
+  const Windows all(tokens, INT64_MAX, 4, 4);
+  CHECK(all.batches() == 1);
+  CHECK(all.batch() == all.count());
+  CHECK(all.at(0).batch == all.count());
+  CHECK(Windows(tokens, 3, 4, 4).batch() == 3);
+  CHECK(error_of([&] { Windows(tokens, 1, INT64_MAX, 1); }) ==
+        "evaluation windows: ids has 40 tokens, but a context of 9223372036854775807 needs 9223372036854775808");
+  CHECK(contains(error_of([&] { RandomCrops(tokens, 1, INT64_MAX, 1); }), "a context of 9223372036854775807 needs 9223372036854775808"));
+  const RandomCrops crops(tokens, INT64_MAX / 2, 4, 1);
+  CHECK(contains(error_of([&] { crops.at(0); }), "more tokens than 64 bits can count"));
+}

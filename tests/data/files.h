@@ -2,7 +2,9 @@
 #pragma once
 #include <archive.h>
 #include <archive_entry.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -60,6 +62,25 @@ class ScopedVariable {
   const char* name_;
   bool had_;
   std::string old_;
+};
+
+// Files of this process end at a size, as on a full disk; the system's reason is "File too large".
+class SizeLimit {
+ public:
+  explicit SizeLimit(rlim_t bytes) {
+    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limit{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+
+ private:
+  rlimit old_ = {};
+  void (*old_handler_)(int);
 };
 
 inline std::string read_file(const std::string& path) {

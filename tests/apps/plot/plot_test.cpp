@@ -8,7 +8,7 @@
 
 #include "apps/plot/page.h"
 #include "apps/plot/records.h"
-#include "apps/runs/metrics.h"
+#include "apps/metrics/metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;

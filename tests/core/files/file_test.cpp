@@ -2,8 +2,6 @@
 #include "core/files/file.h"
 
 #include <doctest/doctest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <stdexcept>
@@ -22,26 +20,13 @@ size_t files_in(const std::string& folder) {
   return count;
 }
 
-std::string own_temporary(const std::string& name) { return "." + name + ".tmp-" + std::to_string(::getpid()); }
-
-// Files of this process end at a size, as on a full disk; the system's reason is "File too large".
-class SizeLimit {
- public:
-  explicit SizeLimit(rlim_t bytes) {
-    old_handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~SizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    ::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_ = {};
-  void (*old_handler_)(int);
-};
+// The temporary files of `name` in a folder.
+std::vector<std::string> temporaries(const std::string& folder, const std::string& name) {
+  std::vector<std::string> found;
+  for (const std::string& each : Folder(folder).names())
+    if (each.starts_with("." + name + ".tmp-")) found.push_back(folder + "/" + each);
+  return found;
+}
 
 }  // namespace
 
@@ -74,14 +59,42 @@ TEST_CASE("file: a mapping moves, and outlives the replacement and the removal o
   CHECK(second.bytes() == "other");
 }
 
-TEST_CASE("file: text comes from a pipe, too; a mapping does not, and does not wait for one") {
+TEST_CASE("file: pipes and devices are no files, and are not waited for") {
   const ScratchFolder folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK(error_of([&] { MappedFile mapped(pipe); }) == "cannot read " + pipe + ": not a regular file");
-  std::thread writer([&] { std::ofstream(pipe) << std::string(100'000, 'p'); });
-  CHECK(read_text(pipe) == std::string(100'000, 'p'));
-  writer.join();
+  std::filesystem::create_symlink("/dev/zero", folder / "endless");
+  for (const std::string& path : {pipe, folder / "endless", std::string("/dev/zero"), std::string("/dev/stdin"), std::string("/dev/tty")}) {
+    CAPTURE(path);
+    const std::string error = error_of([&] { read_text(path); });
+    CHECK(error.starts_with("cannot read " + path + ": "));
+    if (path == pipe || path.ends_with("zero")) CHECK(error.ends_with(": not a regular file"));
+    CHECK(error_of([&] { MappedFile mapped(path); }) == error);
+    CHECK(error_of([&] { OpenFile file(path); }) == error);
+  }
+}
+
+TEST_CASE("file: a text is read up to a limit") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a", std::string(1000, 'x'));
+  CHECK(read_text(path, 1000).size() == 1000);
+  CHECK(error_of([&] { read_text(path, 999); }) == "cannot read " + path + ": it has more than 999 bytes");
+  std::filesystem::resize_file(path, int64_t{1} << 40);  // with a hole that takes no room
+  CHECK(error_of([&] { read_text(path); }) == "cannot read " + path + ": it has more than 1073741824 bytes");
+  CHECK(read_text("/proc/self/status").size() > 100);  // which says that it has no bytes
+}
+
+TEST_CASE("file: an open file is read anywhere, also when it has lost its name") {
+  const ScratchFolder folder;
+  const OpenFile file(folder.write("a", "0123456789"));
+  CHECK_FALSE(OpenFile::find(folder / "none").has_value());
+  std::filesystem::remove(folder / "a");
+  char bytes[4] = {};
+  CHECK(file.read(bytes, 4, 3) == 4);
+  CHECK(std::string(bytes, 4) == "3456");
+  CHECK(file.read(bytes, 4, 8) == 2);
+  CHECK(file.read(bytes, 4, 100) == 0);
+  CHECK(file.size() == 10);
 }
 
 TEST_CASE("file: errors of reading name the path and the reason") {
@@ -91,7 +104,7 @@ TEST_CASE("file: errors of reading name the path and the reason") {
   CHECK(error_of([&] { read_text(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
   CHECK(error_of([&] { MappedFile m(folder / "none"); }) ==
         "cannot read " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { MappedFile m(folder.path()); }) == "cannot read " + folder.path() + ": not a regular file");
+  CHECK(error_of([&] { MappedFile m(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
 }
 
 TEST_CASE("file: the pieces of a writer come one after the other, under a hidden name until all are there") {
@@ -101,7 +114,8 @@ TEST_CASE("file: the pieces of a writer come one after the other, under a hidden
     file.write("one, ");
     CHECK(file.written() == 5);
     CHECK(read_text(folder / "a") == "old");
-    CHECK(read_text(folder / own_temporary("a")) == "one, ");
+    REQUIRE(temporaries(folder.path(), "a").size() == 1);
+    CHECK(read_text(temporaries(folder.path(), "a")[0]) == "one, ");
     file.write("");
     file.write("two");
   });
@@ -136,27 +150,59 @@ TEST_CASE("file: a disk without room leaves the old file and says so in one line
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("file: a temporary file that a killed process left is no obstacle") {
+TEST_CASE("file: two writers of one name do not share a temporary file, whatever their process numbers are") {
   const ScratchFolder folder;
-  folder.write(own_temporary("a"), "left behind");
-  write_file_atomically(folder / "a", "new");
-  CHECK(read_text(folder / "a") == "new");
+  write_file_atomically(folder / "a", [&](FileWriter& outer) {
+    outer.write("outer, ");
+    write_file_atomically(folder / "a", [&](FileWriter& inner) {
+      inner.write("inner");
+      CHECK(temporaries(folder.path(), "a").size() == 2);
+    });
+    CHECK(read_text(folder / "a") == "inner");
+    outer.write("to its end");
+  });
+  CHECK(read_text(folder / "a") == "outer, to its end");
   CHECK(files_in(folder.path()) == 1);
 }
 
 TEST_CASE("file: what killed processes left is removed, what is being written stays") {
   const ScratchFolder folder;
-  for (const char* name : {".a.tmp-1", ".b.tmp-23", ".hidden", "c.tmp-4"}) folder.write(name, "text");
+  const char* const left[] = {".a.tmp-1", ".b.tmp-23", ".a.tmp-0123456789abcdef"};
+  const char* const kept[] = {".hidden", "c.tmp-4", ".d.tmp-", ".e.tmp-xyz"};
+  const auto write_all = [&] {
+    for (const char* name : left) folder.write(name, "text");
+    for (const char* name : kept) folder.write(name, "text");
+  };
+  write_all();
   write_file_atomically(folder / "d", [&](FileWriter& writer) {
     writer.write("new");
-    remove_abandoned_files(folder.path());
-    CHECK_FALSE(std::filesystem::exists(folder / ".a.tmp-1"));
-    CHECK_FALSE(std::filesystem::exists(folder / ".b.tmp-23"));
-    CHECK(std::filesystem::exists(folder / own_temporary("d")));
+    remove_abandoned_files(Folder(folder.path()));
+    for (const char* name : left) CHECK_FALSE(std::filesystem::exists(folder / name));
+    CHECK(temporaries(folder.path(), "d").size() == 2);  // .d.tmp- and the one being written
   });
   CHECK(read_text(folder / "d") == "new");
-  CHECK(files_in(folder.path()) == 3);
-  remove_abandoned_files(folder / "none");
+  CHECK(files_in(folder.path()) == 5);
+
+  write_all();  // a writer takes care of those of its own name
+  write_file_atomically(folder / "a", "new");
+  CHECK_FALSE(std::filesystem::exists(folder / left[0]));
+  CHECK_FALSE(std::filesystem::exists(folder / left[2]));
+  CHECK(std::filesystem::exists(folder / left[1]));
+}
+
+TEST_CASE("file: what is written stays readable in its own right") {
+  const ScratchFolder folder;
+  const OpenFile first = write_file_atomically(folder / "a", "first");
+  write_file_atomically(folder / "a", "second");
+  char bytes[8] = {};
+  CHECK(std::string(bytes, first.read(bytes, 8, 0)) == "first");
+  const OpenFile unnamed = write_unnamed_file(folder.path(), [&](FileWriter& writer) {
+    writer.write("hidden");
+    CHECK(files_in(folder.path()) == 1);
+  });
+  CHECK(std::string(bytes, unnamed.read(bytes, 8, 0)) == "hidden");
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(error_of([&] { write_unnamed_file(folder / "none", [](FileWriter&) {}); }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
 }
 
 TEST_CASE("file: links are followed, access rights are kept") {

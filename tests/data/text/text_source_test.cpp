@@ -2,6 +2,7 @@
 #include "data/text/text_source.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -118,15 +119,90 @@ TEST_CASE("text source: damage shows in the checksums") {
       "\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
       "\x0d\x1c\xfb",
       31);
-  const std::string text = mixed_text(50'000, 8);
-  const std::string xz = read_file(write_compressed(folder, "a.xz", text, ARCHIVE_FILTER_XZ));
-  const std::string bz2 = read_file(write_compressed(folder, "a.bz2", text, ARCHIVE_FILTER_BZIP2));
   CHECK(read_all(TextSource(folder.write("good", zst))) == words);
-  for (std::string bytes : {zst, xz, bz2}) {
-    bytes[bytes.size() / 2] ^= 1;
-    const std::string path = folder.write("bad", bytes);
-    CHECK(contains(read_error(path), "data: cannot read " + path + ": "));
+  const std::string text = mixed_text(400, 8);
+  const auto packed = [&](int filter) { return read_file(write_compressed(folder, "packed", text, filter)); };
+  const std::string gz = packed(ARCHIVE_FILTER_GZIP), xz = packed(ARCHIVE_FILTER_XZ), bz2 = packed(ARCHIVE_FILTER_BZIP2);
+  for (const auto& [bytes, expected] : {std::pair{zst, words}, {gz, text}, {gz + gz, text + text}, {xz, text}, {bz2, text}}) {
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      for (const char flip : {'\x01', '\x80'}) {
+        std::string damaged = bytes;
+        damaged[at] ^= flip;
+        const std::string path = folder.write("bad", damaged);
+        std::string read;
+        const std::string error = error_of([&] { read = read_all(TextSource(path)); });
+        CAPTURE(at);
+        CAPTURE(bytes.size());
+        // What a damage of its mark makes plain bytes of is not taken for text: it is the bytes themselves.
+        if (error == "no error")
+          CHECK((read == expected || read == damaged));
+        else
+          CHECK(contains(error, path));
+      }
+    }
   }
+}
+
+TEST_CASE("text source: a .gz that is cut, continued or empty") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(300'000, 9);
+  const std::string gz = read_file(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
+  for (const size_t bytes : {size_t{10}, gz.size() / 2, gz.size() - 9, gz.size() - 8, gz.size() - 4, gz.size() - 1}) {
+    const std::string path = folder.write("cut", gz.substr(0, bytes));
+    CHECK(read_error(path) == "data: cannot read " + path + ": cut short");
+    CHECK(read_error(folder.write("cut", gz + gz.substr(0, bytes))) == "data: cannot read " + path + ": cut short");
+  }
+  const std::string path = folder.write("continued", gz + "more");
+  CHECK(read_error(path) == "data: cannot read " + path + ": bytes that are not gzip follow its end");
+  std::string wrong = gz;
+  wrong[gz.size() - 8] ^= 1;  // the CRC
+  CHECK(read_error(folder.write("continued", wrong)) == "data: cannot read " + path + ": incorrect data check");
+  wrong = gz;
+  wrong[gz.size() - 1] ^= 1;  // the length
+  CHECK(read_error(folder.write("continued", wrong)) == "data: cannot read " + path + ": incorrect length check");
+  const std::string none = write_compressed(folder, "none.gz", "", ARCHIVE_FILTER_GZIP);
+  CHECK(read_error(none) == "data: " + none + " is empty after decompression");
+}
+
+TEST_CASE("text source: every folder is visited once, whatever links lead back to it") {
+  const ScratchFolder folder;
+  folder.write("texts/a/one.txt", "one ");
+  folder.write("texts/b/two.txt", "two ");
+  for (const char* place : {"texts/a", "texts/b", "texts"})
+    for (const char* name : {"loop", "other"}) std::filesystem::create_directory_symlink(folder / "texts", folder / (std::string(place) + "/" + name));
+  std::filesystem::create_directory_symlink("self", folder / "texts/self");
+  std::filesystem::remove(folder / "texts/self");
+  CHECK(read_all(TextSource(folder / "texts")) == "one two ");
+  CHECK(read_all(TextSource(folder / "texts/a/loop/b/other")) == "one two ");
+  folder.write("elsewhere/three.txt", "three ");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/c");  // a link that leads out is followed
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/d");
+  CHECK(read_all(TextSource(folder / "texts")) == "one two three ");
+  std::filesystem::create_directory_symlink("itself", folder / "texts/itself");
+  CHECK(contains(error_of([&] { TextSource(folder / "texts"); }), "data: cannot read " + folder / "texts/itself" + ": "));
+}
+
+TEST_CASE("text source: a pipe among the files of a folder is an error, and is not waited for") {
+  const ScratchFolder folder;
+  folder.write("texts/a.txt", "a");
+  REQUIRE(::mkfifo((folder / "texts/pipe").c_str(), 0600) == 0);
+  CHECK(error_of([&] { TextSource(folder / "texts"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+  CHECK(error_of([&] { TextSource(folder / "texts/pipe"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+}
+
+TEST_CASE("text source: a text that the program carries stands where a path does") {
+  const ScratchFolder folder;
+  const std::string large = mixed_text(300'000, 10), file = folder.write("a.txt", "file ");
+  const BuiltInText texts[] = {{"large", large}, {"small", "small "}};
+  CHECK(read_all(TextSource::of_paths({"large"}, texts)) == large);
+  CHECK(read_all(TextSource::of_paths({"small", file, "large", "small"}, texts)) == "small file " + large + "small ");
+  const TextSource source = TextSource::of_paths({"small", file}, texts);
+  CHECK(source.name() == "small and 1 more");
+  CHECK_NOTHROW(source.check_unchanged());
+  CHECK(read_all(source.part("train", 3, 8)) == "ll fi");
+  const BuiltInText other[] = {{"small", "Small "}};
+  CHECK(TextSource::of_paths({"small"}, texts).place_hash() == TextSource::of_paths({"small"}, other).place_hash());
+  CHECK(TextSource::of_paths({"small"}, texts).content_hash() != TextSource::of_paths({"small"}, other).content_hash());
 }
 
 TEST_CASE("text source: parts cover the text, and a file that shrank is noticed") {
@@ -161,9 +237,14 @@ TEST_CASE("text source: identity changes with path, label, range and file") {
   CHECK(a.part("x", 0, 2).place_hash() == a.part("x", 0, 3).place_hash());
   CHECK(a.part("x", 0, 2).place_hash() != a.part("y", 0, 2).place_hash());
   CHECK(a.part("x", 0, 2).content_hash() != a.part("x", 0, 3).content_hash());
-  std::filesystem::last_write_time(folder / "a", std::filesystem::file_time_type() + std::chrono::seconds(7));
+  const auto time = std::filesystem::last_write_time(folder / "a");
+  std::filesystem::last_write_time(folder / "a", time + std::chrono::seconds(7));
+  CHECK(TextSource(folder / "a").content_hash() == a.content_hash());
+  folder.write("a", "12354");
+  std::filesystem::last_write_time(folder / "a", time);
   CHECK(TextSource(folder / "a").place_hash() == a.place_hash());
   CHECK(TextSource(folder / "a").content_hash() != a.content_hash());
+  CHECK(error_of([&] { a.check_unchanged(); }) == "data: " + folder / "a" + " changed while it was in use: it had 5 bytes and now has 5, or others");
 }
 
 TEST_CASE("text source: pieces end between characters and come in order") {

@@ -3,12 +3,19 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
 #include <numeric>
+#include <optional>
 
 #include "data/text/split.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokens/token_storage.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -79,7 +86,7 @@ TEST_CASE("token file: the ids of the text, read anywhere") {
   CHECK(tokens.vocab_size() == tokenizer.vocab_size());
   CHECK(tokens.text_bytes() == static_cast<int64_t>(text.size()));
   CHECK(read_all(tokens) == expected);
-  CHECK(std::filesystem::file_size(only_file(folder / "cache")) == 72 + 2 * expected.size());
+  CHECK(std::filesystem::file_size(only_file(folder / "cache")) == 80 + 2 * expected.size());
   std::vector<int64_t> some(7);
   for (const int64_t first : {0, 1, 131'071, 300'000}) {
     tokens.read(first, some);
@@ -176,15 +183,106 @@ TEST_CASE("token file: a damaged file is noticed and made again") {
     CHECK(read_all(tokens) == tokenizer.encode(text));
     CHECK(read_file(only_file(folder / "cache")) == good);
   };
-  const size_t size = good.size(), trailer = size - 72;
+  const size_t size = good.size(), trailer = size - 80;
   damage(good.substr(0, size - 1), "it was cut or continued, or is not a token file");
   damage(good.substr(0, size / 2), "it was cut or continued, or is not a token file");
   damage(good + "x", "it was cut or continued, or is not a token file");
-  damage(good.substr(0, 63), "it has only 63 bytes");
+  damage(good.substr(0, 79), "it has only 79 bytes");
   damage("", "it has only 0 bytes");
   damage(good.substr(2), format_message("it has {} bytes instead of {}", {size - 2, size}));
-  damage(good.substr(0, trailer) + "\x01" + good.substr(trailer + 1), "it has version 1, not 2");
+  damage(good.substr(0, trailer) + "\x01" + good.substr(trailer + 1), "it is of another version of this program");
   damage(good.substr(0, trailer + 24) + "\x01" + good.substr(trailer + 25), "its description is damaged");
+  for (const size_t at : {size_t{0}, trailer / 2, trailer - 1}) {  // a token that the vocabulary has as well
+    std::string other = good;
+    other[at] = static_cast<char>(other[at] == 0 ? 1 : 0);
+    if (at % 2 == 0) damage(other, "its tokens are damaged");
+  }
+  damage(std::string(trailer, '\0') + good.substr(trailer), "its tokens are damaged");
+}
+
+TEST_CASE("token file: what another program puts in its place is not read") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(1000, 14);
+  const TextSource source(folder.write("a.txt", text));
+  const std::string cache = folder / "cache";
+  const TokenFile first = TokenFile::open(source, ByteTokenizer(), cache);
+  const std::string path = only_file(cache), good = read_file(path);
+  // A description that fits itself, of tokens that are not of this width.
+  TokenTrailer trailer;
+  std::memcpy(&trailer, good.data() + good.size() - sizeof trailer, sizeof trailer);
+  for (const uint32_t width : {0u, 3u, 8u, 0x80000000u}) {
+    trailer.bytes_per_token = width;
+    trailer.own_hash = trailer.hash();
+    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() - sizeof trailer) << std::string(reinterpret_cast<const char*>(&trailer), sizeof trailer);
+    const TokenFile tokens = TokenFile::open(source, ByteTokenizer(), cache);
+    CHECK(contains(tokens.origin(), "made again because of the old file: its description is damaged"));
+    CHECK(read_all(tokens) == ByteTokenizer().encode(text));
+  }
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(folder.write("foreign", good), path);
+  const TokenFile beside = TokenFile::open(source, ByteTokenizer(), cache);
+  CHECK(contains(beside.origin(), "in a temporary file, because cannot write " + path + ": it is a symbolic link"));
+  CHECK(read_all(beside) == ByteTokenizer().encode(text));
+  CHECK(read_file(folder / "foreign") == good);
+}
+
+TEST_CASE("token file: two writers at once, whatever their process numbers, each have their own tokens") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  const std::string text = mixed_text(3000, 15);
+  const TextSource source(folder.write("a.txt", text));
+  // While one tokenises, another one does all of it, and puts its file in place.
+  class Meanwhile final : public Tokenizer {
+   public:
+    explicit Meanwhile(std::function<void()> other) : other_(std::move(other)) {}
+    std::string name() const override { return "byte"; }
+    int64_t vocab_size() const override { return 256; }
+    std::string to_json() const override { return ByteTokenizer().to_json(); }
+    size_t complete_prefix(std::string_view piece) const override { return piece.size(); }
+    void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+      if (offset == 0) other_();
+      ByteTokenizer().append_ids(piece, offset, ids);
+    }
+
+   protected:
+    void append_text(int64_t, std::string&) const override {}
+
+   private:
+    std::function<void()> other_;
+  };
+  std::optional<TokenFile> inner;
+  const TokenFile outer = TokenFile::open(source, Meanwhile([&] { inner = TokenFile::open(source, ByteTokenizer(), cache); }), cache);
+  CHECK(read_all(*inner) == ByteTokenizer().encode(text));
+  CHECK(read_all(outer) == ByteTokenizer().encode(text));
+  CHECK(contains(TokenFile::open(source, ByteTokenizer(), cache).origin(), "read from " + only_file(cache)));
+}
+
+TEST_CASE("token file: a text with the same size and time but other bytes is noticed") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "abcabc");
+  const auto time = std::filesystem::last_write_time(path);
+  TokenFile::open(TextSource(path), CharTokenizer("abc"), folder / "cache");
+  folder.write("a.txt", "cbacba");
+  std::filesystem::last_write_time(path, time);
+  const TokenFile tokens = TokenFile::open(TextSource(path), CharTokenizer("abc"), folder / "cache");
+  CHECK(contains(tokens.origin(), "made again because of the old file: the text or the cut changed"));
+  CHECK(read_all(tokens) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  std::filesystem::last_write_time(path, time + std::chrono::hours(1));  // while the time alone means nothing
+  CHECK(contains(TokenFile::open(TextSource(path), CharTokenizer("abc"), folder / "cache").origin(), "read from"));
+}
+
+TEST_CASE("token file: a cache folder of another user is not used, one that was open to others is closed") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc"));
+  std::filesystem::create_directory(folder / "cache");
+  std::filesystem::permissions(folder / "cache", std::filesystem::perms::all);
+  CHECK(contains(TokenFile::open(source, ByteTokenizer(), folder / "cache").origin(), "written to"));
+  CHECK((std::filesystem::status(folder / "cache").permissions() & std::filesystem::perms::others_write) == std::filesystem::perms::none);
+  if (::geteuid() != 0) return;
+  REQUIRE(::chown((folder / "cache").c_str(), 12345, 12345) == 0);
+  const TokenFile tokens = TokenFile::open(source, ByteTokenizer(), folder / "cache");
+  CHECK(contains(tokens.origin(), "in a temporary file, because folder " + folder / "cache" + ": it belongs to another user"));
+  CHECK(read_all(tokens) == std::vector<int64_t>{97, 98, 99});
 }
 
 TEST_CASE("token file: damage while it is in use is an error, not a crash") {
@@ -205,15 +303,16 @@ TEST_CASE("token file: without a cache folder the tokens lie in a temporary file
   const TextSource source(folder.write("a.txt", "abc"));
   const std::string file = folder.write("file", "not a folder");
   const TokenFile blocked = TokenFile::open(source, ByteTokenizer(), file + "/cache");
-  CHECK(contains(blocked.origin(), "a.txt: 3 tokens in a temporary file, because " + file + "/cache/all-byte-256-"));
-  CHECK(contains(blocked.origin(), ".tokens cannot be written: Not a directory"));
+  CHECK(contains(blocked.origin(), "a.txt: 3 tokens in a temporary file, because " + file + ": cannot be made: a file is in its place"));
   CHECK(read_all(blocked) == std::vector<int64_t>{97, 98, 99});
   const TokenFile forbidden = TokenFile::open(source, ByteTokenizer(), "/proc");  // not even root can write here
-  CHECK(contains(forbidden.origin(), "a.txt: 3 tokens in a temporary file, because cannot write /proc/all-byte-256-"));
+  CHECK(contains(forbidden.origin(), "a.txt: 3 tokens in a temporary file, because "));
   CHECK(read_all(forbidden) == std::vector<int64_t>{97, 98, 99});
   const TokenFile without = TokenFile::open(source, ByteTokenizer(), "");
   CHECK(without.origin() == "a.txt: 3 tokens in a temporary file, because there is no cache folder");
   CHECK(read_all(without) == std::vector<int64_t>{97, 98, 99});
+  const ScopedVariable elsewhere("TMPDIR", "/nonexistent");  // there is /tmp
+  CHECK(read_all(TokenFile::open(source, ByteTokenizer(), "")) == std::vector<int64_t>{97, 98, 99});
 }
 
 TEST_CASE("token file: an error on the way names the text and leaves nothing behind") {
@@ -235,7 +334,7 @@ TEST_CASE("token file: a text that grows after it was looked at is not cached") 
   folder.write("a.txt", "abcd");
   CHECK(error_of([&] { TokenFile::open(source, ByteTokenizer(), folder / "cache"); }) ==
         "data: " + folder / "a.txt" +
-            " changed while it was in use: it had 3 bytes and now has 4, or was written again");
+            " changed while it was in use: it had 3 bytes and now has 4, or others");
   CHECK(std::filesystem::is_empty(folder / "cache"));
 }
 
@@ -250,8 +349,10 @@ TEST_CASE("token file: the default cache folder") {
     CHECK(default_cache_folder() == "/home/someone/.cache/ricci");
   }
   const ScopedVariable cache("XDG_CACHE_HOME", nullptr);
-  const ScopedVariable no_home("HOME", nullptr);
-  CHECK(default_cache_folder() == "");
+  for (const char* none : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable no_home("HOME", none);
+    CHECK(default_cache_folder() == "");
+  }
 }
 
 TEST_CASE("token file: 64 MB are tokenised and read in a few MB of memory") {

@@ -68,7 +68,7 @@ TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, und
 
       set_random_state({1, 1});
       Trainee second(config, 6, dtype);  // other weights
-      const TrainState state = load_checkpoint(path, second.model, second.optimizer);
+      const TrainState state = load_checkpoint(SafetensorsFile(path), second.model, second.optimizer);
       CHECK(state.step == 3);
       CHECK(state.best_step == 2);
       CHECK(state.best_loss == 2.25);
@@ -89,7 +89,7 @@ TEST_CASE("checkpoint: the state before any evaluation") {
   const ScratchFolder folder;
   Trainee trainee(sgd());
   save_checkpoint(folder / "a", trainee.model, trainee.optimizer, {});
-  TrainState state = load_checkpoint(folder / "a", trainee.model, trainee.optimizer);
+  TrainState state = load_checkpoint(SafetensorsFile(folder / "a"), trainee.model, trainee.optimizer);
   CHECK(state.best_step == -1);
   state.step = 5;
   CHECK_FALSE(state.improves(std::numeric_limits<double>::quiet_NaN()));
@@ -107,7 +107,7 @@ TEST_CASE("checkpoint: what does not fit is named") {
   const std::string path = folder / "a";
   Trainee adam({}), other(sgd()), twice({}, 5, Dtype::f64);
   save_checkpoint(path, adam.model, adam.optimizer, {1});
-  const auto load_into = [&](Trainee& t) { return error_of([&] { load_checkpoint(path, t.model, t.optimizer); }); };
+  const auto load_into = [&](Trainee& t) { return error_of([&] { load_checkpoint(SafetensorsFile(path), t.model, t.optimizer); }); };
   CHECK(contains(load_into(other), ".momentum ["));
   CHECK(contains(load_into(other), " is missing"));
   CHECK(contains(load_into(twice), " is f32, expected f64"));
@@ -130,34 +130,74 @@ TEST_CASE("checkpoint: what does not fit is named") {
   }
 }
 
+TEST_CASE("checkpoint: a step without its record, and numbers that cannot be") {
+  const ScratchFolder folder;
+  Trainee trainee(sgd());
+  const StepRecord last{1.0 / 3, 0.1, 3e-4};
+  save_checkpoint(folder / "a", trainee.model, trainee.optimizer, {.step = 7, .best_step = 7, .unrecorded = last}, {{"more", "text"}});
+  const SafetensorsFile file(folder / "a");
+  CHECK(read_train_state(file).unrecorded == last);
+  CHECK(file.metadata().at("more") == "text");
+  save_checkpoint(folder / "b", trainee.model, trainee.optimizer, {.step = 7});
+  CHECK_FALSE(read_train_state(SafetensorsFile(folder / "b")).unrecorded.has_value());
+  for (const auto& [key, value] : {std::pair{"step", "-1"}, {"step", "9223372036854775807"}, {"step", "6"}, {"best_step", "8"}}) {
+    Metadata metadata = file.metadata();
+    metadata[key] = value;
+    save_safetensors(folder / "c", {}, metadata);
+    CHECK(contains(error_of([&] { read_train_state(SafetensorsFile(folder / "c")); }), "which cannot be"));
+  }
+}
+
 TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept") {
   const ScratchFolder folder;
-  const Checkpoints none(folder / "none"), some(folder.path());
+  std::filesystem::create_directory(folder / "some");
+  const Folder run(folder.path());
+  const Checkpoints none(run, "none"), some(run, "some");
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& line) { warnings.push_back(line); };
+  const auto newest = [&] {
+    const auto found = some.newest_sound(warn);
+    return found ? found->path() : "none";
+  };
+  const auto path = [&](int64_t step) { return folder / ("some/" + Checkpoints::name_of(step)); };
   CHECK(none.steps().empty());
-  CHECK(none.newest_sound(warn).empty());
-  CHECK(some.path(1234) == folder / "step-00001234.safetensors");
+  CHECK_FALSE(none.newest_sound(warn).has_value());
+  CHECK_FALSE(none.open(3).has_value());
+  CHECK(newest() == "none");
+  CHECK(some.place(1234).path == folder / "some/step-00001234.safetensors");
 
   Tensor one({1}, Dtype::f32);
   one.data<float>()[0] = 1;
-  for (const int64_t step : {int64_t{5}, int64_t{100}, int64_t{20}, int64_t{123456789}}) save_checked_safetensors(some.path(step), {{"w", one}}, {});
-  for (const char* other : {"step-7.safetensors", "step-00000007.safetensors.bak", ".step-00000007.safetensors.tmp-1", "notes"}) folder.write(other, "");
+  for (const int64_t step : {int64_t{5}, int64_t{100}, int64_t{20}, int64_t{123456789}}) save_checked_safetensors(some.place(step), {{"w", one}}, {});
+  for (const char* other : {"step-7.safetensors", "step-00000007.safetensors.bak", ".step-00000007.safetensors.tmp-1", "notes"})
+    folder.write(std::string("some/") + other, "");
   CHECK(some.steps() == std::vector<int64_t>{5, 20, 100, 123456789});
-  CHECK(some.newest_sound(warn) == some.path(123456789));
+  CHECK(newest() == path(123456789));
   CHECK(warnings.empty());
 
-  for (const int64_t step : {100, 123456789}) std::filesystem::resize_file(some.path(step), 40);
-  CHECK(some.newest_sound(warn) == some.path(20));
+  for (const int64_t step : {100, 123456789}) std::filesystem::resize_file(path(step), 40);
+  CHECK(newest() == path(20));
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0].starts_with(some.path(123456789) + ": "));
+  CHECK(warnings[0].starts_with(path(123456789) + ": "));
   CHECK(warnings[0].ends_with("; the checkpoint of step 20 is used"));
 
-  for (const int64_t step : {21, 22, 23}) save_checked_safetensors(some.path(step), {{"w", one}}, {});
+  for (const int64_t step : {21, 22, 23}) save_checked_safetensors(some.place(step), {{"w", one}}, {});
   some.prune({.step = 22, .best_step = 5}, 2);
   CHECK(some.steps() == std::vector<int64_t>{5, 21, 22});
+  const auto open = some.open(21);
   some.prune({.step = 22, .best_step = 22}, 1);
   CHECK(some.steps() == std::vector<int64_t>{22});
-  std::filesystem::resize_file(some.path(22), 0);
+  CHECK_NOTHROW(open->verify());  // it was opened before it was removed
+  CHECK_FALSE(some.open(21).has_value());
+  std::filesystem::resize_file(path(22), 0);
   CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 1"));
+}
+
+TEST_CASE("checkpoints: a folder that cannot be entered is not one without checkpoints") {
+  const ScratchFolder folder;
+  const Folder run(folder.path());
+  folder.write("file", "");
+  std::filesystem::create_symlink(".", folder / "link");
+  CHECK(error_of([&] { Checkpoints(run, "file"); }) == "folder " + folder / "file" + ": a file is in its place");
+  CHECK(error_of([&] { Checkpoints(run, "link"); }) == "folder " + folder / "link" + ": a symbolic link is in its place, which is not followed");
 }

@@ -195,7 +195,7 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   const double loss = train_step.forward_backward(on_device({whole_batch()}, Device::cpu), 2);
   CHECK(std::isnan(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
-  CHECK(message.find("step 2: the loss is nan: linear (") == 0);
+  CHECK(message.find("step 3: the loss is nan: linear (") == 0);
   CHECK(message.find("models/block.h") != message.npos);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, wh
   const double loss = train_step.forward_backward(on_device({sound, spoilt}, Device::cpu), 2);
   CHECK(std::isnan(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({sound, spoilt}, Device::cpu), 2, loss); });
-  CHECK_MESSAGE(message.find("step 2: the loss is nan: embedding (") == 0, message);
+  CHECK_MESSAGE(message.find("step 3: the loss is nan: embedding (") == 0, message);
 }
 
 TEST_CASE("train step: beside f32 master weights gradients are f32, summed over micro-batches and never rounded to bf16") {
@@ -264,6 +264,6 @@ TEST_CASE("train step: a gradient that is not finite is told from such a loss") 
   const double loss = train_step.forward_backward(on_device({whole_batch()}, Device::cpu), 2);
   CHECK(std::isfinite(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
-  CHECK_MESSAGE(message.find("step 2: the gradient is not finite: linear (") == 0, message);
+  CHECK_MESSAGE(message.find("step 3: the gradient is not finite: linear (") == 0, message);
   CHECK_MESSAGE(message.find("of a gradient it returned are NaN or infinite") != message.npos, message);
 }

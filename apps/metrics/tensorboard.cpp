@@ -1,4 +1,4 @@
-#include "apps/runs/tensorboard.h"
+#include "apps/metrics/tensorboard.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,12 +7,12 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <filesystem>
 
 namespace ricci::apps {
 namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr int64_t kLatest = 9'999'999'999;  // seconds since 1970 in 10 digits
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table = {};
@@ -48,26 +48,26 @@ std::string field(uint32_t number, std::string_view value) { return field(number
 
 std::string host_name() {
   char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] ? name : "localhost";
+  if (::gethostname(name, sizeof name - 1) != 0 || !name[0]) return "localhost";
+  std::replace(std::begin(name), std::end(name), '/', '_');
+  return name;
 }
 
-// TIME of the newest event file of the folder, 0 where there is none.
-int64_t newest(const std::string& folder) {
+// TIME of the newest event file of the folder, 0 where there is none. Names of more digits than times have are not ours.
+int64_t newest(const Folder& folder) {
   int64_t latest = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : folder.names()) {
     int64_t time = 0;
     if (name.starts_with(kPrefix)) std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), time);
-    latest = std::max(latest, time);
+    if (time < kLatest) latest = std::max(latest, time);
   }
   return latest;
 }
 
 // After the others by name, whatever the clock says.
-std::string next_path(const std::string& folder, double time) {
+FilePlace next_place(const Folder& folder, double time) {
   const int64_t second = std::max(static_cast<int64_t>(time), newest(folder) + 1);
-  return fmt::format("{}/{}{:010}.{}", folder, kPrefix, second, host_name());
+  return {folder, fmt::format("{}{:010}.{}", kPrefix, second, host_name())};
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ std::string scalars_event(double time, int64_t step, std::span<const Scalar> sca
   return field(1, time) + field(2, step) + field(5, std::string_view(summary));
 }
 
-EventFile::EventFile(const std::string& folder, double time, int64_t first_step) : file_(next_path(folder, time), AppendFile::Old::refuse) {
+EventFile::EventFile(const Folder& folder, double time, int64_t first_step) : file_(next_place(folder, time), AppendFile::Old::refuse) {
   file_.append(tfrecord(version_event(time)) + tfrecord(restart_event(time, first_step)));
 }
 

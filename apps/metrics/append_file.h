@@ -4,15 +4,16 @@
 #include <string>
 #include <string_view>
 
+#include "core/files/folder.h"
+
 namespace ricci::apps {
 
 class AppendFile {
  public:
   enum class Old { keep, refuse };  // what to do with a file that is there already
-  // Opens to append, makes the file if there is none. Error: names the path and the reason.
-  explicit AppendFile(const std::string& path, Old old = Old::keep);
-  ~AppendFile();
-  AppendFile(const AppendFile&) = delete;
+  // Opens to append, makes the file if there is none. Error: names the path and the reason; something else than a regular
+  // file is in its place.
+  explicit AppendFile(const FilePlace& place, Old old = Old::keep);
 
   const std::string& path() const { return path_; }
   // Handed to the system when this returns. Error: names the path and the reason, such as a full disk.
@@ -22,7 +23,7 @@ class AppendFile {
 
  private:
   std::string path_;
-  int descriptor_;
+  Descriptor file_;
 };
 
 }  // namespace ricci::apps

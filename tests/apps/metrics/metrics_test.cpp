@@ -1,5 +1,5 @@
 // metrics.jsonl by its bytes and as parsed JSON.
-#include "apps/runs/metrics.h"
+#include "apps/metrics/metrics.h"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +11,7 @@
 
 #include "tests/data/files.h"
 
+using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
 using nlohmann::json;
@@ -52,13 +53,13 @@ TEST_CASE("metrics: records are there as soon as they are appended, and a run th
   const ScratchFolder folder;
   const std::string path = folder / "metrics.jsonl";
   {
-    MetricsFile file(folder.path(), 0);
+    MetricsFile file(Folder(folder.path()), 0);
     CHECK(read_file(path).empty());
     file.append(record(1));
     CHECK(read_file(path) == line(1));
     file.append(record(2, 0.5));
   }
-  MetricsFile again(folder.path(), 2);
+  MetricsFile again(Folder(folder.path()), 2);
   again.append(record(3));
   CHECK(read_file(path) == line(1) + line(2, 0.5) + line(3));
 }
@@ -66,7 +67,7 @@ TEST_CASE("metrics: records are there as soon as they are appended, and a run th
 TEST_CASE("metrics: the time of a record is that of its appending") {
   const ScratchFolder folder;
   const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
-  MetricsFile file(folder.path(), 0);
+  MetricsFile file(Folder(folder.path()), 0);
   const double before = now();
   file.append({.step = 1});
   const double time = json::parse(read_file(folder / "metrics.jsonl"))["time"];
@@ -78,7 +79,7 @@ TEST_CASE("metrics: records beyond the step that a run goes on from are dropped"
   const ScratchFolder folder;
   for (const int64_t step : {4, 3, 2, 1, 0}) {
     folder.write("metrics.jsonl", line(1) + line(2) + line(3));
-    MetricsFile(folder.path(), step).append(record(9));
+    MetricsFile(Folder(folder.path()), step).append(record(9));
     std::string kept;
     for (int64_t i = 1; i <= std::min<int64_t>(step, 3); ++i) kept += line(i);
     CHECK(read_file(folder / "metrics.jsonl") == kept + line(9));
@@ -92,23 +93,49 @@ TEST_CASE("metrics: lines that a crash cut off or filled with zeros are removed"
         std::string("7\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"step\":\"2\"}\n"), std::string("\n")}) {
     for (const std::string& before : {std::string(), line(1), line(1) + line(2)}) {
       folder.write("metrics.jsonl", before + broken);
-      MetricsFile(folder.path(), 5).append(record(6));
+      MetricsFile(Folder(folder.path()), 5).append(record(6));
       CHECK(read_file(folder / "metrics.jsonl") == before + line(6));
     }
   }
   folder.write("metrics.jsonl", line(1) + "{\"step\":\n" + line(2));
-  MetricsFile(folder.path(), 5);
+  MetricsFile(Folder(folder.path()), 5);
   CHECK(read_file(folder / "metrics.jsonl") == line(1) + line(2));
 }
 
 TEST_CASE("metrics: errors name the file and the reason") {
   const ScratchFolder folder;
-  CHECK(error_of([&] { MetricsFile(folder / "none", 0); }) ==
-        "cannot write " + folder / "none/metrics.jsonl" + ": No such file or directory");
   std::filesystem::create_directories(folder / "taken/metrics.jsonl");
-  CHECK(error_of([&] { MetricsFile(folder / "taken", 0); }) == "cannot write " + folder / "taken/metrics.jsonl" + ": Is a directory");
+  CHECK(error_of([&] { MetricsFile(Folder(folder / "taken"), 0); }) == "cannot read " + folder / "taken/metrics.jsonl" + ": Is a directory");
+  std::filesystem::create_directories(folder / "linked");
+  const std::string foreign = folder.write("foreign", line(1) + line(2));
+  std::filesystem::create_symlink(foreign, folder / "linked/metrics.jsonl");
+  CHECK(contains(error_of([&] { MetricsFile(Folder(folder / "linked"), 1); }), "linked/metrics.jsonl: it is a symbolic link, which is not followed here"));
+  CHECK(read_file(foreign) == line(1) + line(2));
   std::filesystem::create_directories(folder / "full");
-  std::filesystem::create_symlink("/dev/full", folder / "full/metrics.jsonl");
-  MetricsFile full(folder / "full", 0);
-  CHECK(error_of([&] { full.append({.step = 1}); }) == "cannot write " + folder / "full/metrics.jsonl" + ": No space left on device");
+  MetricsFile full(Folder(folder / "full"), 0);
+  full.append(record(1));
+  const SizeLimit limit(10);
+  CHECK(error_of([&] { full.append(record(2)); }) == "cannot write " + folder / "full/metrics.jsonl" + ": File too large");
+}
+
+TEST_CASE("append file: only regular files grow, and a link in a folder that is held open is not followed") {
+  const ScratchFolder folder;
+  const std::string foreign = folder.write("foreign", "text");
+  std::filesystem::create_symlink(foreign, folder / "link");
+  CHECK(error_of([&] { AppendFile(FilePlace(Folder(folder.path()), "link")); }) ==
+        "cannot write " + folder / "link" + ": it is a symbolic link, which is not followed here");
+  CHECK(error_of([&] { AppendFile("/dev/null"); }) == "cannot write /dev/null: it exists and is not a regular file");
+  CHECK(error_of([&] { AppendFile(folder.path()); }) == "cannot write " + folder.path() + ": Is a directory");
+  AppendFile(folder / "link").append(", more");
+  CHECK(read_file(foreign) == "text, more");
+}
+
+TEST_CASE("metrics: records that no training wrote are not kept, however they are made") {
+  const ScratchFolder folder;
+  for (const std::string& odd : {std::string("{\"step\":18446744073709551615}\n"), std::string("{\"step\":1,\"a\":[[[]]]}\n"),
+                                 std::string(200'000, '[') + "\n", "{\"step\":" + std::string(100'000, '{') + "\n"}) {
+    folder.write("metrics.jsonl", line(1) + odd);
+    MetricsFile(Folder(folder.path()), 5);
+    CHECK(read_file(folder / "metrics.jsonl") == line(1));
+  }
 }

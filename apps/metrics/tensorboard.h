@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "apps/runs/append_file.h"
+#include "apps/metrics/append_file.h"
 
 namespace ricci::apps {
 
@@ -33,7 +33,7 @@ class EventFile {
  public:
   // Begins a file that comes after those in the folder, for a run whose next step is first_step.
   // Errors: name the path and the reason.
-  EventFile(const std::string& folder, double time, int64_t first_step);
+  EventFile(const Folder& folder, double time, int64_t first_step);
 
   // One record, handed to the system when this returns. Error: names the path and the reason.
   void append(double time, int64_t step, std::span<const Scalar> scalars) { file_.append(tfrecord(scalars_event(time, step, scalars))); }

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "apps/runs/append_file.h"
-#include "apps/runs/tensorboard.h"
+#include "apps/metrics/append_file.h"
+#include "apps/metrics/tensorboard.h"
 
 namespace ricci::apps {
 
@@ -30,11 +30,11 @@ std::string to_json(const Metrics& metrics);
 
 class MetricsFile {
  public:
-  // Opens the records of the run in `folder`, which must be there, to go on after `step` (0: a new run). Records of later
+  // Opens the records of the run in `folder` to go on after `step` (0: a new run). Records of later
   // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
   // a line that a crash broke. A new event file is begun that tells TensorBoard to forget the later steps.
   // Errors: name the path and the reason.
-  MetricsFile(const std::string& folder, int64_t step);
+  MetricsFile(const Folder& folder, int64_t step);
 
   // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(Metrics metrics);

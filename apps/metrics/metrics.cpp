@@ -1,14 +1,15 @@
-#include "apps/runs/metrics.h"
+#include "apps/metrics/metrics.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/files/file.h"
+#include "core/files/json_depth.h"
 
 namespace ricci::apps {
 namespace {
@@ -30,25 +31,29 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
+// The line is a record of this step or an earlier one.
 bool is_record_until(std::string_view line, int64_t step) {
+  if (json_depth(line) > 1) return false;
   const auto record = nlohmann::json::parse(line, nullptr, false);
   const auto found = record.is_object() ? record.find("step") : record.end();
-  return record.is_object() && found != record.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+  if (!record.is_object() || found == record.end() || !found->is_number_integer()) return false;
+  if (found->is_number_unsigned()) return found->get<uint64_t>() <= static_cast<uint64_t>(step);
+  return found->get<int64_t>() <= step;
 }
 
-// The path of the records, without those beyond the step.
-std::string rewind(const std::string& folder, int64_t step) {
-  const std::string path = folder + "/metrics.jsonl";
-  if (!std::filesystem::is_regular_file(path)) return path;
-  const std::string text = read_text(path);
+// The place of the records, without those beyond the step.
+FilePlace rewind(const Folder& folder, int64_t step) {
+  const FilePlace place(folder, "metrics.jsonl");
+  if (!OpenFile::find(place)) return place;
+  const std::string text = read_text(place);
   std::string kept;
   for (size_t begin = 0, end; begin < text.size(); begin = end) {
     end = std::min(text.find('\n', begin), text.size() - 1) + 1;
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     if (line.ends_with('\n') && is_record_until(line, step)) kept += line;
   }
-  if (kept != text) write_file_atomically(path, kept);
-  return path;
+  if (kept != text) write_file_atomically(place, kept);
+  return place;
 }
 
 }  // namespace
@@ -63,7 +68,7 @@ std::string to_json(const Metrics& metrics) {
   return line + "}";
 }
 
-MetricsFile::MetricsFile(const std::string& folder, int64_t step) : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {}
+MetricsFile::MetricsFile(const Folder& folder, int64_t step) : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {}
 
 void MetricsFile::append(Metrics metrics) {
   if (!metrics.time) metrics.time = unix_time();

@@ -1,0 +1,175 @@
+// Writing: beside the old file under a name of its own, then renamed over it.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci {
+namespace {
+
+constexpr std::string_view kMark = ".tmp-";
+
+std::string reason() { return std::generic_category().message(errno); }
+
+// Whether this is the name of a temporary file, of the file `name` if one is given.
+bool is_temporary(const std::string& found, const std::string& name) {
+  const size_t mark = found.rfind(kMark), digits = mark + kMark.size();
+  if (!found.starts_with('.') || mark == found.npos || digits == found.size()) return false;
+  if (found.find_first_not_of("0123456789abcdef", digits) != found.npos) return false;
+  return name.empty() || found.substr(1, mark - 1) == name;
+}
+
+// Removes a file at the end of its life unless it was renamed away.
+class TemporaryFile {
+ public:
+  TemporaryFile(const Folder& folder, std::string name) : folder_(folder), name_(std::move(name)) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!name_.empty()) ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
+  }
+  bool rename_to(const std::string& target) {
+    if (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target.c_str()) != 0) return false;
+    name_.clear();
+    return true;
+  }
+
+ private:
+  const Folder& folder_;
+  std::string name_;
+};
+
+// The folder and the name of the file that is replaced. A path leads to where its links lead, as a rename over a link would
+// leave the file behind it unchanged.
+FilePlace file_behind(const FilePlace& place) {
+  if (place.folder) {
+    struct stat status = {};
+    const bool there = ::fstatat(place.folder->descriptor(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there && S_ISLNK(status.st_mode)) fail("cannot write {}: it is a symbolic link, which is not followed here", {place.path});
+    if (there && !S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {place.path});
+    return place;
+  }
+  std::error_code error;
+  const auto status = std::filesystem::status(place.path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail("cannot write {}: it exists and is not a regular file", {place.path});
+  std::filesystem::path target = place.path;
+  if (std::filesystem::is_symlink(target, error)) target = std::filesystem::weakly_canonical(target, error);
+  if (target.filename().empty()) fail("cannot write '{}': it names no file", {place.path});
+  try {
+    return {Folder(target.has_parent_path() ? target.parent_path().string() : "."), target.filename().string()};
+  } catch (const Error& problem) {
+    fail("cannot write {}: {}", {place.path, problem.what()});
+  }
+}
+
+bool sync(int descriptor) {
+  while (::fsync(descriptor) != 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+// A new file keeps the access rights of the one it replaces.
+bool keep_rights(int descriptor, const FilePlace& old) {
+  struct stat status = {};
+  return ::fstatat(old.folder->descriptor(), old.name.c_str(), &status, 0) != 0 || ::fchmod(descriptor, status.st_mode & 07777) == 0;
+}
+
+// A new file with a name of its own, locked: the lock tells it from what a killed program left. One that
+// remove_abandoned_files took away between the two calls is made again.
+Descriptor create_locked(const Folder& folder, const std::string& name, std::string& temporary) {
+  for (;;) {
+    temporary = "." + name + std::string(kMark) + random_digits();
+    Descriptor file(::openat(folder.descriptor(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file && (errno == EEXIST || errno == EINTR)) continue;
+    if (!file) return file;
+    while (::flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat status = {};
+    if (::fstat(file.get(), &status) != 0 || status.st_nlink > 0) return file;
+  }
+}
+
+}  // namespace
+
+std::string random_digits() {
+  uint64_t number = 0;
+  while (::getrandom(&number, sizeof number, 0) != sizeof number)
+    if (errno != EINTR) fail("the system has no random numbers: {}", {reason()});
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text(16, '0');
+  for (char& digit : text) digit = digits[number & 15], number >>= 4;
+  return text;
+}
+
+void FileWriter::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = ::write(file_.descriptor(), bytes.data(), bytes.size());
+    if (step < 0 && errno == EINTR) continue;
+    if (step < 0) fail("cannot write {}: {} (after {} bytes)", {file_.path(), reason(), written_});
+    bytes.remove_prefix(static_cast<size_t>(step));
+    written_ += step;
+  }
+}
+
+OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write) {
+  const FilePlace target = file_behind(place);
+  const Folder& folder = *target.folder;
+  try {
+    remove_abandoned_files(folder, target.name);
+  } catch (const Error&) {  // a folder that can be written and not be listed
+  }
+  std::string name;
+  Descriptor file = create_locked(folder, target.name, name);
+  if (!file) fail("cannot write {}: {}", {place.path, reason()});
+  TemporaryFile temporary(folder, name);
+  FileWriter writer(place.path, std::move(file));
+  write(writer);
+  // A disk may turn out to be full as late as here.
+  const int written = writer.file_.descriptor();
+  if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name)) fail("cannot write {}: {}", {place.path, reason()});
+  ::flock(written, LOCK_UN);
+  // Some file systems cannot sync a folder and say EINVAL.
+  if (!sync(folder.descriptor()) && errno != EINVAL) fail("cannot sync folder {}: {}", {folder.path(), reason()});
+  return std::move(writer.file_);
+}
+
+OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes) {
+  return write_file_atomically(place, [&](FileWriter& writer) { writer.write(bytes); });
+}
+
+OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write) {
+  Descriptor file(::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
+  if (!file) {  // not every file system has such files
+    std::string name = folder + "/ricci-XXXXXX";
+    file = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+    if (!file) fail("cannot write a temporary file in {}: {}", {folder, reason()});
+    ::unlink(name.c_str());
+  }
+  FileWriter writer("a temporary file in " + folder, std::move(file));
+  write(writer);
+  return std::move(writer.file_);
+}
+
+void remove_file(const FilePlace& place) {
+  const int base = place.folder ? place.folder->descriptor() : AT_FDCWD;
+  if (::unlinkat(base, place.name.c_str(), 0) != 0 && errno != ENOENT) fail("cannot remove {}: {}", {place.path, reason()});
+}
+
+void remove_abandoned_files(const Folder& folder, const std::string& name) {
+  for (const std::string& found : folder.names()) {
+    if (!is_temporary(found, name)) continue;
+    const Descriptor file(::openat(folder.descriptor(), found.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder.descriptor(), found.c_str(), 0);
+  }
+}
+
+}  // namespace ricci

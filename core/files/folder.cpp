@@ -1,0 +1,131 @@
+#include "core/files/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+std::string reason() { return std::generic_category().message(errno); }
+
+// Some file systems cannot sync a folder and say EINVAL.
+void sync(int folder, const std::string& path) {
+  while (::fsync(folder) != 0)
+    if (errno != EINTR) return errno == EINVAL ? void() : fail("cannot sync folder {}: {}", {path, reason()});
+}
+
+// What stands in the place of a folder that cannot be opened, or else the reason.
+std::string obstacle(int folder, const std::string& name) {
+  const std::string why = reason();
+  struct stat status = {};
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return why;
+  return S_ISLNK(status.st_mode) ? "a symbolic link is in its place, which is not followed" : S_ISDIR(status.st_mode) ? why : "a file is in its place";
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) ::close(value_);
+}
+
+Folder::Folder(const std::string& path) : path_(path) {
+  const int opened = ::open(path.c_str(), kOpenFolder);
+  if (opened < 0) fail("folder {}: {}", {path, reason()});
+  descriptor_ = std::make_shared<Descriptor>(opened);
+}
+
+std::optional<Folder> Folder::find(const std::string& name) const {
+  const int opened = ::openat(descriptor(), name.c_str(), kOpenFolder | O_NOFOLLOW);
+  if (opened >= 0) return Folder(path_ + "/" + name, opened);
+  if (errno == ENOENT) return {};
+  const std::string why = obstacle(descriptor(), name);
+  fail("folder {}/{}: {}", {path_, name, why});
+}
+
+Folder Folder::make(const std::string& name) const {
+  if (const auto found = find(name)) return *found;
+  if (::mkdirat(descriptor(), name.c_str(), 0777) != 0 && errno != EEXIST) fail("{}/{}: cannot be made: {}", {path_, name, reason()});
+  sync(descriptor(), path_);
+  if (const auto made = find(name)) return *made;
+  fail("folder {}/{}: it was removed at once", {path_, name});
+}
+
+std::vector<std::string> Folder::names() const {
+  const int again = ::openat(descriptor(), ".", kOpenFolder);  // with a position of its own
+  DIR* const list = again < 0 ? nullptr : ::fdopendir(again);
+  if (!list) {
+    const std::string why = reason();
+    if (again >= 0) ::close(again);
+    fail("folder {}: cannot be listed: {}", {path_, why});
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> closing(list, ::closedir);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(list);
+    if (!entry && errno != 0) fail("folder {}: cannot be listed: {}", {path_, reason()});
+    if (!entry) break;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool Folder::lock() const {
+  while (::flock(descriptor(), LOCK_EX | LOCK_NB) != 0)
+    if (errno != EINTR) return errno != EWOULDBLOCK;
+  return true;
+}
+
+bool Folder::removed() const {
+  struct stat status = {};
+  return ::fstat(descriptor(), &status) != 0 || status.st_nlink == 0;
+}
+
+bool Folder::is_at_its_path() const {
+  struct stat here = {}, there = {};
+  return ::fstat(descriptor(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+std::vector<std::string> make_folders(const std::string& path, unsigned rights) {
+  const std::filesystem::path folder = path, above = folder.has_parent_path() ? folder.parent_path() : ".";
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
+  std::vector<std::string> made;
+  if (above != folder) made = make_folders(above.string(), rights);
+  if (folder.filename().empty()) return made;  // a slash at the end
+  if (::mkdir(folder.c_str(), rights) == 0)
+    made.push_back(path);
+  else if (errno != EEXIST)
+    fail("{}: cannot be made: {}", {path, reason()});
+  if (!std::filesystem::is_directory(folder, ignored)) fail("{}: cannot be made: a file is in its place", {path});
+  const Folder holder(above.string());
+  sync(holder.descriptor(), holder.path());
+  return made;
+}
+
+Folder own_folder(const std::string& path) {
+  make_folders(path, 0700);
+  const Folder folder(path);
+  struct stat status = {};
+  if (::fstat(folder.descriptor(), &status) != 0) fail("folder {}: {}", {path, reason()});
+  if (status.st_uid != ::geteuid()) fail("folder {}: it belongs to another user", {path});
+  if ((status.st_mode & 022) && ::fchmod(folder.descriptor(), status.st_mode & 07755) != 0)
+    fail("folder {}: other users may write in it: {}", {path, reason()});
+  return folder;
+}
+
+}  // namespace ricci
