@@ -1,4 +1,5 @@
 // ricci-check: the gradient check of every op on every device of this machine, as a table.
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -89,6 +90,7 @@ int print_table(const std::map<std::string, Row>& rows, const std::vector<Device
 
 int run(const Options& options) {
   if (options.list) return list_ops();
+  if (!(options.tolerance > 0 && std::isfinite(options.tolerance))) fail("--tolerance: expected a number above 0, got {}", {options.tolerance});
   const std::vector<Device> devices = devices_of(options);
   const auto rows = run_checks(options, devices);
   if (rows.empty()) fail("no op is called '{}'; --list shows them", {options.op});

@@ -33,7 +33,7 @@ int plot(const Options& options) {
   std::printf("%s: runs %zu, records %lld, panels %zu", options.out.c_str(), runs.size(), static_cast<long long>(records),
               chart.panels.size());
   if (chart.left_out)
-    std::printf("; %lld values left out, not finite or not above 0 on a logarithmic axis", static_cast<long long>(chart.left_out));
+    std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis", static_cast<long long>(chart.left_out));
   std::puts("");
   return 0;
 }

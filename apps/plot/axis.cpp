@@ -70,7 +70,10 @@ std::vector<Tick> log_ticks(const Axis& axis, int most) {
 
 }  // namespace
 
-double Axis::share(double value) const { return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low); }
+// Differences of logarithms: the quotient of the largest and the smallest value that can be drawn is no f64.
+double Axis::share(double value) const {
+  return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
+}
 
 Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
   if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1, false};
@@ -79,7 +82,7 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
   // What differs by rounding alone, such as averages of a constant, is one value.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
-    const double factor = low == high ? 2 : with_margin ? std::pow(high / low, 0.04) : 1;
+    const double factor = low == high ? 2 : with_margin ? std::exp(0.04 * (std::log(high) - std::log(low))) : 1;
     return {low / factor, high * factor, true};
   }
   if (low == high) {
@@ -92,7 +95,7 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
 }
 
 std::vector<Tick> ticks(const Axis& axis, int most) {
-  return axis.log && axis.high >= 10 * axis.low ? log_ticks(axis, most) : linear_ticks(axis, most);
+  return axis.log && axis.high / 10 >= axis.low ? log_ticks(axis, most) : linear_ticks(axis, most);
 }
 
 }  // namespace ricci::apps

@@ -1,5 +1,6 @@
 // Axes: from values to a share of the length, and ticks at round numbers.
 #pragma once
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,8 +15,12 @@ struct Axis {
   double share(double value) const;
 };
 
+// Whether an axis can show the value: it is finite, and not so large or so small that the ends of an axis or the distance of its
+// ticks would not be.
+inline bool drawable(double value) { return value == 0 || (std::abs(value) >= 1e-200 && std::abs(value) <= 1e200); }
+
 // An axis that shows all values, with a little space around them on a linear one; from 0 on where they are positive and
-// reach far down. The values are finite, and above 0 for a logarithmic axis. No value or a single one gives a range too.
+// reach far down. The values are drawable, and above 0 for a logarithmic axis. No value or a single one gives a range too.
 Axis axis_around(std::span<const double> values, bool log, bool with_margin);
 
 struct Tick {

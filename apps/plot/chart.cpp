@@ -72,7 +72,7 @@ std::vector<Point> points_of(const RunRecords& run, const std::string& key, cons
   for (size_t i = 0; i < ys->size(); ++i) {
     const double at = (xs[i] - first) / x.scale, value = (*ys)[i];
     if (!std::isfinite(at) || !std::isfinite(value)) continue;
-    if ((chart.log_x && at <= 0) || (chart.log_y && value <= 0))
+    if (!drawable(at) || !drawable(value) || (chart.log_x && at <= 0) || (chart.log_y && value <= 0))
       ++chart.left_out;
     else
       points.push_back({at, value});
@@ -138,8 +138,9 @@ std::vector<double> median(std::vector<double> values) {
   return {*middle};
 }
 
-// The last value as a whole number; empty where there is none.
-std::string whole(const std::vector<double>& values) { return values.empty() ? "" : with_commas(std::llround(values.back())); }
+std::string whole(double value) { return std::abs(value) < 1e18 ? with_commas(std::llround(value)) : fmt::format("{:.3g}", value); }
+std::string last_whole(const std::vector<double>& values) { return values.empty() ? "" : whole(values.back()); }
+std::string loss_text(double value) { return std::abs(value) < 1e9 ? fmt::format("{:.4f}", value) : fmt::format("{:.3g}", value); }
 
 // The least validation loss and its step, as texts.
 std::pair<std::string, std::string> best_loss(const RunRecords& run) {
@@ -151,7 +152,7 @@ std::pair<std::string, std::string> best_loss(const RunRecords& run) {
     if (known && (best == losses->size() || (*losses)[i] < (*losses)[best])) best = i;
   }
   if (best == losses->size()) return {};
-  return {fmt::format("{:.4f}", (*losses)[best]), with_commas(std::llround((*steps)[best]))};
+  return {loss_text((*losses)[best]), whole((*steps)[best])};
 }
 
 }  // namespace
@@ -213,8 +214,8 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunRecords>& run
   for (const RunRecords& run : runs) {
     const std::vector<double> losses = finite(run, "train_loss");
     const auto [best, step] = best_loss(run);
-    table.push_back({run.name, whole(finite(run, "step")), whole(finite(run, "tokens")),
-                     losses.empty() ? "" : fmt::format("{:.4f}", losses.back()), best, step, whole(median(finite(run, "tokens_per_s")))});
+    table.push_back({run.name, last_whole(finite(run, "step")), last_whole(finite(run, "tokens")), losses.empty() ? "" : loss_text(losses.back()),
+                     best, step, last_whole(median(finite(run, "tokens_per_s")))});
   }
   return table;
 }

@@ -36,7 +36,7 @@ struct Chart {
   bool log_x = false, log_y = false;
   std::vector<Panel> panels;
   std::vector<LegendEntry> legend;
-  int64_t left_out = 0;  // values that are not finite, or not above 0 where an axis is logarithmic
+  int64_t left_out = 0;  // values that are not finite, beyond what an axis can show, or not above 0 where it is logarithmic
 };
 
 struct ChartOptions {

@@ -74,6 +74,7 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
   run.lock_ = lock;
+  for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"}) OpenFile::find(run.place(name));  // no link, no pipe
   if (run.checkpoints().steps().empty()) {
     if (OpenFile::find(run.place("model.safetensors")))
       fail("{}: holds a trained model but no checkpoint to go on from; remove the folder, or give the run another name with name=...", {run.path()});

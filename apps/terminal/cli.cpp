@@ -9,17 +9,29 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 namespace ricci::apps {
 namespace {
 
-// One line on stderr, whatever the message holds.
+constexpr size_t kLongestMessage = 1000;  // bytes
+
+// One line on stderr, whatever the message holds: control characters, which could move the cursor of a terminal, become blanks,
+// and what is too long loses its middle.
 int report(const AppText& text, std::string message, int exit_code) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
+  if (message.size() > kLongestMessage) message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
+  std::replace_if(message.begin(), message.end(), control, ' ');
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", text.name, message.c_str());
   return exit_code;
+}
+
+// A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash.
+bool is_override(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != word.npos && word.find('/') > equals;
 }
 
 // Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
@@ -42,6 +54,8 @@ int run(const AppText& text, const std::function<int()>& main) {
     const int exit_code = main();
     return text.prints_result ? after_output(text, exit_code) : exit_code;
   } catch (const std::bad_alloc&) {
+    return report(text, "out of memory", 1);
+  } catch (const std::length_error&) {  // more elements than any memory holds
     return report(text, "out of memory", 1);
   } catch (const std::exception& error) {
     return report(text, error.what(), 1);
@@ -93,7 +107,7 @@ void add_run_arguments(CLI::App& app, RunOptions& options) {
     for (const std::string& word : words) {
       if (word.empty()) {
         throw CLI::ValidationError("the name of a run file is empty");
-      } else if (word.find('=') != word.npos) {
+      } else if (is_override(word)) {
         options.overrides_.push_back(word);
       } else if (options.file_.empty()) {
         options.file_ = word;

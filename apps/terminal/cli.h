@@ -23,7 +23,7 @@ struct AppText {
 
 // Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
-// "NAME: message" on stderr; 2 after a mistake in the usage, with a line that names it.
+// "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it.
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 
@@ -32,7 +32,7 @@ std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file.
+// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file.
 class RunOptions {
  public:
   const std::string& file() const { return file_; }  // empty: none given

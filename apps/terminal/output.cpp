@@ -19,6 +19,7 @@ constexpr int kMostWaits = 10;
 }  // namespace
 
 void tell(int descriptor, std::string_view text) {
+  if (descriptor < 0) return;
   static int waits = 0;  // since the request to end
   while (!text.empty()) {
     pollfd ready{descriptor, POLLOUT, 0};

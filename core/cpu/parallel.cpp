@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -97,7 +96,7 @@ template <class Body> bool start_thread(const Body& body) {
   bool started = true;
   try {
     std::thread(body).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // no thread left, or no memory for it
     started = false;
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -73,13 +73,15 @@ size_t OpenFile::read(void* target, size_t bytes, int64_t position) const {
 
 std::string read_text(const FilePlace& place, int64_t most) {
   const OpenFile file(place);
+  const auto refuse = [&] { fail("cannot read {}: it has more than {} bytes", {place.path, most}); };
   std::string text;
   // The size is a hint only: the file may grow, and those of the system say that they have 0 bytes.
-  for (int64_t expected = std::min(file.size(), most) + 1;; expected = 1 << 16) {
+  if (file.size() > most) refuse();
+  for (int64_t expected = file.size() + 1;; expected = 1 << 16) {
     const size_t before = text.size();
     text.resize(before + static_cast<size_t>(expected));
     text.resize(before + file.read(text.data() + before, static_cast<size_t>(expected), static_cast<int64_t>(before)));
-    if (static_cast<int64_t>(text.size()) > most) fail("cannot read {}: it has more than {} bytes", {place.path, most});
+    if (static_cast<int64_t>(text.size()) > most) refuse();
     if (text.size() < before + static_cast<size_t>(expected)) return text;
   }
 }

@@ -9,6 +9,7 @@ namespace {
 class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {
+    emu::check_options();
     ++allocations_;
     return emu::allocate(static_cast<size_t>(bytes));
   }

@@ -102,6 +102,9 @@ struct Options {
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };
 Options& options();  // not to be changed while a launch runs
+// Error: a variable RICCI_EMULATOR_* asks for something that there is not. Allocations and launches call it; options() itself is
+// also asked while errors are handled, and throws nothing.
+void check_options();
 
 // ---- device memory: aligned to 256 bytes, filled with 0xff (NaN), a red zone on either side that every launch checks.
 // Under AddressSanitizer only kernels and the copies below may touch it. A wrong pointer or size throws ricci::Error.

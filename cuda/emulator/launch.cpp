@@ -34,6 +34,12 @@ Options::Order order_from_environment() {
   ricci::fail("RICCI_EMULATOR_ORDER: expected forward, reverse or random, got '{}'", {text});
 }
 
+// What the variables RICCI_EMULATOR_* ask for; options that are wrong keep their defaults, and a fault names the first.
+struct Environment {
+  Options options;
+  std::string fault;
+};
+
 Options options_from_environment() {
   Options options;
   options.order = order_from_environment();
@@ -43,6 +49,17 @@ Options options_from_environment() {
   options.isolate = number("RICCI_EMULATOR_ISOLATE", 0, 0, 1) != 0;
   options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
+}
+
+Environment& environment() {
+  static Environment read = [] {
+    try {
+      return Environment{options_from_environment(), ""};
+    } catch (const ricci::Error& error) {
+      return Environment{{}, error.what()};
+    }
+  }();
+  return read;
 }
 
 // The order of the blocks: `step` has no factor in common with their number, so each comes once.
@@ -144,12 +161,14 @@ void check_device_memory(const Work& work) {
 
 }  // namespace
 
-Options& options() {
-  static Options options = options_from_environment();
-  return options;
+Options& options() { return environment().options; }
+
+void check_options() {
+  if (!environment().fault.empty()) throw ricci::Error(environment().fault);
 }
 
 void check_launch(const Launch& l) {
+  check_options();
   const uint64_t threads = uint64_t{l.block.x} * l.block.y * l.block.z;
   const auto fail = [&](const char* what, dim3 got, const char* expected) {
     ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});

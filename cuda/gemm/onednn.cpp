@@ -12,6 +12,7 @@ bool gemm_onednn(const Gemm&) { return false; }
 #else
 
 #include <omp.h>
+#include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -82,10 +83,19 @@ memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t col
   return {{matrices, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
 }
 
+// The library writes code for a product, which takes address space, and crashes where there is none left, as under ulimit -v.
+void check_room() {
+  constexpr size_t room = size_t{32} << 20;
+  void* const found = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) fail("out of memory: matrix products need {} MiB of address space", {room >> 20});
+  ::munmap(found, room);
+}
+
 // A product of one shape, ready to run on one thread.
 class Prepared {
  public:
-  explicit Prepared(const Gemm& g) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+  explicit Prepared(const Gemm& g) : Prepared((check_room(), g), dnnl::engine(dnnl::engine::kind::cpu, 0)) {}
+  Prepared(const Gemm& g, const dnnl::engine& engine) : engine_(engine), stream_(engine_) {
     const bool f32 = g.dtype == Dtype::f32;
     const memory::desc a = describe(g, g.batch, g.m, g.k, g.a_at, f32), b = describe(g, g.batch, g.k, g.n, g.b_at, f32);
     const memory::desc c = describe(g, g.batch, g.m, g.n, g.c_at, f32 || g.c_f32);
@@ -116,6 +126,7 @@ class Prepared {
                                          {DNNL_ARG_DST, c_.get()},
                                          {DNNL_ARG_BIAS, bias_.get(true)}};
     const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
+    if (status == dnnl_out_of_memory) fail("out of memory in a matrix product");
     if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});
   }
 

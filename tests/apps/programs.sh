@@ -26,8 +26,36 @@ needs() {
   exit 77
 }
 
+# Every call of a program is bounded: seconds, and mebibytes of memory. as_user: a command in front of it.
+seconds=60 mebibytes=1024 as_user=()
+
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; the exit code is that of ricci-PROGRAM.
-run() { timeout 60 "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+
+# start PROGRAM ARGUMENT ...: the same beside the script, as process $background; to the files background.out and background.err.
+start() {
+  "$build/ricci-$1" "${@:2}" >background.out 2>background.err </dev/null &
+  background=$!
+}
+# ended WAIT: the exit code of $background, which is killed (137) where it is still there after WAIT tenths of a second.
+ended() {
+  local code tenth
+  for ((tenth = 0; tenth < $1; ++tenth)); do kill -0 "$background" 2>/dev/null && sleep 0.1; done
+  kill -KILL "$background" 2>/dev/null
+  wait "$background" 2>/dev/null
+  code=$?
+  background=
+  return $code
+}
+# await CONDITION: until the shell command is true, for a minute at most.
+await() {
+  local tenth
+  for ((tenth = 0; tenth < 1200; ++tenth)); do
+    eval "$1" && return
+    sleep 0.05
+  done
+  return 1
+}
 
 leftovers() { find . -name '*.tmp-*' -o -path './runs/bad/model.safetensors' -o -name 'probe.safetensors'; }
 

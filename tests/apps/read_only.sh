@@ -5,14 +5,12 @@
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 cp -r runs/tiny kept
 
-as_user=()
 if [ "$(id -u)" = 0 ]; then
   as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   chmod 755 "$folder"
-  chown -R 65534:65534 cache
+  chown -R 65534:65534 cache text.txt
 fi
 "${as_user[@]}" test -x "$build/ricci-train" || needs 'a build folder that other users may read'
-run() { timeout 60 "${as_user[@]}" "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 
 chmod -R a-w runs
 refuse 'a run folder that is read-only' 1 "cannot write runs/tiny/[^ ]*: .*Permission denied" train tiny.yaml name=tiny steps=16 checkpoint_every=4
@@ -20,6 +18,32 @@ verdict 'nothing is lost' "$(diff -r kept runs/tiny 2>&1)"
 refuse 'no room for a new folder' 1 'runs/new: cannot be made: Permission denied' train tiny.yaml name=new
 accept 'it can be read' eval runs/tiny
 chmod -R u+w runs
+[ "$(id -u)" != 0 ] || chown -R 65534:65534 runs
+
+# ---- What cannot be listed is not empty
+for rights in 000 300; do
+  chmod $rights runs/tiny/checkpoints
+  refuse "a folder of checkpoints that cannot be listed ($rights)" 1 'folder runs/tiny/checkpoints: Permission denied' train tiny.yaml name=tiny steps=16 checkpoint_every=4
+  refuse "nor be evaluated ($rights)" 1 'folder runs/tiny/checkpoints: Permission denied' eval runs/tiny
+  chmod 755 runs/tiny/checkpoints
+done
+verdict 'its records are not lost' "$(diff -r kept runs/tiny 2>&1)"
+chmod 000 text.txt
+refuse 'a text that cannot be read' 1 'data: cannot read .*/text\.txt: Permission denied' train tiny.yaml
+chmod 644 text.txt
+mkdir closed && cp text.txt closed && chmod 000 closed
+[ "$(id -u)" != 0 ] || chown 65534:65534 closed
+refuse 'a text in a folder that cannot be entered' 1 'data: .*closed/text\.txt' train tiny.yaml data=closed/text.txt
+refuse 'a run in a folder that cannot be entered' 1 'closed/run: ' eval closed/run
+refuse 'records in it' 1 'cannot read closed/run: Permission denied' plot closed/run
+chmod 755 closed
+
+# ---- Threads that the system refuses: the results do not depend on their number
+large=(tiny.yaml model.d=64 model.layers=2 batch=8 steps=3)
+accept 'four threads' train "${large[@]}" name=four threads=4
+run() { "$build/ricci-bounded" $seconds $mebibytes bash -c 'ulimit -u 1; exec "$@"' - "${as_user[@]}" "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+accept 'no thread but the first' train "${large[@]}" name=alone threads=4
+verdict 'the same weights' "$(cmp runs/{four,alone}/model.safetensors 2>&1)"
 
 echo "$failures failed"
 exit $((failures > 0))

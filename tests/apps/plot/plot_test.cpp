@@ -9,8 +9,10 @@
 #include "apps/plot/page.h"
 #include "apps/plot/records.h"
 #include "apps/metrics/metrics.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
+using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
 
@@ -179,17 +181,65 @@ TEST_CASE("plot: messages") {
   folder.write("broken/metrics.jsonl", metrics(2) + "{\"step\":3,\n" + metrics(1));
   folder.write("text/metrics.jsonl", "{\"step\":1,\"lr\":\"high\"}\n");
   folder.write("a/metrics.jsonl", "{\"step\":1,\"train_loss\":2,\"val_loss\":null}\n");
-  const auto error = [&](const std::string& name) { return error_of([&] { read_records(folder / name); }); };
+  const auto error = [&](const std::string& name) { return test::bounded_error([&] { read_records(folder / name); }); };
   CHECK(error("none") == folder / "none: no such run");
   CHECK(error("nothing") == folder / "nothing: holds no metrics.jsonl, so no run has begun in it");
   CHECK(error("empty") == folder / "empty/metrics.jsonl: holds no record yet");
   CHECK(error("broken") == folder / "broken/metrics.jsonl:3: not a record, expected a JSON object");
   CHECK(error("text") == folder / "text/metrics.jsonl:1: lr is \"high\", expected a number");
   const std::vector<RunRecords> runs = {read_records(folder / "a")};
-  const auto refusal = [&](const ChartOptions& options) { return error_of([&] { make_chart(runs, options); }); };
+  const auto refusal = [&](const ChartOptions& options) { return test::bounded_error([&] { make_chart(runs, options); }); };
   CHECK(refusal({.keys = {"train_los"}}) == "no run has 'train_los' among its metrics, the nearest is 'train_loss'");
   CHECK(refusal({.x = "steps"}) == "no run has 'steps' among its metrics, the nearest is 'step'");
   CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record tells its time");
   CHECK(refusal({.keys = {"val_loss"}}) == "val_loss: no value of it can be drawn");
   CHECK(error_of([] { parse_theme("blue"); }) == "theme: expected auto, light or dark, got 'blue'");
+}
+
+TEST_CASE("plot: numbers at the ends of the range") {
+  const ScratchFolder folder;
+  std::string text;
+  int64_t step = 0;
+  for (const char* value : {"1", "5e-324", "2.2250738585072014e-308", "1e-200", "-1e-200", "1.7976931348623157e308", "-1.7976931348623157e308", "1e200", "-1e200", "0", "-0.0"})
+    text += format_message("{{\"step\":{},\"train_loss\":{},\"val_loss\":{},\"lr\":{},\"tokens\":9223372036854775807,\"time\":{},\"tokens_per_s\":{}}}\n",
+                           {++step, value, value, value, value, value});
+  folder.write("a/metrics.jsonl", text);
+  folder.write("b/metrics.jsonl", "{\"step\":9223372036854775807,\"train_loss\":1e308,\"val_loss\":1e308}\n{\"step\":-9223372036854775808,\"train_loss\":1}\n");
+  for (const char* run : {"a", "b"}) {
+    for (const bool log : {false, true}) {
+      for (const char* x : {"step", "time", "lr"}) {
+        if (run[0] == 'b' && (log || x[0] != 's')) continue;
+        CAPTURE(run);
+        CAPTURE(log);
+        CAPTURE(x);
+        const auto draw = [&] {
+          const std::vector<RunRecords> runs = read_all_records({folder / run});
+          const Chart chart = make_chart(runs, {.x = x, .smooth = 0.5, .log_x = log, .log_y = log});
+          if (!fault_of(to_svg(chart, Theme::automatic)).empty()) fail("no sound drawing");
+          if (to_page(chart, summary(runs), Theme::dark).find("null") != std::string::npos) fail("a number that is none");
+        };
+        CHECK(test::bounded_error(draw) == "no error");
+      }
+    }
+  }
+}
+
+TEST_CASE("plot: records that are nested deeply, have many keys or are long") {
+  const ScratchFolder folder;
+  const auto error = [&](const std::string& text) {
+    folder.write("a/metrics.jsonl", text);
+    return test::bounded_error([&] { read_records(folder / "a"); });
+  };
+  const std::string place = folder / "a/metrics.jsonl:1: ";
+  CHECK(error("{\"step\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n") ==
+        place + "not a record, expected a JSON object of numbers, got one that is nested 100001 levels deep");
+  CHECK(error("{\"step\":[[1]]}\n") == place + "step is [[1]], expected a number");
+  CHECK(error("{\"" + std::string(100'000, 'k') + "\":\"" + std::string(100'000, 'v') + "\"}\n") ==
+        place + std::string(37, 'k') + "... is \"" + std::string(36, 'v') + "..., expected a number");
+  std::string many = "{";
+  for (int i = 0; i < 200; ++i) many += format_message("{}\"k{}\":1", {i ? "," : "", i});
+  CHECK(error(many + "}\n") == place + "more than 100 different metrics in one run");
+  CHECK(error(std::string(5'000'000, '{')) == folder / "a/metrics.jsonl" + ": holds no record yet");
+  CHECK(contains(error(std::string(5'000'000, '{') + "\n"), "nested 5000000 levels deep"));
+  CHECK(contains(error(std::string(5'000'000, '"') + "\n"), "not a record"));
 }

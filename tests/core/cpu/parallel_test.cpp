@@ -87,3 +87,23 @@ TEST_CASE("calls within a call, and from several threads at once") {
 }
 
 TEST_CASE("less than one thread is an error") { CHECK_THROWS_WITH_AS(set_thread_count(0), "threads: expected at least 1, got 0", Error); }
+
+TEST_CASE("parallel: work that is not wanted any more is given up at its next parallel_for") {
+  static bool unwanted = false;
+  unwanted = false;
+  int calls = 0;
+  const auto work = [&] { parallel_for(10, 10, [&](int64_t, int64_t) { ++calls; }); };
+  {
+    const StopWhen stop([] { return unwanted; });
+    work();
+    unwanted = true;
+    CHECK_THROWS_AS(work(), Stopped);
+    {
+      const StopWhen inner([] { return false; });
+      work();
+    }
+    CHECK_THROWS_AS(work(), Stopped);
+  }
+  work();
+  CHECK(calls == 3);
+}

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -32,7 +33,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
 std::string complaint(const std::string& bytes) {
   const ScratchFolder folder;
   const std::string path = folder.write("a.safetensors", bytes);
-  const std::string error = error_of([&] { SafetensorsFile file(path); });
+  const std::string error = test::bounded_error([&] { SafetensorsFile file(path); });
   CHECK(error.find('\n') == error.npos);
   return error.starts_with(path + ": ") ? error.substr(path.size() + 2) : error;
 }
@@ -170,6 +171,45 @@ TEST_CASE("safetensors: a header that is not a JSON object") {
     CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
   CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == "the header is nested too deeply");
   CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == "the header is nested too deeply");
+}
+
+TEST_CASE("safetensors: a header takes time and memory in proportion to its length, whatever it holds") {
+  constexpr int kTensors = 100'000;
+  std::string many = "{";
+  for (int i = 0; i < kTensors; ++i)
+    many += format_message(R"({}"blocks.{}.weight":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})", {i ? "," : "", i, i * 4, i * 4 + 4});
+  const ScratchFolder folder;
+  const std::string path = folder.write("many", file_of(many + "}", kTensors * 4));
+  CHECK(test::bounded_error([&] { SafetensorsFile(path).names().size() == kTensors ? void() : fail("some are missing"); }, {.seconds = 1}) == "no error");
+
+  const auto repeated = [](const std::string& text, size_t bytes) {
+    std::string all;
+    while (all.size() < bytes) all += text;
+    return all;
+  };
+  constexpr size_t large = 2'000'000;
+  for (const std::string& text : {repeated("[", large), repeated("{\"a\":", large), repeated("\"", large), repeated("{", large), repeated("1", large)}) {
+    CHECK(complaint(file_of(text, 0)) != "no error");
+    CHECK(complaint(file_of(R"({"w":)" + text, 0)).size() < 300);
+    CHECK(complaint(file_of(R"({"w":{"shape":)" + text, 0)).size() < 300);
+    CHECK(complaint(file_of(R"({"__metadata__":{"a":)" + text, 0)).size() < 300);
+  }
+  CHECK(complaint(file_of(R"({"w":{"shape":[)" + repeated("1,", large) + "1]}}", 0)) == R"("w": more than 65536 values)");
+  std::string texts;
+  for (int i = 0; i < 70'000; ++i) texts += format_message(R"("{}":"",)", {i});
+  CHECK(complaint(file_of(R"({"__metadata__":{)" + texts + R"("end":""}})", 0)) == R"("__metadata__": more than 65536 values)");
+}
+
+TEST_CASE("safetensors: a hundred thousand tensors are written and found again") {
+  const ScratchFolder folder;
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (int i = 0; i < 100'000; ++i) tensors.emplace_back("t" + std::to_string(i), Tensor({1}, Dtype::f32));
+  CHECK(test::bounded_error(
+            [&] {
+              save_safetensors(folder / "a", tensors);
+              if (SafetensorsFile(folder / "a").load("t99999").size() != 1) fail("another one");
+            },
+            {.seconds = 2}) == "no error");
 }
 
 TEST_CASE("safetensors: names and keys given twice") {

@@ -8,6 +8,7 @@
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/utf8.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
 
@@ -124,12 +125,19 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
   CHECK(back->hash() == original.hash());
   CHECK(back->hash() != CharTokenizer("z").hash());
   CHECK(tokenizer_from_json(ByteTokenizer().to_json())->vocab_size() == 256);
-  CHECK(error_of([] { tokenizer_from_json("{"); }) == "tokenizer: these 1 bytes are not JSON");
-  CHECK(error_of([] { tokenizer_from_json("[1]"); }) == "tokenizer: the JSON has no text \"name\"");
-  CHECK(error_of([] { tokenizer_from_json(R"({"name":"char","characters":3})"); }) ==
+  CHECK(test::bounded_error([] { tokenizer_from_json("{"); }) == "tokenizer: these 1 bytes are not JSON");
+  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) == "tokenizer: the JSON has no text \"name\"");
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":3})"); }) ==
         "tokenizer: the JSON has no text \"characters\"");
-  CHECK(error_of([] { tokenizer_from_json(R"({"name":"morse"})"); }) ==
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"morse"})"); }) ==
         "tokenizer: unknown name morse, known are byte and char");
+  CHECK(test::bounded_error([] { tokenizer_from_json(std::string(100'000, '[')); }) ==
+        "tokenizer: the JSON is nested 100000 levels deep, at most 8 are read");
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":")" + std::string(100'000, 'n') + "\"}"); }) ==
+        "tokenizer: unknown name " + std::string(60, 'n') + ", known are byte and char");
+  CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) == "tokenizer: 67108865 bytes, at most 67108864 are read");
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":")" + std::string(5'000'000, 'a') + "\"}"); }) ==
+        "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
 }
 
 TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_suite("needs tinyshakespeare")) {

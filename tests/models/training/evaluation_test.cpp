@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/cpu/parallel.h"
 #include "models/drop.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -84,4 +85,24 @@ TEST_CASE("evaluation: nothing is recorded or dropped, wherever it is called") {
   Tape tape;
   CHECK(evaluate(dropping, windows, Device::cpu).nats_per_token == expected);
   CHECK(tape.op_names().empty());
+}
+
+TEST_CASE("evaluation: it can be given up within a batch, and made again") {
+  const Model model = built(0.5);
+  const Windows windows(small_text(), 50, 7, 7);
+  const double expected = evaluate(model, windows, Device::cpu).nats_per_token;
+  static int64_t asked = 0, most = 0;
+  asked = 0, most = INT64_MAX;
+  {
+    const StopWhen count([] { return ++asked > most; });
+    evaluate(model, windows, Device::cpu);
+  }
+  CHECK(asked > 10 * windows.batches());
+  const int64_t all = asked;
+  for (most = 0; most < all; most += 7) {
+    asked = 0;
+    const StopWhen stop([] { return ++asked > most; });
+    CHECK_THROWS_AS(evaluate(model, windows, Device::cpu), Stopped);
+  }
+  CHECK(evaluate(model, windows, Device::cpu).nats_per_token == expected);
 }

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Files, arguments and surroundings that nobody would give on purpose, or somebody just for that: one clear line in a few seconds
+# and in little memory, or the right result; never a crash, a hang or another result without a word.
+#   hostile.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+seconds=5 mebibytes=300
+accept 'a small run' train tiny.yaml name=tiny steps=4 checkpoint_every=2
+rm -rf kept && cp -r runs/tiny kept
+# fresh: runs/odd is the small run.
+fresh() { rm -rf runs/odd && cp -r kept runs/odd; }
+
+echo "model: {vocab: 38, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
+
+# ---- Pipes, devices and files of a terabyte in the place of files
+mkfifo pipe
+truncate -s 1T huge
+for place in pipe /dev/zero /dev/urandom /dev/full; do
+  refuse "$place as a run file" 1 "cannot read $place: not a regular file" train $place
+  refuse "$place as a text" 1 "data: $place is neither a file nor a folder" train tiny.yaml data=$place
+  refuse "$place as metrics" 1 "cannot read $place: not a regular file" plot $place
+  refuse "$place as weights" 1 "cannot read $place: not a regular file" probe --config model.yaml --weights $place --input $place --output probe.safetensors
+done
+refuse 'a terabyte as a run file' 1 'cannot read huge: it has more than [0-9]+ bytes' train huge
+refuse 'a terabyte of metrics' 1 'cannot read huge: it has more than [0-9]+ bytes' plot huge
+refuse 'a terabyte of weights' 1 'huge: the header is not JSON' probe --config model.yaml --weights huge --input huge --output probe.safetensors
+for name in config.yaml tokenizer.json; do
+  fresh; rm runs/odd/$name; mkfifo runs/odd/$name
+  refuse "$name is a pipe" 1 "cannot read runs/odd/$name: not a regular file" eval runs/odd
+  refuse "$name is a pipe: training" 1 "cannot read runs/odd/$name: not a regular file" train runs/odd steps=8
+  rm runs/odd/$name; truncate -s 1T runs/odd/$name
+  refuse "$name is a terabyte" 1 "cannot read runs/odd/$name: it has more than [0-9]+ bytes" eval runs/odd
+done
+for name in metrics.jsonl model.safetensors run_id; do
+  fresh; rm runs/odd/$name; mkfifo runs/odd/$name
+  refuse "$name is a pipe: training" 1 "cannot read runs/odd/$name: not a regular file" train tiny.yaml name=odd steps=8 checkpoint_every=2
+done
+fresh; rm runs/odd/metrics.jsonl; mkfifo runs/odd/metrics.jsonl
+refuse 'drawing of a pipe' 1 'cannot read runs/odd/metrics\.jsonl: not a regular file' plot runs/odd
+fresh; rm -r runs/odd/checkpoints; mkfifo runs/odd/checkpoints
+refuse 'the folder of checkpoints is a pipe' 1 'folder runs/odd/checkpoints: a file is in its place' eval runs/odd
+
+# ---- Folders that lead back to themselves
+mkdir -p loops/a loops/b
+cp text.txt loops/a/text.txt
+for place in loops loops/a loops/b; do ln -s "$PWD/loops" $place/one; ln -s "$PWD/loops" $place/two; done
+accept 'a folder with loops' train tiny.yaml data=loops name=loops
+accept 'the text alone' train tiny.yaml data=loops/a/text.txt name=plain
+verdict 'is the same text' "$(cmp runs/{loops,plain}/model.safetensors 2>&1)"
+ln -s itself itself
+refuse 'a link to itself' 1 'neither itself nor|data: ' train tiny.yaml data=itself
+refuse 'a run that is a link to itself' 1 'itself: no such run folder' eval itself
+refuse 'records of a link to itself' 1 'cannot read itself: Too many levels of symbolic links' plot itself
+
+# ---- Messages stay short, and move no cursor
+long=$(printf 'x%.0s' {1..100000})
+for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml name=$long" "train tiny.yaml data=$long" "eval $long" "plot $long" \
+             "plot runs/tiny --keys $long" "plot runs/tiny -o $long.svg" "generate runs/tiny --prompt $long#" "check --op $long"; do
+  run $words
+  verdict "a long message (${words:0:30})" "$([ "$(grep -c '' err)" = 1 ] && [ "$(wc -c <err)" -lt 1100 ] && [ ! -e runs/bad ] || echo "$(wc -c <err) bytes")"
+done
+fresh; printf '{"name":"\\u001b[2J\\u0007"}' >runs/odd/tokenizer.json
+run eval runs/odd
+verdict 'no control character in a message' "$([ "$(grep -c '' err)" = 1 ] && ! LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]' err || cat -v err)"
+
+# ---- Caches
+accept 'a run on a text' train tiny.yaml name=before
+for file in cache/ricci/*.tokens; do printf '\1' | dd of="$file" bs=1 seek=40 conv=notrunc status=none; done
+accept 'tokens that were changed in the cache' train tiny.yaml name=changed
+verdict 'are not trained on' "$(cmp runs/{before,changed}/model.safetensors 2>&1)"
+cp -p text.txt other.txt
+tr 'a-m' 'b-ma' <other.txt >text.txt && touch -r other.txt text.txt
+accept 'a text of the same size and time but other letters' train tiny.yaml name=letters
+rm -rf cache
+accept 'the same without a cache' train tiny.yaml name=uncached
+verdict 'is read anew' "$(cmp runs/{letters,uncached}/model.safetensors 2>&1)"
+verdict 'and is another text' "$(! cmp -s runs/{before,letters}/model.safetensors || echo no)"
+cp -p other.txt text.txt
+chmod 777 cache/ricci
+accept 'a cache folder that was open to others' train tiny.yaml name=opened
+verdict 'is closed' "$([ "$(stat -c %a cache/ricci)" = 755 ] || stat -c %a cache/ricci)"
+without() { (unset XDG_CACHE_HOME HOME; export TMPDIR=$1; accept "$2" train tiny.yaml data=embedded name="$3" eval_batches=1; exit $failures) || failures=$((failures + 1)); }
+mkdir -m 1777 shared_tmp
+accept 'the embedded text' train tiny.yaml data=embedded name=embedded eval_batches=1
+without "$PWD/shared_tmp" 'no home, and a folder for temporary files that anybody may write' homeless
+verdict 'the same model' "$(cmp runs/{embedded,homeless}/model.safetensors 2>&1)"
+verdict 'nothing is left in it' "$(ls -A shared_tmp)"
+without /nonexistent 'no home and no folder for temporary files' nowhere
+verdict 'the same model again' "$(cmp runs/{embedded,nowhere}/model.safetensors 2>&1)"
+
+# ---- A damaged .gz
+gzip -kn text.txt
+accept 'a compressed text' train tiny.yaml data=text.txt.gz name=packed
+verdict 'is the text' "$(cmp runs/{before,packed}/model.safetensors 2>&1)"
+size=$(stat -c %s text.txt.gz)
+for place in 200 $((size - 8)) $((size - 2)); do
+  cp text.txt.gz damaged.gz
+  printf '\125' | dd of=damaged.gz bs=1 seek=$place conv=notrunc status=none
+  refuse "a .gz that is damaged at byte $place" 1 'data: cannot read .*/damaged\.gz: ' train tiny.yaml data=damaged.gz
+done
+
+# ---- Numbers
+accept 'an evaluation' eval runs/tiny
+cp out expected
+accept 'in batches of 2^63 - 1' eval runs/tiny --batch 9223372036854775807
+verdict 'the same loss' "$(diff expected out)"
+refuse 'a context of 2^63 - 1' 1 'context: 9223372036854775807 is longer than the 16 tokens' eval runs/tiny --context 9223372036854775807
+refuse 'a stride of 2^63 - 1' 1 'stride 9223372036854775807 is not between 1 and the context 16' eval runs/tiny --stride 9223372036854775807
+refuse 'more steps than can be' 1 'steps: ' train tiny.yaml steps=9223372036854775807
+for size in model.d=4611686018427387904 model.d=2147483646 model.layers=9223372036854775807 model.ctx=9223372036854775807 model.ff=9223372036854775807; do
+  refuse "a model larger than any memory ($size)" 1 'larger than any memory|out of memory|or less' train tiny.yaml $size
+done
+refuse 'the step whose loss is not finite' 1 'step 2: the loss is -?(nan|inf)' train tiny.yaml steps=8 warmup=0 lr=1e30
+refuse 'a tolerance that is no number' 1 '--tolerance: expected a number above 0, got nan' check --op gelu --tolerance nan
+refuse 'a tolerance of 0' 1 '--tolerance: expected a number above 0, got 0' check --op gelu --tolerance 0
+accept 'evaluations of 2^63 - 1 batches' train tiny.yaml name=all eval_batches=9223372036854775807
+verdict 'are of all there are' "$(grep -q 'over 281 tokens' out || cat out)"
+
+# ---- A text with zeros
+for number in {1..300}; do printf 'a\0b\0c'; done >zeros
+accept 'a sample with zeros in it' train tiny.yaml data=zeros name=zeros steps=30 lr=1e-2 sample.tokens=50 sample.prompt=a
+verdict 'is told to its end' "$([ "$(tr -d '\n' <out | sed 's/.*saved after[^:]*: runs.zeros.model.safetensors//' | wc -c)" = 51 ] && [ "$(tr -cd '\0' <out | wc -c)" -gt 5 ] || echo no)"
+
+# ---- Surroundings
+for variable in ORDER=x SEED=-1 WORKERS=0 LAZY=2; do
+  run() { env RICCI_EMULATOR_$variable "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+  refuse "RICCI_EMULATOR_$variable" 1 "RICCI_EMULATOR_${variable%=*}: expected " check --op gelu --device cuda_emulated
+done
+run() { "$build/ricci-bounded" $seconds $mebibytes bash -c "ulimit -v $limit; exec \"\$@\"" - "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+faults=
+for limit in {90000..260000..10000}; do
+  rm -rf runs/limited
+  run train tiny.yaml name=limited model.d=64 batch=8 threads=2
+  code=$?
+  [ $code -le 1 ] || [ $code = 127 ] || faults+=" $limit: exit code $code"  # 127: there is no room for the program's libraries
+  [ $code != 1 ] || [ "$(grep -c '' err)" = 1 ] || faults+=" $limit: $(cat err)"
+done
+verdict 'under limits of address space' "$faults"
+run() { "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
+
+# ---- Names
+accept 'a name with an equals sign' train tiny.yaml name=x=y
+accept 'goes on by its folder' train runs/x=y steps=4
+verdict 'with what it was' "$(grep -q 'goes on after step 2 of 4' out || cat out)"
+
+echo "$failures failed"
+exit $((failures > 0))

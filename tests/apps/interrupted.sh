@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SIGTERM is heeded within two seconds: also in a long evaluation, and while nobody reads what is printed. What was interrupted
+# ends, when it goes on, with the bytes of a run in one piece.
+#   interrupted.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
+
+# heeded NAME: sends SIGTERM to $background, which has to end within 2 s and to say that it saved.
+heeded() {
+  local before=$EPOCHREALTIME code
+  kill -TERM $background
+  ended 40
+  code=$?
+  verdict "$1" "$(awk -v code=$code -v took="$EPOCHREALTIME $before" 'BEGIN { split(took, t, " "); if (code || t[1] - t[2] > 2) print "exit code " code ", " t[1] - t[2] " s" }')"
+}
+
+# ---- An evaluation that takes long: one sequence at a time
+long=(tiny.yaml data=embedded model.d=256 model.layers=4 batch=1 eval_every=2 steps=4 checkpoint_every=0 threads=1)
+start train "${long[@]}" name=evaluated
+await 'grep -q "\"step\":1," runs/evaluated/metrics.jsonl 2>/dev/null'
+sleep 0.5
+verdict 'the evaluation of step 2 is under way' "$(kill -0 $background && [ "$(grep -c '' runs/evaluated/metrics.jsonl)" = 1 ] || echo no)"
+heeded 'SIGTERM in an evaluation'
+verdict 'it saved before it ended' "$(grep -q '^interrupted, saved after 2 steps' background.out || echo no)"
+verdict 'the step is not recorded yet' "$([ "$(grep -c '' runs/evaluated/metrics.jsonl)" = 1 ] || cat runs/evaluated/metrics.jsonl)"
+
+# ---- The same with one that is interrupted in each of its evaluations, and ends like a run in one piece
+for number in {1..100}; do cat text.txt; done >many.txt
+short=(tiny.yaml validation=many.txt model.ctx=64 model.d=32 batch=8 eval_every=2 steps=6 checkpoint_every=3 threads=1 tokenizer=byte lr=1e-2)
+accept 'evaluations in one piece' train "${short[@]}" name=whole
+left=0
+for number in {1..9}; do
+  start train "${short[@]}" name=pieces
+  sleep 0.1$number
+  kill -TERM $background 2>/dev/null
+  ended 40
+  code=$?
+  [ $code = 0 ] || [ $code = 143 ] || verdict "interruption $number" "exit code $code"
+  ! grep -q unrecorded_loss runs/pieces/checkpoints/* 2>/dev/null || left=$((left + 1))
+done
+verdict 'most of them in an evaluation' "$([ $left -ge 3 ] || echo "only $left")"
+accept 'it goes on to its end' train "${short[@]}" name=pieces
+verdict 'the same model' "$(cmp runs/{whole,pieces}/model.safetensors 2>&1)"
+verdict 'the same last checkpoint' "$(cmp runs/{whole,pieces}/checkpoints/step-00000006.safetensors 2>&1)"
+verdict 'the same records' "$(diff <(records whole) <(records pieces))"
+
+# ---- A run whose last evaluation was interrupted is not finished
+last=(tiny.yaml data=embedded model.d=256 model.layers=4 batch=1 steps=2 checkpoint_every=0 threads=1)
+start train "${last[@]}" name=last
+await 'grep -q "\"step\":1," runs/last/metrics.jsonl 2>/dev/null'
+sleep 0.5
+heeded 'SIGTERM in the last evaluation'
+accept 'it goes on' train "${last[@]}" name=last eval_batches=50
+verdict 'with the evaluation that was left' "$(grep -q '^step 2: .* validation loss' out && grep -q '^saved after 2 steps' out || echo no)"
+verdict 'and records it once' "$([ "$(grep -c '"step":2,' runs/last/metrics.jsonl)" = 1 ] || cat runs/last/metrics.jsonl)"
+
+# ---- Nobody reads what is printed
+mkfifo unread
+sleep 60 <unread & reader=$!
+"$build/ricci-train" tiny.yaml name=stalled optimizer=sgd schedule=constant lr=1e-30 steps=1000000 eval_every=1 eval_batches=1 checkpoint_every=0 >unread 2>err </dev/null & background=$!
+await '[ -s runs/stalled/metrics.jsonl ]'
+stands() { local before=$(wc -c 2>/dev/null <runs/stalled/metrics.jsonl); sleep 0.4; [ -n "$before" ] && [ "$before" -gt 1000 ] && [ "$before" = "$(wc -c <runs/stalled/metrics.jsonl)" ]; }
+await stands
+verdict 'it waits for its reader' "$(kill -0 $background || echo 'it ended')"
+heeded 'SIGTERM while nobody reads'
+kill $reader
+accept 'it is saved' eval runs/stalled
+
+echo "$failures failed"
+exit $((failures > 0))

@@ -1,0 +1,112 @@
+// Hostile input runs in a process of its own, under a bound of time and of memory: a hang, a crash or an endless allocation is a
+// failed test and not the end of all tests. tests/bounded.cpp does the same for whole programs.
+#pragma once
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.h"
+
+namespace test {
+
+struct Bound {
+  double seconds = 2;
+  long mebibytes = 256;
+};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kSanitizerShare = 10;  // of time and memory
+#else
+inline constexpr int kSanitizerShare = 1;
+#endif
+
+inline double seconds_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Mebibytes of memory that a process holds; 0 when it is gone.
+inline long resident_mebibytes(pid_t process) {
+  long pages = 0, resident = 0;
+  const std::string path = "/proc/" + std::to_string(process) + "/statm";
+  if (std::FILE* const file = std::fopen(path.c_str(), "r")) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * (::sysconf(_SC_PAGESIZE) / 1024) / 1024;
+}
+
+struct Watched {
+  int status = 0;          // as from waitpid
+  std::string fault = {};  // "more than 2 s", "more than 256 MiB", or empty
+};
+
+// Waits for a child that leads a process group, and kills the group when it goes beyond the bound. `before`: mebibytes that do
+// not count, because it had them from its parent.
+inline Watched watch(pid_t child, Bound bound, long before = 0) {
+  const double end = seconds_now() + bound.seconds;
+  Watched watched;
+  for (long wait = 100'000;; wait = std::min(wait * 2, 5'000'000L)) {
+    rusage usage{};
+    const pid_t done = ::wait4(child, &watched.status, WNOHANG, &usage);
+    const long most = done == child ? usage.ru_maxrss / 1024 : resident_mebibytes(child);
+    if (most - before > bound.mebibytes) watched.fault = "more than " + std::to_string(bound.mebibytes) + " MiB";
+    if (done == child) return watched;
+    if (watched.fault.empty() && seconds_now() > end) watched.fault = ricci::format_message("more than {} s", {bound.seconds});
+    if (!watched.fault.empty()) {
+      ::kill(-child, SIGKILL);
+      ::waitpid(child, &watched.status, 0);
+      return watched;
+    }
+    const timespec pause{0, wait};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+// The text of the error that f throws, or "no error"; or how its process ended: "more than 2 s", "more than 256 MiB",
+// "signal 11".
+template <class F> std::string bounded_error(const F& f, Bound bound = {}) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  bound.seconds *= kSanitizerShare, bound.mebibytes *= kSanitizerShare;
+  const long before = resident_mebibytes(::getpid());
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return "no process";
+  if (child == 0) {
+    ::setpgid(0, 0);
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    std::string text = "no error";
+    try {
+      f();
+    } catch (const ricci::Error& error) {
+      text = error.what();
+    } catch (const std::exception& error) {
+      text = std::string("an exception that is no ricci::Error: ") + error.what();
+    }
+    text.resize(std::min<size_t>(text.size(), 60'000));  // fits into the pipe
+    [[maybe_unused]] const ssize_t written = ::write(ends[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::setpgid(child, child);
+  ::close(ends[1]);
+  const Watched watched = watch(child, bound, before);
+  std::string text(65'536, '\0');
+  const ssize_t got = ::read(ends[0], text.data(), text.size());
+  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  ::close(ends[0]);
+  if (!watched.fault.empty()) return watched.fault;
+  if (WIFSIGNALED(watched.status)) return "signal " + std::to_string(WTERMSIG(watched.status));
+  return WEXITSTATUS(watched.status) == 0 ? text : "exit code " + std::to_string(WEXITSTATUS(watched.status));
+}
+
+}  // namespace test
