@@ -1,7 +1,5 @@
-// KeyInfo: YAML nodes into members, with the place of every fault.
+// Reading: YAML into members, with the place of every fault.
 #include "apps/config/config.h"
-
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <string_view>
 
 #include "apps/config/nearest.h"
+#include "apps/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -23,14 +22,16 @@ std::string shown(std::string text) {
   return text.size() <= 60 ? text : text.substr(0, 57) + "...";
 }
 
-std::string shown(const YAML::Node& node) {
-  if (node.IsScalar()) return "'" + shown(node.Scalar()) + "'";
-  return node.IsSequence() ? "a list" : node.IsMap() ? "keys and values" : "nothing";
+using Kind = YamlValue::Kind;
+
+std::string shown(const YamlValue& node) {
+  if (node.kind == Kind::text) return "'" + shown(node.text) + "'";
+  return node.kind == Kind::list ? "a list" : node.kind == Kind::keys ? "keys and values" : "nothing";
 }
 
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
-  YAML::Node value;
+  YamlValue value;
 };
 
 // ---- Values
@@ -40,31 +41,30 @@ template <class Number> bool parse_number(std::string_view text, Number& number)
 }
 
 // Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
-bool parse(const YAML::Node& node, std::string& value) {
-  if (!node.IsScalar()) return false;
-  value = node.Scalar();
-  return true;
+bool parse(const YamlValue& node, std::string& value) {
+  value = node.text;
+  return node.kind == Kind::text;
 }
-bool parse(const YAML::Node& node, int64_t& value) { return node.IsScalar() && parse_number(node.Scalar(), value); }
-bool parse(const YAML::Node& node, uint64_t& value) { return node.IsScalar() && parse_number(node.Scalar(), value); }
-bool parse(const YAML::Node& node, double& value) {
-  return node.IsScalar() && parse_number(node.Scalar(), value) && std::isfinite(value);
+bool parse(const YamlValue& node, int64_t& value) { return node.kind == Kind::text && parse_number(node.text, value); }
+bool parse(const YamlValue& node, uint64_t& value) { return node.kind == Kind::text && parse_number(node.text, value); }
+bool parse(const YamlValue& node, double& value) {
+  return node.kind == Kind::text && parse_number(node.text, value) && std::isfinite(value);
 }
-bool parse(const YAML::Node& node, bool& value) {
-  if (!node.IsScalar()) return false;
-  const std::string& text = node.Scalar();
+bool parse(const YamlValue& node, bool& value) {
+  if (node.kind != Kind::text) return false;
+  const std::string& text = node.text;
   value = text == "true" || text == "True" || text == "TRUE";
   return value || text == "false" || text == "False" || text == "FALSE";
 }
-template <class T> bool parse(const YAML::Node& node, std::optional<T>& value) {
-  if (node.IsNull()) value.reset();
-  return node.IsNull() || parse(node, value.emplace());
+template <class T> bool parse(const YamlValue& node, std::optional<T>& value) {
+  if (node.kind == Kind::nothing) value.reset();
+  return node.kind == Kind::nothing || parse(node, value.emplace());
 }
-template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
+template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
   values.clear();
-  if (node.IsNull()) return true;
-  if (!node.IsSequence()) return parse(node, values.emplace_back());
-  for (const YAML::Node& each : node)
+  if (node.kind == Kind::nothing) return true;
+  if (node.kind != Kind::list) return parse(node, values.emplace_back());
+  for (const YamlValue& each : node.items)
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
@@ -80,7 +80,7 @@ const char* what(const std::vector<std::string>&) { return "text or list of text
 void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
   std::string list;
   for (size_t i = 0; i < choice.names.size(); ++i) {
-    if (setting.value.IsScalar() && setting.value.Scalar() == choice.names[i]) return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
+    if (setting.value.kind == Kind::text && setting.value.text == choice.names[i]) return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
     list += (i ? ", " : "") + std::string(choice.names[i]);
   }
   fail("{}: {}: expected one of {}, got {}", {setting.place, field.key, list, shown(setting.value)});
@@ -147,44 +147,32 @@ struct Collector {
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
-  std::string place(const YAML::Node& node) const {
-    return has_lines ? source + ":" + std::to_string(node.Mark().line + 1) : source;
+  std::string place(const YamlValue& node) const {
+    return has_lines ? source + ":" + std::to_string(node.line) : source;
   }
-  void add(const std::string& key, const std::string& where, const YAML::Node& value) {
+  void add(const std::string& key, const std::string& where, const YamlValue& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key))
       fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value});
   }
-  void add_section(const std::string& prefix, const std::string& where, const YAML::Node& node) {
-    if (node.IsNull()) return;
-    if (!node.IsMap()) {
+  void add_section(const std::string& prefix, const std::string& where, const YamlValue& node) {
+    if (node.kind == Kind::nothing) return;
+    if (node.kind != Kind::keys) {
       const std::string name = prefix.empty() ? "" : prefix.substr(0, prefix.size() - 1) + ": ";
       fail("{}: {}expected keys and values, got {}", {where, name, shown(node)});
     }
-    for (const auto& pair : node) {
-      if (!pair.first.IsScalar()) fail("{}: expected a key, got {}", {place(pair.first), shown(pair.first)});
-      add(prefix + pair.first.Scalar(), place(pair.first), pair.second);
+    for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
+      const YamlValue& key = node.items[i];
+      if (key.kind != Kind::text) fail("{}: expected a key, got {}", {place(key), shown(key)});
+      add(prefix + key.text, place(key), node.items[i + 1]);
     }
   }
 };
 
-YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
-  try {
-    // yaml-cpp takes a quote for closed by the last line break of a text; a comment behind it makes it notice.
-    const std::vector<YAML::Node> documents = YAML::LoadAll(has_lines ? text + "\n#" : text);
-    if (documents.size() > 1) fail("{}: expected one YAML document, got {}", {source, documents.size()});
-    return documents.empty() ? YAML::Node() : documents[0];
-  } catch (const YAML::Exception& error) {
-    const auto last = std::count(text.begin(), text.end(), '\n');
-    const std::string line = has_lines && !error.mark.is_null() ? ":" + std::to_string(std::min<int64_t>(error.mark.line, last) + 1) : "";
-    fail("{}{}: not YAML: {}", {source, line, error.msg});
-  }
-}
-
 void read_file(const std::string& path, Collector& into) {
-  const YAML::Node root = parse_yaml(read_text(path), path, true);
+  const YamlValue root = parse_yaml(read_text(path, kMostYaml), path, true);
   into.add_section("", into.place(root), root);
 }
 
@@ -192,7 +180,7 @@ void read_override(const std::string& assignment, Collector& into) {
   const size_t equals = assignment.find('=');
   if (equals == assignment.npos || equals == 0)
     fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
-  const YAML::Node value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
+  const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
 }

@@ -48,6 +48,9 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
 // Fills the model and the optimizer in place, on whatever device they are, and sets the random state of this thread.
 // Errors name the file and the tensor that is missing, surplus, or of another shape or dtype.
 TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
+inline TrainState load_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer) {
+  return load_checkpoint(SafetensorsFile(place), model, optimizer);
+}
 
 // Every parameter of the model from the file; what a checkpoint holds beside them is passed over. Errors name the file and
 // the tensor that is missing, surplus or misshapen.

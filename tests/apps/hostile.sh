@@ -51,6 +51,20 @@ refuse 'a link to itself' 1 'neither itself nor|data: ' train tiny.yaml data=its
 refuse 'a run that is a link to itself' 1 'itself: no such run folder' eval itself
 refuse 'records of a link to itself' 1 'cannot read itself: Too many levels of symbolic links' plot itself
 
+# ---- YAML that its library reads for ever, or into a stack that ends
+for words in 'sample.prompt=,' 'data=,x.txt' 'data={a: b}, c'; do
+  refuse "the override $words" 1 "command line: ${words//[\{\}]/.}: not YAML: unexpected ','; text that starts with it needs quotes" train tiny.yaml "$words"
+done
+echo '{name: bad}, {steps: 1}' >comma.yaml
+refuse 'a run file of two mappings' 1 "comma\.yaml:1: not YAML: unexpected ','" train comma.yaml
+refuse 'a run file of two mappings, in a probe' 1 "comma\.yaml:1: not YAML: unexpected ','" probe --config comma.yaml --weights x --input x --output probe.safetensors
+for unit in '[' '{' '{a: ' '- '; do
+  for number in {1..10000}; do printf %s "$unit"; done >deep.yaml
+  refuse "a run file of nothing but '$unit'" 1 'deep\.yaml:1: lists and mappings are nested more than 32 deep' train deep.yaml
+  refuse "an override of nothing but '$unit'" 1 'lists and mappings are nested more than 32 deep' train tiny.yaml "data=$(cat deep.yaml)"
+done
+accept 'a comma in quotes' train tiny.yaml name=comma 'sample.prompt=","'
+
 # ---- Messages stay short, and move no cursor
 long=$(printf 'x%.0s' {1..100000})
 for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml name=$long" "train tiny.yaml data=$long" "eval $long" "plot $long" \

@@ -5,6 +5,7 @@
 
 #include "apps/config/train_config.h"
 #include "core/files/file.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -22,7 +23,7 @@ TrainConfig read(const std::string& yaml, const std::vector<std::string>& overri
 std::string complaint(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
   const ScratchFolder folder;
   const std::string path = folder.write("run.yaml", yaml);
-  std::string error = error_of([&] { load_config<TrainConfig>(path, overrides); });
+  std::string error = test::bounded_error([&] { load_config<TrainConfig>(path, overrides); });
   CHECK(error.find('\n') == error.npos);
   if (error.starts_with(path)) error.replace(0, path.size(), "run.yaml");
   return error;
@@ -173,12 +174,11 @@ TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:3: not YAML: illegal EOF in scalar");
   CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:4: not YAML: illegal EOF in scalar");
   CHECK(override_complaint("data=[a").starts_with("command line: data=[a: not YAML: "));
-  CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got 2");
+  CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
   CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
   CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) ==
         "cannot read /no/such.yaml: No such file or directory");
-  CHECK(complaint(std::string(1000, '[')).starts_with("run.yaml:1: not YAML: "));
 }
 
 TEST_CASE("config: values that cannot be") {
