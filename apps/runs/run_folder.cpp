@@ -7,6 +7,7 @@
 
 #include "apps/config/config.h"
 #include "apps/runs/config_file.h"
+#include "apps/runs/provenance.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -117,6 +118,7 @@ std::string RunFolder::context_note(int64_t context) const {
 TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
   if (!newest) return {.text_hash = text_hash};
+  check_provenance(*newest, config_, *tokenizer_, Compare::training, warn);
   const TrainState state = load_checkpoint(*newest, model, optimizer);
   if (state.text_hash != text_hash)
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
@@ -140,7 +142,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer& tokenizer, int
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   check_own();
-  save_checkpoint(checkpoints().place(state.step), model, optimizer, state);
+  save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, *tokenizer_));
   check_own();
   checkpoints().prune(state, config_.keep_checkpoints);
 }
@@ -149,7 +151,9 @@ void RunFolder::save_model(Model& model, int64_t step) const {
   check_own();
   std::vector<std::pair<std::string, Tensor>> tensors;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
-  save_checked_safetensors(place("model.safetensors"), tensors, {{"format", "ricci"}, {"step", std::to_string(step)}});
+  Metadata metadata = provenance_of_model(config_, *tokenizer_);
+  metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
+  save_checked_safetensors(place("model.safetensors"), tensors, metadata);
 }
 
 // Nothing: a training at work has removed what was chosen.
@@ -207,6 +211,7 @@ bool RunFolder::finished() const {
 Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
   const SafetensorsFile file = weights(which);
   file.verify();
+  check_provenance(file, config_, *tokenizer_, Compare::model, warn);
   Model model(config_.model);
   load_weights(model, file);
   model.place(dtype, device);

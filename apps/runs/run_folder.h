@@ -58,7 +58,7 @@ class RunFolder {
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
   // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
-  // on stderr. Errors: all are damaged; one of another shape; a text other than before.
+  // on stderr. Errors: all are damaged; one of another config, seed, tokenizer or shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
@@ -73,8 +73,8 @@ class RunFolder {
   void save_model(Model& model, int64_t step) const;
 
   // The trained model on `device`, also while a training is at work here; with weights and activations of `dtype`: that of the `last` step saved, of the `best`
-  // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; missing,
-  // surplus or misshapen tensors, each named.
+  // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; one that was trained
+  // with another model or tokenizer than config.yaml and tokenizer.json tell of; missing, surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:

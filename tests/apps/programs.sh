@@ -88,6 +88,10 @@ accept() {
   verdict "$1" "$fault"
 }
 
+# header FILE, tensors FILE: the two parts of a safetensors file.
+header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
+tensors() { tail -c +$((9 + $(od -An -tu8 -N8 "$1"))) "$1"; }
+
 for number in {1..60}; do echo "the quick brown fox jumps over the lazy dog $number"; done >text.txt
 cat >tiny.yaml <<'END'
 name: bad

@@ -75,19 +75,42 @@ refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and 
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
 
-# ---- A checkpoint of another shape
+# ---- A checkpoint of another run
+accept 'a run of another seed' train tiny.yaml name=seed seed=7
+cp runs/seed/checkpoints/*2.safetensors $states/step-00000009.safetensors
+keep
+refuse_tiny 'a checkpoint of another seed' "$states/step-00000009\.safetensors: it was trained with seed: 7, not 1337" steps=12
 accept 'a wider run' train tiny.yaml name=wide model.d=32
 rm $states/*
 cp runs/wide/checkpoints/*2.safetensors $newest
 rm runs/tiny/model.safetensors
 keep
-refuse_tiny 'a checkpoint of another shape' "$newest: tensor [a-z0-9_.]+ is \[[0-9 ]+\], expected \[[0-9 ]+\]"
+refuse_tiny 'a checkpoint of another shape' "$newest: it was trained with model\.d: 32, not 16"
 accept 'a run of another optimizer' train tiny.yaml name=sgd optimizer=sgd
 cp runs/sgd/checkpoints/*2.safetensors $newest
 keep
-refuse_tiny 'a checkpoint of another optimizer' "$newest: tensor optimizer\.[a-z0-9_.]+\.m \[[0-9 ]+\] is missing"
+refuse_tiny 'a checkpoint of another optimizer' "$newest: it was trained with optimizer: sgd, not adamw"
 rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 keep
+
+# ---- A config or a tokenizer that was edited after the training
+# edited FILE SED PATTERN PATTERN: what is said to an evaluation, and to the training that goes on.
+edited() {
+  rm -rf runs/edited && cp -r kept runs/edited && sed -i "$2" "runs/edited/$1"
+  verdict "$1 after $2" "$(! diff -q kept runs/edited >/dev/null || echo 'is as it was')"
+  if [ -n "$3" ]; then refuse "an evaluation after $2" 1 "runs/edited/model\.safetensors: $3" eval runs/edited; else accept "an evaluation after $2" eval runs/edited; fi
+  [ -z "$3" ] || refuse "a text after $2" 1 "runs/edited/model\.safetensors: $3" generate runs/edited --prompt the
+  [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited --checkpoint 4
+  refuse "a training after $2" 1 "runs/edited/checkpoints/step-00000008\.safetensors: $4" train runs/edited steps=12
+}
+was='it was trained with'
+edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" "$was model\.heads: 2, not 4"
+edited config.yaml 's/^  window: null/  window: 3/' "$was model\.window: null, not 3" "$was model\.window: null, not 3"
+edited config.yaml 's/^context: 16/context: 8/' "$was context: 16, not 8" "$was context: 16, not 8"
+edited config.yaml 's/^lr: .*/lr: 0.5/' '' "$was lr: 0\.001, not 0\.5"
+edited config.yaml 's/^seed: 1337/seed: 1/' '' "$was seed: 1337, not 1"
+edited tokenizer.json 's/ab/ba/' "$was another tokenizer" "$was another tokenizer"
+rm -rf runs/edited
 
 # ---- Two at once
 cp -r runs/tiny runs/busy
