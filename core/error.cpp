@@ -19,6 +19,13 @@ std::string format_message(const char* pattern, std::initializer_list<ErrorValue
   return fmt::vformat(pattern, store);
 }
 
+std::string one_line(std::string_view text, size_t most) {
+  std::string line(text.size() <= most ? text : text.substr(0, most - 3));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
+  return text.size() <= most ? line : line + "...";
+}
+
 void fail(const char* pattern, std::initializer_list<ErrorValue> values) { throw Error(format_message(pattern, values)); }
 
 }  // namespace ricci

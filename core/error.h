@@ -39,6 +39,9 @@ class ErrorValue {
 // The pattern with each {} replaced by the next value; {:.3g} and the like work as in fmt.
 std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
 
+// Text from outside for a message: control characters become blanks, and what is too long ends with "...".
+std::string one_line(std::string_view text, size_t most = 60);
+
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});
 
 }  // namespace ricci

@@ -15,12 +15,7 @@
 namespace ricci::apps {
 namespace {
 
-// One line for a message, control characters replaced, not too long.
-std::string shown(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = ' ';
-  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
-}
+std::string shown(const std::string& text) { return one_line(text); }
 
 using Kind = YamlValue::Kind;
 

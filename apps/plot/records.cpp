@@ -42,12 +42,10 @@ std::string with_quoted_names(std::string_view line) {
   return result;
 }
 
-std::string shown(const std::string& text) { return text.size() <= 40 ? text : text.substr(0, 37) + "..."; }
-
 double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
   if (value.is_null()) return kNothing;
   if (value.is_string() && value == "NaN") return ++run.not_finite, kNothing;
-  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, shown(key), shown(value.dump())});
+  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(value.dump(), 40)});
   return value.get<double>();
 }
 
@@ -109,7 +107,7 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
   for (const RunRecords& run : runs)
     for (const auto& [name, column] : run.columns) known.push_back(name);
   if (std::find(known.begin(), known.end(), key) == known.end())
-    fail("no run has '{}' among its metrics, the nearest is '{}'", {key.substr(0, 60), nearest(key, known)});
+    fail("no run has '{}' among its metrics, the nearest is '{}'", {one_line(key), one_line(nearest(key, known))});
 }
 
 }  // namespace ricci::apps

@@ -1,10 +1,9 @@
 #include "apps/runs/config_file.h"
 
-#include <map>
-#include <sstream>
+#include <algorithm>
 #include <string_view>
-#include <vector>
 
+#include "apps/config/comments.h"
 #include "apps/config/config.h"
 #include "apps/runs/build_info.h"
 #include "core/cpu/isa.h"
@@ -12,104 +11,6 @@
 #include "core/error.h"
 
 namespace ricci::apps {
-namespace {
-
-struct Line {
-  size_t indent = 0;
-  std::string key;      // empty: no key stands at its start
-  std::string comment;  // with its #, and the blanks before it where a value stands before it
-};
-
-// Where the comment of a line starts, at a # after a blank and outside of quotes; npos where there is none.
-size_t comment_start(std::string_view line) {
-  char quote = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote == '"' && c == '\\')
-      ++i;
-    else if (quote)
-      quote = c == quote ? 0 : quote;
-    else if ((c == '"' || c == '\'') && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '[' || line[i - 1] == ','))
-      quote = c;
-    else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t'))
-      return i;
-  }
-  return line.npos;
-}
-
-Line parse(const std::string& text) {
-  Line line;
-  const size_t start = text.find_first_not_of(" \t");
-  if (start == text.npos) return line;
-  line.indent = start;
-  size_t comment = comment_start(text);
-  const size_t end = comment == text.npos ? text.size() : comment;
-  const size_t colon = text.find(':', start);
-  if (colon < end) line.key = text.substr(start, colon - start);
-  while (comment != text.npos && comment > start && (text[comment - 1] == ' ' || text[comment - 1] == '\t')) --comment;
-  if (comment != text.npos) line.comment = text.substr(comment);
-  return line;
-}
-
-// The dotted key of each line, for keys in sections of one level: what an indented key belongs to stands before it.
-class Section {
- public:
-  std::string key_of(const Line& line) {
-    if (line.indent == 0) section_ = line.key;
-    return line.indent == 0 ? line.key : section_ + "." + line.key;
-  }
-
- private:
-  std::string section_;
-};
-
-struct Comments {
-  std::map<std::string, std::string> before, behind;  // by dotted key
-  std::string last;
-};
-
-Comments comments_of(const std::string& text) {
-  Comments comments;
-  Section section;
-  std::istringstream lines(text);
-  std::string waiting, previous;  // comment lines that wait for a key; the key before them
-  for (std::string each; std::getline(lines, each);) {
-    const Line line = parse(each);
-    if (line.key.empty() && each.find_first_not_of(" \t") == each.npos) {
-      if (!waiting.empty()) waiting += "\n";
-      continue;
-    }
-    const bool whole = line.key.empty() && !line.comment.empty() && each.find_first_not_of(" \t") == each.find('#');
-    if (whole) {
-      waiting += each + "\n";
-      continue;
-    }
-    if (!line.key.empty()) previous = section.key_of(line);
-    comments.before[previous] += waiting;
-    comments.behind[previous] += line.comment;
-    waiting.clear();
-  }
-  comments.last = waiting;
-  return comments;
-}
-
-}  // namespace
-
-std::string with_comments_of(const std::string& old_text, const std::string& yaml) {
-  Comments comments = comments_of(old_text);
-  Section section;
-  std::istringstream lines(yaml);
-  std::string result;
-  for (std::string each; std::getline(lines, each);) {
-    const std::string key = section.key_of(parse(each));
-    result += comments.before[key] + each + comments.behind[key] + "\n";
-    comments.before.erase(key), comments.behind.erase(key);
-  }
-  for (const auto& [key, text] : comments.before) result += text;  // of keys that are no more
-  for (const auto& [key, text] : comments.behind)
-    if (!text.empty()) result += text.substr(text.find('#')) + "\n";
-  return result + comments.last;
-}
 
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, int64_t step) {
   const std::string build = format_message("{}, device {} ({}), threads {}, seed {}",

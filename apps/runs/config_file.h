@@ -12,8 +12,4 @@ namespace ricci::apps {
 // `old_text`: what stands there now, empty in a new run. Comments that somebody wrote into it stay at their keys.
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, int64_t step);
 
-// The YAML with the comments of another text of the same keys: lines of their own stay in front of the line of the same key,
-// those behind a value stay behind it, and what follows the last key comes last.
-std::string with_comments_of(const std::string& old_text, const std::string& yaml);
-
 }  // namespace ricci::apps

@@ -50,7 +50,7 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) {
   const std::string name = string_field(object, "name");
   if (name == "byte") return std::make_shared<ByteTokenizer>();
   if (name == "char") return std::make_shared<CharTokenizer>(string_field(object, "characters"));
-  fail("tokenizer: unknown name {}, known are byte and char", {name.substr(0, 60)});
+  fail("tokenizer: unknown name {}, known are byte and char", {one_line(name)});
 }
 
 }  // namespace ricci

@@ -61,32 +61,4 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
   return all.back().token;
 }
 
-void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
-              const std::function<bool(int64_t)>& use, int64_t context) {
-  check(sampling);
-  if (prompt.empty()) fail("generate: the prompt is empty");
-  const int64_t most = model.config().ctx;
-  if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});
-  if (context == 0) context = most;
-  const NoTape unrecorded;
-  const Training off(false);
-  std::vector<int64_t> text(prompt.begin(), prompt.end());
-  std::unique_ptr<DecodingState> state;
-  int64_t read = 0;  // positions in the state; everything of the text when there is one
-  for (int64_t i = 0; i < count; ++i) {
-    std::vector<int64_t> news(1, text.back());
-    if (!state || read == context) {
-      const int64_t kept = std::min<int64_t>(static_cast<int64_t>(text.size()), state ? (context + 1) / 2 : context);
-      state = model.init_state(1);
-      read = 0;
-      news.assign(text.end() - kept, text.end());
-    }
-    const int64_t length = static_cast<int64_t>(news.size());
-    const Tensor logits_bv = model.advance(ids_tensor(news, device), *state);
-    read += length;
-    text.push_back(draw_token(values_of(logits_bv), sampling, static_cast<uint64_t>(i)));
-    if (!use(text.back())) return;
-  }
-}
-
 }  // namespace ricci

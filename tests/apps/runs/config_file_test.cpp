@@ -1,4 +1,4 @@
-// Comments that somebody wrote into config.yaml stay when the run writes it again.
+// config.yaml of a run that goes on: the keys, the builds, and the comments that somebody wrote.
 #include "apps/runs/config_file.h"
 
 #include <doctest/doctest.h>
@@ -9,47 +9,6 @@
 using namespace ricci;
 using namespace ricci::apps;
 using test_data::contains;
-
-TEST_CASE("config file: comments stay at their keys") {
-  const std::string old =
-      "# why\n"
-      "a: 1  # one\n"
-      "\n"
-      "# two lines\n"
-      "  # about b\n"
-      "b: \"# no comment\"   # of b\n"
-      "section:\n"
-      "  # inside\n"
-      "  a: [x, '#'] # list\n"
-      "  c: x#y\n"
-      "d: \"\\\"#\" \t# tab\n"
-      "# last\n"
-      "\n"
-      "# words\n";
-  const std::string yaml = "a: 2\nb: 3\nsection:\n  a: 4\n  c: 5\nd: 6\n";
-  CHECK(with_comments_of(old, yaml) ==
-        "# why\n"
-        "a: 2  # one\n"
-        "# two lines\n"
-        "  # about b\n"
-        "b: 3   # of b\n"
-        "section:\n"
-        "  # inside\n"
-        "  a: 4 # list\n"
-        "  c: 5\n"
-        "d: 6 \t# tab\n"
-        "# last\n"
-        "\n"
-        "# words\n");
-  CHECK(with_comments_of(yaml, yaml) == yaml);
-  CHECK(with_comments_of("", yaml) == yaml);
-  CHECK(with_comments_of(with_comments_of(old, yaml), old) .find("# words") != std::string::npos);
-}
-
-TEST_CASE("config file: comments of keys that are no more are not lost") {
-  CHECK(with_comments_of("# of a\na: 1 # behind\nb: 2 # stays\n", "b: 3\n") == "b: 3 # stays\n# of a\n# behind\n");
-  CHECK(with_comments_of("model: {d: 3, # inside\n  heads: 2} # behind\n# end\n", "model:\n  d: 3\n  heads: 2\n").find("# inside") != std::string::npos);
-}
 
 TEST_CASE("config file: lines about builds on top, once for each that went on") {
   const TrainConfig config = load_config<TrainConfig>("");

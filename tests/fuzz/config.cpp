@@ -1,0 +1,39 @@
+// Fuzzes run files and overrides: a run file, then overrides, with a zero byte before each.
+#include <vector>
+
+#include "apps/config/comments.h"
+#include "apps/config/config.h"
+#include "apps/config/train_config.h"
+#include "tests/fuzz/input.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+std::vector<std::string> parts_of(std::string_view bytes) {
+  std::vector<std::string> parts;
+  for (size_t at = 0;; ) {
+    const size_t end = bytes.find('\0', at);
+    parts.emplace_back(bytes.substr(at, end - at));
+    if (end == bytes.npos) return parts;
+    at = end + 1;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static fuzz::InputFile input, printed;
+  std::vector<std::string> overrides = parts_of({reinterpret_cast<const char*>(data), size});
+  const std::string text = overrides.front();
+  overrides.erase(overrides.begin());
+  fuzz::attempt([&] {
+    const TrainConfig config = load_config<TrainConfig>(input.write(text), overrides);
+    const std::string yaml = to_yaml(config);
+    fuzz::require(to_yaml(load_config<TrainConfig>(printed.write(yaml))) == yaml, "what is printed reads back to the same config");
+    const std::string commented = with_comments_of(text, yaml);
+    fuzz::require(to_yaml(load_config<TrainConfig>(printed.write(commented))) == yaml, "comments change no key");
+  });
+  return 0;
+}

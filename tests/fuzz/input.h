@@ -1,0 +1,49 @@
+// What every fuzz target shares: its input as a file, and what it may end with.
+#pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+// Called by libFuzzer, and by replay.cpp. An input may end in a ricci::Error of one line, and in nothing else.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace fuzz {
+
+// A file in memory, by a path that programs can open.
+class InputFile {
+ public:
+  InputFile() : descriptor_(::memfd_create("input", 0)) {}
+  std::string write(std::string_view bytes) {
+    if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+    return "/proc/self/fd/" + std::to_string(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
+inline void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %s\n", what);
+  std::abort();
+}
+
+// Runs f, which may throw a ricci::Error.
+template <class F> void attempt(const F& f) {
+  try {
+    f();
+  } catch (const ricci::Error& error) {
+    const std::string_view message = error.what();
+    require(!message.empty() && message.size() < 2000 && message.find('\n') == message.npos, "an error is one line");
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,29 @@
+// Fuzzes metrics.jsonl and what is drawn of it. The first byte chooses how.
+#include <cmath>
+
+#include "apps/plot/page.h"
+#include "apps/plot/records.h"
+#include "apps/plot/svg.h"
+#include "tests/fuzz/input.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static fuzz::InputFile input;
+  if (size == 0) return 0;
+  const uint8_t how = data[0];
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  fuzz::attempt([&] {
+    const std::vector<RunRecords> runs(1 + (how & 1), read_records(input.write(text)));
+    for (const char* x : {"step", "time"}) {
+      fuzz::attempt([&] {
+        const Chart chart = make_chart(runs, {.x = x, .smooth = how & 2 ? 0.9 : 0, .log_x = (how & 4) != 0, .log_y = (how & 8) != 0});
+        const std::string svg = to_svg(chart, Theme::automatic), page = to_page(chart, summary(runs), Theme::dark);
+        fuzz::require(svg.ends_with("</svg>\n") && svg.find("nan") == svg.npos && svg.find("inf") == svg.npos, "a drawing has numbers");
+        fuzz::require(page.size() > svg.size() / 2, "a page holds its drawing");
+      });
+    }
+  });
+  return 0;
+}
