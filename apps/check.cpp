@@ -7,6 +7,7 @@
 
 #include "apps/terminal/cli.h"
 #include "core/error.h"
+#include "core/names.h"
 #include "cuda/device/device.h"
 #include "ops/checks/checks.h"
 
@@ -105,8 +106,7 @@ int main(int argc, char** argv) {
                        [&](CLI::App& app) {
                          app.add_flag("--list", options.list, "Print the names of the ops that are recorded and exit");
                          app.add_option("--op", options.op, "Only this op");
-                         app.add_option("--device", options.devices, "cpu, cuda_emulated, cuda; several are allowed")
-                             ->check(CLI::IsMember({"cpu", "cuda_emulated", "cuda"}));
+                         app.add_option("--device", options.devices, list_of<Device>() + "; several are allowed");
                          app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
                        },
                        [&] { return run(options); });

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/terminal/cli.h"
+#include "apps/terminal/model_options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -27,7 +27,8 @@ void check(const ProbeConfig& c) { ricci::check(c.model); }
 void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
 
 struct Options {
-  std::string config, weights, input, output, dtype = "f64", device = "cpu";
+  std::string config, weights, input, output;
+  apps::ComputeOptions compute{.dtype = "f64"};
 };
 
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
@@ -76,14 +77,14 @@ Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t,
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  const Device device = parse_device(options.device.c_str());
+  const Device device = options.compute.place();
   const SafetensorsFile weights(options.weights), input(options.input);
   follow_weights(config, weights);
   Model model(config);
   load_weights(model, weights);
   const auto format = weights.metadata().find("format");
   if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
-  model.place(parse_dtype(options.dtype.c_str()), device);
+  model.place(options.compute.numbers(), device);
 
   const Inputs inputs = load_inputs(input, config.family, device);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
@@ -109,8 +110,7 @@ int main(int argc, char** argv) {
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
                          app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch]; lengths, i64 [batch], where sequences are padded")->required();
                          app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
-                         app.add_option("--dtype", options.dtype, "Of weights and activations")->check(CLI::IsMember({"f64", "f32", "bf16"}))->capture_default_str();
-                         app.add_option("--device", options.device, "Where it runs")->check(CLI::IsMember({"cpu", "cuda", "cuda_emulated"}))->capture_default_str();
+                         apps::add_compute_options(app, options.compute);
                        },
                        [&] { return probe(options); });
 }

@@ -20,7 +20,7 @@ const char* name_of(Device device) {
 Dtype parse_dtype(const char* name) {
   for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
     if (std::string_view(name) == name_of(dtype)) return dtype;
-  fail("dtype: expected f32, f64 or bf16, got '{}'", {name});
+  fail("dtype: expected {}, got '{}'", {kFloatingDtypes, name});
 }
 
 int64_t size_of(Dtype dtype) {

@@ -14,7 +14,8 @@ enum class Device : uint8_t { cpu, cuda, cuda_emulated };
 
 const char* name_of(Dtype dtype);
 const char* name_of(Device device);
-Dtype parse_dtype(const char* name);  // f32, f64 or bf16; error: another name
+inline constexpr const char* kFloatingDtypes = "f32, f64 or bf16";
+Dtype parse_dtype(const char* name);  // one of kFloatingDtypes; error: another name
 int64_t size_of(Dtype dtype);  // bytes per element
 
 // The dtype that stores a C++ type.

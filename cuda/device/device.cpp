@@ -5,6 +5,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/names.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/graph.h"
 
@@ -52,12 +53,9 @@ void require(Device device) {
 }
 
 Device parse_device(const char* name) {
-  for (Device device : {Device::cpu, Device::cuda, Device::cuda_emulated}) {
-    if (std::string_view(name) != name_of(device)) continue;
-    require(device);
-    return device;
-  }
-  fail("device: expected cpu, cuda or cuda_emulated, got '{}'", {name});
+  const Device device = choice_of<Device>("device", name);
+  require(device);
+  return device;
 }
 
 void synchronize(Device device) {

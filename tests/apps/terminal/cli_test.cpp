@@ -142,6 +142,20 @@ TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
         "ricci-train: The following argument was not expected: --tokenz (--help lists the options)\n");
 }
 
+TEST_CASE("cli: options for the members of a struct") {
+  const auto parse = [](std::vector<const char*> words) {
+    ricci::Sampling sampling;
+    const Outcome outcome = run(words, [&](CLI::App& app) { add_field_options(app, sampling); }, [] { return 0; });
+    return outcome.code == 0 ? ricci::format_message("{} {} {} {}", {sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed}) + outcome.out : outcome.err;
+  };
+  CHECK(parse({}) == "1 0 1 1");
+  CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) == "0.5 3 0.9 18446744073709551615");
+  CHECK(parse({"--seed", "-1"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got -1"));
+  CHECK(parse({"--top_k", "3"}).starts_with("ricci-train: The following argument"));
+  const std::string help = parse({"--help"});
+  for (const char* text : {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Draw from the k most probable tokens; 0: from all", "--seed UINT=1 "}) CHECK(contains(help, text));
+}
+
 TEST_CASE("cli: a run file and overrides, in any order") {
   const auto parse = [](std::vector<const char*> words) {
     RunOptions options;

@@ -1,0 +1,42 @@
+// The options of programs that compute with a trained model.
+#pragma once
+#include <string>
+
+#include "apps/runs/run_folder.h"
+#include "apps/terminal/cli.h"
+
+namespace ricci::apps {
+
+// Where a model is computed, and in which numbers.
+struct ComputeOptions {
+  std::string dtype = "f32", device = "cpu";
+
+  Dtype numbers() const;
+  Device place() const;  // error: not available
+};
+
+// --dtype and --device.
+void add_compute_options(CLI::App& app, ComputeOptions& options);
+
+// Which model of which run, and how it is computed.
+struct ModelOptions {
+  std::string run, checkpoint = "last";
+  int64_t context = 0;  // tokens; 0: as many as the run was trained with
+  ComputeOptions compute;
+  int threads = 0;  // 0: all
+};
+
+// The run, --context, --checkpoint, --dtype, --device and --threads. what_context_is: "Tokens that a window holds".
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is);
+
+struct OpenModel {
+  Device device;
+  RunFolder run;
+  Model model;
+  int64_t context;
+};
+
+// Sets the number of threads, opens the run and loads the model. Errors: those of RunFolder::open, load_model and context.
+OpenModel open_model(const ModelOptions& options);
+
+}  // namespace ricci::apps
