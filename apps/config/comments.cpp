@@ -1,5 +1,6 @@
 #include "apps/config/comments.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -87,6 +88,23 @@ Comments comments_of(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> comments_on_top(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (text.starts_with('#')) {
+    lines.push_back(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(lines.back().size() + 1, text.size()));
+  }
+  return lines;
+}
+
+bool tells_version(std::string_view comment) {
+  return comment.starts_with("# ricci ") || (comment.starts_with("# after step ") && comment.find(": ricci ") != comment.npos);
+}
+
+bool tells_build(std::string_view comment) {
+  return tells_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
+}
 
 std::string with_comments_of(const std::string& old_text, const std::string& yaml) {
   Comments comments = comments_of(old_text);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "apps/config/comments.h"
 #include "apps/config/nearest.h"
 #include "apps/config/yaml.h"
 #include "core/error.h"
@@ -27,6 +28,7 @@ std::string shown(const YamlValue& node) {
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   YamlValue value;
+  bool may_be_unread = false;
 };
 
 // ---- Values
@@ -119,13 +121,14 @@ bool is_known(const std::vector<Field>& fields, const std::string& key) {
 }
 
 // Several choices may have a key of this name; the one that is read gets the value.
-const Field& field_read(const std::vector<Field>& fields, const Setting& setting) {
+void store_where_read(const std::vector<Field>& fields, const Setting& setting) {
   std::string readers;
   for (const Field& field : fields) {
     if (field.key != setting.key) continue;
-    if (field.info.is_read) return field;
+    if (field.info.is_read) return store(setting, field);
     readers += (readers.empty() ? "" : ", ") + field.info.by;
   }
+  if (setting.may_be_unread) return;
   fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
 }
 
@@ -139,6 +142,7 @@ struct Collector {
   const std::vector<Field>& fields;
   std::string source;  // file, or "command line"
   bool has_lines;
+  bool may_be_unread = false;  // keys that nothing reads are passed over
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
@@ -147,10 +151,11 @@ struct Collector {
   }
   void add(const std::string& key, const std::string& where, const YamlValue& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
+    if (!is_known(fields, key) && may_be_unread) return;
     if (!is_known(fields, key))
       fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
-    settings.push_back({key, where, value});
+    settings.push_back({key, where, value, may_be_unread});
   }
   void add_section(const std::string& prefix, const std::string& where, const YamlValue& node) {
     if (node.kind == Kind::nothing) return;
@@ -166,8 +171,17 @@ struct Collector {
   }
 };
 
+// The config.yaml of a run folder that was made before the first line of such files told the version. It lists every key that
+// there was.
+bool lists_every_key(const std::string& text) {
+  const std::vector<std::string_view> comments = comments_on_top(text);
+  return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), tells_version);
+}
+
 void read_file(const std::string& path, Collector& into) {
-  const YamlValue root = parse_yaml(read_text(path, kMostYaml), path, true);
+  const std::string text = read_text(path, kMostYaml);
+  into.may_be_unread = lists_every_key(text);
+  const YamlValue root = parse_yaml(text, path, true);
   into.add_section("", into.place(root), root);
 }
 
@@ -194,7 +208,7 @@ void store(const std::vector<Field>& fields, const std::string& path, const std:
     for (const Field& field : fields)
       if (field.key == setting.key && field.info.decides) store(setting, field);
   const std::vector<Field> read = after_deciding();
-  for (const Setting& setting : all) store(setting, field_read(read, setting));
+  for (const Setting& setting : all) store_where_read(read, setting);
 }
 
 }  // namespace ricci::apps

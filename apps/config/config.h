@@ -53,6 +53,8 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
 // nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
+// Only in the config.yaml of a run folder that was made before such files told the version (apps/config/comments.h), keys that
+// nothing reads are passed over: it lists every key that there was.
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
            const std::function<std::vector<Field>()>& after_deciding);
 

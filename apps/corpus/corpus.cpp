@@ -28,7 +28,10 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const
 
 }  // namespace
 
-uint64_t Corpus::hash() const { return hash_bytes(format_message("{} {}", {train.hash(), validation.hash()})); }
+// Checkpoints hold this number, so that its text stays that of the first version, which wrote hashes as signed numbers.
+uint64_t Corpus::hash() const {
+  return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.hash())}));
+}
 
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const TextSource text = open_text(config.data);

@@ -6,9 +6,9 @@ namespace ricci::apps {
 
 std::string build_info() {
 #ifdef __clang__
-  return "commit " RICCI_COMMIT ", clang++ " __clang_version__;
+  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", clang++ " __clang_version__;
 #else
-  return "commit " RICCI_COMMIT ", g++ " __VERSION__;
+  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", g++ " __VERSION__;
 #endif
 }
 

@@ -15,14 +15,13 @@ namespace ricci::apps {
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, int64_t step) {
   const std::string build = format_message("{}, device {} ({}), threads {}, seed {}",
                                            {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)});
-  // The comments at the top: the lines about builds, and others among them that somebody wrote.
+  // Comments that somebody wrote between the lines about builds, or behind them, stay there.
   std::string head, after_builds;
   std::string_view rest = old_text, newest;
-  while (rest.starts_with('#')) {
-    const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+  for (const std::string_view line : comments_on_top(old_text)) {
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     after_builds.append(line) += '\n';
-    if (!line.starts_with("# commit ") && !line.starts_with("# after step ")) continue;
+    if (!tells_build(line)) continue;
     newest = line;
     head += after_builds;
     after_builds.clear();

@@ -140,20 +140,29 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer& tokenizer, int
   if (text != old_text) write_file_atomically(file, text);
 }
 
+// Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
+// told as that.
+void RunFolder::replace(const std::function<void()>& write) const {
+  lock_->check();
+  try {
+    write();
+  } catch (const Error&) {
+    lock_->check();
+    throw;
+  }
+}
+
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  check_own();
-  save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, *tokenizer_));
-  check_own();
-  checkpoints().prune(state, config_.keep_checkpoints);
+  replace([&] { save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, *tokenizer_)); });
+  replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
 void RunFolder::save_model(Model& model, int64_t step) const {
-  check_own();
   std::vector<std::pair<std::string, Tensor>> tensors;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
   Metadata metadata = provenance_of_model(config_, *tokenizer_);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  save_checked_safetensors(place("model.safetensors"), tensors, metadata);
+  replace([&] { save_checked_safetensors(place("model.safetensors"), tensors, metadata); });
 }
 
 // Nothing: a training at work has removed what was chosen.

@@ -1,6 +1,6 @@
 // runs/NAME: what a run leaves behind, and what it goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
-//                       Its first lines, comments, tell what its bits depend on beside the keys: build, device, vectors
+//                       Comments on top tell what its bits depend on beside the keys: version, build, device
 //   tokenizer.json      the vocabulary
 //   run_id              a random number that tells this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
@@ -8,6 +8,7 @@
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
 // All of them are regular files in the folder itself: links in their place are not followed.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,20 +66,21 @@ class RunFolder {
   // left. Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step);
 
-  // To be called before anything of the run is replaced or removed. Error: the folder is no longer that of this run.
-  void check_own() const { lock_->check(); }
-  // A checkpoint of this step, and the removal of those that are not kept.
+  // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or
+  // is no longer that of this run.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
 
-  // The trained model on `device`, also while a training is at work here; with weights and activations of `dtype`: that of the `last` step saved, of the `best`
-  // evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a damaged file; one that was trained
-  // with another model or tokenizer than config.yaml and tokenizer.json tell of; missing, surplus or misshapen tensors, each named.
+  // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: that of the
+  // `last` step saved, of the `best` evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a
+  // damaged file; one that was trained with another model or tokenizer than config.yaml and tokenizer.json tell of; missing,
+  // surplus or misshapen tensors, each named.
   Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
 
  private:
   explicit RunFolder(const Folder& folder) : folder_(folder) {}
+  void replace(const std::function<void()>& write) const;
   SafetensorsFile weights(const std::string& which) const;
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
   void read_config();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What can go wrong with a run folder: one clear line each, and what was there stays as it was.
 #   run_folder.sh build-folder
+old_run=$(cd "$(dirname "$0")/runs/old_run" && pwd)
 . "$(dirname "$0")/programs.sh" "$@"
 states=runs/tiny/checkpoints
 newest=$states/step-00000008.safetensors
@@ -16,7 +17,7 @@ refuse_tiny() {
 }
 
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
-verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16)\), threads 1, seed 1337$')"
+verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# ricci [0-9.]+, commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16)\), threads 1, seed 1337$')"
 keep
 
 # ---- Another config
@@ -38,9 +39,9 @@ accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoi
 verdict 'the config follows' "$(grep -qx 'steps: 12' runs/tiny/config.yaml && grep -qx 'log_every: 2' runs/tiny/config.yaml || echo no)"
 cp -r runs/tiny runs/elsewhere
 RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
-verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: commit .*, device cpu \(baseline\), threads 1, seed 1337$')"
+verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: ricci .*, device cpu \(baseline\), threads 1, seed 1337$')"
 accept 'the same in one piece' train tiny.yaml name=straight steps=12
-verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: commit .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
+verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: ricci .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
 # ---- Damage
@@ -111,6 +112,27 @@ edited config.yaml 's/^lr: .*/lr: 0.5/' '' "$was lr: 0\.001, not 0\.5"
 edited config.yaml 's/^seed: 1337/seed: 1/' '' "$was seed: 1337, not 1"
 edited tokenizer.json 's/ab/ba/' "$was another tokenizer" "$was another tokenizer"
 rm -rf runs/edited
+
+# ---- A folder that was made before config.yaml told the version: it lists keys that nothing reads
+for number in {1..20}; do echo "abba cab $number"; done >old.txt
+cp -r "$old_run" runs/old
+untold='^warning: runs/old/[^:]*: it does not tell what it was trained with; the config and the tokenizer beside it are believed$'
+# told NAME CODE: exit code 0, the line about what the file does not tell, and nothing else on stderr.
+told() { verdict "$1" "$([ "$2" = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$untold" err || echo "exit code $2")"; }
+run eval runs/old
+told 'an old run is evaluated' $?
+verdict 'to what it was' "$(grep -q ' 23 tokens, context 6, stride 6: 2\.7045 nats per token' out || echo no)"
+run generate runs/old --prompt abba --tokens 5
+told 'an old run writes a text' $?
+sed 's/^# commit/# ricci 0.1.0, commit/' runs/old/config.yaml >told.yaml
+refuse 'the same keys in a file that tells its version' 1 "told\.yaml:24: unknown key 'model\.share_heads'" train told.yaml name=bad
+accept 'a new run of its config' train runs/old name=again steps=4
+run train runs/old steps=8
+told 'an old run goes on' $?
+verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation loss 2\.7028 ' out || echo no)"
+verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep share_heads runs/old/config.yaml)"
+accept 'what it wrote is evaluated' eval runs/old
+verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
 
 # ---- Two at once
 cp -r runs/tiny runs/busy

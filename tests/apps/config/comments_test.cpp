@@ -45,3 +45,16 @@ TEST_CASE("comments: comments of keys that are no more are not lost") {
   CHECK(with_comments_of("# of a\na: 1 # behind\nb: 2 # stays\n", "b: 3\n") == "b: 3 # stays\n# of a\n# behind\n");
   CHECK(with_comments_of("model: {d: 3, # inside\n  heads: 2} # behind\n# end\n", "model:\n  d: 3\n  heads: 2\n").find("# inside") != std::string::npos);
 }
+
+TEST_CASE("comments: the lines on top, and which of them tell builds and versions") {
+  using Lines = std::vector<std::string_view>;
+  CHECK(comments_on_top("# a\n#b\nc: 1\n# d\n") == Lines{"# a", "#b"});
+  CHECK(comments_on_top("# a") == Lines{"# a"});
+  CHECK(comments_on_top("\n# a\n").empty());
+  CHECK(comments_on_top("").empty());
+  const char* const versions[] = {"# ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: ricci 0.1.0, commit 1a2b3c4d5e"};
+  const char* const builds[] = {"# commit 1a2b3c4d5e, g++ 12.2.0", "# after step 5: commit 1a2b3c4d5e, g++ 12.2.0"};
+  for (const char* line : versions) CHECK((tells_build(line) && tells_version(line)));
+  for (const char* line : builds) CHECK((tells_build(line) && !tells_version(line)));
+  CHECK_FALSE(tells_build("# my run: ricci 0.1.0"));
+}
