@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. The last line is "N passed, N failed, N skipped".
-#   tests/run.sh           everything: the tests, and again under AddressSanitizer + UndefinedBehaviorSanitizer and
-#                          under ThreadSanitizer
+#   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer and under
+#                          ThreadSanitizer, and a search of ten seconds by each fuzz target
 #   tests/run.sh --quick   the tests alone
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
-# "pip install tensorboard"); GPUs, oneDNN, AVX-512, the right to mount a disk. What Debian has is installed.
+# "pip install tensorboard"); GPUs, oneDNN, AVX-512, the right to mount a disk or to make a PID namespace; clang with libFuzzer, which
+# is not installed for that alone. What else Debian has is installed.
 set -uo pipefail
 case ${1:-} in
   '' | --quick) ;;
@@ -15,11 +16,19 @@ esac
 cd "$(dirname "$0")/.."
 apps/install_packages.sh doctest-dev zstd libxml2-utils || exit 1
 presets=(test)
-[ "${1:-}" = --quick ] || presets+=(address thread)
+has_libfuzzer() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer,address -x c++ - -o "/tmp/ricci-$$-fuzzer" 2>/dev/null && rm -f "/tmp/ricci-$$-fuzzer"
+}
+without=()
+if [ "${1:-}" != --quick ]; then
+  presets+=(address thread)
+  if has_libfuzzer; then presets+=(fuzz); else without+=('skipped: fuzz/search needs clang with libFuzzer'); fi
+fi
 jobs=$(nproc)
 # Several tests share the processors: threads that wait must not spin.
 export OMP_WAIT_POLICY=passive
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=${#without[@]}
 reports=()
 
 # count REPORT CODE: the counts of one junit report and of the ctest that wrote it, added to the totals. A test that could not
@@ -48,6 +57,7 @@ for preset in "${presets[@]}"; do
   code=$?
   if [ -e "$report" ]; then count "$report" $code && reports+=("$report"); else failed=$((failed + 1)); fi
 done
+[ ${#without[@]} -eq 0 ] || printf '%s\n' "${without[@]}"
 [ ${#reports[@]} -eq 0 ] || grep -ohE 'skipped( on [a-z_]+)?: .*' "${reports[@]}" | sort | uniq -c
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -66,11 +67,11 @@ TEST_CASE("file: pipes and devices are no files, and are not waited for") {
   std::filesystem::create_symlink("/dev/zero", folder / "endless");
   for (const std::string& path : {pipe, folder / "endless", std::string("/dev/zero"), std::string("/dev/stdin"), std::string("/dev/tty")}) {
     CAPTURE(path);
-    const std::string error = error_of([&] { read_text(path); });
+    const std::string error = test::bounded_error([&] { read_text(path); });
     CHECK(error.starts_with("cannot read " + path + ": "));
     if (path == pipe || path.ends_with("zero")) CHECK(error.ends_with(": not a regular file"));
-    CHECK(error_of([&] { MappedFile mapped(path); }) == error);
-    CHECK(error_of([&] { OpenFile file(path); }) == error);
+    CHECK(test::bounded_error([&] { MappedFile mapped(path); }) == error);
+    CHECK(test::bounded_error([&] { OpenFile file(path); }) == error);
   }
 }
 
@@ -80,7 +81,7 @@ TEST_CASE("file: a text is read up to a limit") {
   CHECK(read_text(path, 1000).size() == 1000);
   CHECK(error_of([&] { read_text(path, 999); }) == "cannot read " + path + ": it has more than 999 bytes");
   std::filesystem::resize_file(path, int64_t{1} << 40);  // with a hole that takes no room
-  CHECK(error_of([&] { read_text(path); }) == "cannot read " + path + ": it has more than 1073741824 bytes");
+  CHECK(test::bounded_error([&] { read_text(path); }) == "cannot read " + path + ": it has more than 1073741824 bytes");
   CHECK(read_text("/proc/self/status").size() > 100);  // which says that it has no bytes
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "data/tokenizers/utf8.h"
+#include "tests/bounded.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -170,24 +171,24 @@ TEST_CASE("text source: every folder is visited once, whatever links lead back t
   folder.write("texts/b/two.txt", "two ");
   for (const char* place : {"texts/a", "texts/b", "texts"})
     for (const char* name : {"loop", "other"}) std::filesystem::create_directory_symlink(folder / "texts", folder / (std::string(place) + "/" + name));
-  std::filesystem::create_directory_symlink("self", folder / "texts/self");
-  std::filesystem::remove(folder / "texts/self");
-  CHECK(read_all(TextSource(folder / "texts")) == "one two ");
-  CHECK(read_all(TextSource(folder / "texts/a/loop/b/other")) == "one two ");
+  for (const char* start : {"texts", "texts/a/loop/b/other"}) {
+    CHECK(test::bounded_error([&] { TextSource(folder / start); }) == "no error");
+    CHECK(read_all(TextSource(folder / start)) == "one two ");
+  }
   folder.write("elsewhere/three.txt", "three ");
   std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/c");  // a link that leads out is followed
   std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/d");
   CHECK(read_all(TextSource(folder / "texts")) == "one two three ");
   std::filesystem::create_directory_symlink("itself", folder / "texts/itself");
-  CHECK(contains(error_of([&] { TextSource(folder / "texts"); }), "data: cannot read " + folder / "texts/itself" + ": "));
+  CHECK(contains(test::bounded_error([&] { TextSource(folder / "texts"); }), "data: cannot read " + folder / "texts/itself" + ": "));
 }
 
 TEST_CASE("text source: a pipe among the files of a folder is an error, and is not waited for") {
   const ScratchFolder folder;
   folder.write("texts/a.txt", "a");
   REQUIRE(::mkfifo((folder / "texts/pipe").c_str(), 0600) == 0);
-  CHECK(error_of([&] { TextSource(folder / "texts"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
-  CHECK(error_of([&] { TextSource(folder / "texts/pipe"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+  CHECK(test::bounded_error([&] { TextSource(folder / "texts"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+  CHECK(test::bounded_error([&] { TextSource(folder / "texts/pipe"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
 }
 
 TEST_CASE("text source: a text that the program carries stands where a path does") {
