@@ -10,16 +10,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "core/error.h"
 
 namespace test {
 
+// Seconds of processor time, and ten times as many of waiting: other programs may take their share of the machine.
 struct Bound {
   double seconds = 2;
   long mebibytes = 256;
 };
+inline constexpr double kWaiting = 10;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int kSanitizerShare = 10;  // of time and memory
@@ -31,6 +34,20 @@ inline double seconds_now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Seconds of processor time that a process has used so far, in all its threads; 0 when it is gone.
+inline double processor_seconds(pid_t process) {
+  const std::string path = "/proc/" + std::to_string(process) + "/stat";
+  std::FILE* const file = std::fopen(path.c_str(), "r");
+  if (!file) return 0;
+  char text[1024] = {};
+  const size_t length = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  const char* const behind_name = static_cast<const char*>(::memrchr(text, ')', length));
+  unsigned long user = 0, system = 0;
+  if (!behind_name || std::sscanf(behind_name, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2) return 0;
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 // Mebibytes of memory that a process holds; 0 when it is gone.
@@ -52,7 +69,9 @@ struct Watched {
 // Waits for a child that leads a process group, and kills the group when it goes beyond the bound. `before`: mebibytes that do
 // not count, because it had them from its parent.
 inline Watched watch(pid_t child, Bound bound, long before = 0) {
-  const double end = seconds_now() + bound.seconds;
+  // A machine that stands still between two looks at the child counts as a short wait.
+  constexpr double longest_look = 0.05;
+  double last = seconds_now(), waited = 0;
   Watched watched;
   for (long wait = 100'000;; wait = std::min(wait * 2, 5'000'000L)) {
     rusage usage{};
@@ -60,7 +79,11 @@ inline Watched watch(pid_t child, Bound bound, long before = 0) {
     const long most = done == child ? usage.ru_maxrss / 1024 : resident_mebibytes(child);
     if (most - before > bound.mebibytes) watched.fault = "more than " + std::to_string(bound.mebibytes) + " MiB";
     if (done == child) return watched;
-    if (watched.fault.empty() && seconds_now() > end) watched.fault = ricci::format_message("more than {} s", {bound.seconds});
+    const double now = seconds_now();
+    waited += std::min(now - last, longest_look);
+    last = now;
+    if (watched.fault.empty() && (processor_seconds(child) > bound.seconds || waited > kWaiting * bound.seconds))
+      watched.fault = ricci::format_message("more than {} s", {bound.seconds});
     if (!watched.fault.empty()) {
       ::kill(-child, SIGKILL);
       ::waitpid(child, &watched.status, 0);

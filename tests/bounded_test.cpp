@@ -1,0 +1,29 @@
+// The bound that hostile input is read under: what goes beyond it is killed and told.
+#include "tests/bounded.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using test::bounded_error;
+
+TEST_CASE("bounded: how a process ends") {
+  CHECK(bounded_error([] {}) == "no error");
+  CHECK(bounded_error([] { ricci::fail("x: {}", {3}); }) == "x: 3");
+  CHECK(bounded_error([] { throw std::runtime_error("y"); }) == "an exception that is no ricci::Error: y");
+  CHECK(bounded_error([] { ::_exit(3); }) == "exit code 3");
+  CHECK(bounded_error([] { ::raise(SIGKILL); }) == "signal 9");
+}
+
+TEST_CASE("bounded: too much processor time, waiting or memory") {
+  const std::string late = ricci::format_message("more than {} s", {0.05 * test::kSanitizerShare});
+  CHECK(bounded_error([] { for (volatile int i = 0;; i = i + 1) {} }, {.seconds = 0.05}) == late);
+  CHECK(bounded_error([] { ::pause(); }, {.seconds = 0.05}) == late);
+  CHECK(bounded_error([] { ::kill(::getpid(), SIGSTOP); }, {.seconds = 0.05}) == late);
+  const std::string large = ricci::format_message("more than {} MiB", {16 * test::kSanitizerShare});
+  const auto grow = [] {
+    for (std::vector<std::vector<char>> all;; ::usleep(1000)) all.emplace_back(1 << 20, '\1');
+  };
+  CHECK(bounded_error(grow, {.seconds = 60, .mebibytes = 16}) == large);
+  CHECK(bounded_error([] { std::vector<char>(1 << 20, '\1'); }, {.mebibytes = 16}) == "no error");
+}
