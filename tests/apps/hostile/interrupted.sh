@@ -2,7 +2,7 @@
 # SIGTERM is heeded within two seconds: also in a long evaluation, and while nobody reads what is printed. What was interrupted
 # ends, when it goes on, with the bytes of a run in one piece.
 #   interrupted.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
 
 # heeded NAME: sends SIGTERM to $background, which has to end within 2 s and to say that it saved.

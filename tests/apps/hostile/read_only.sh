@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Folders that cannot be written. Root may write everywhere, so it becomes somebody else.
 #   read_only.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 cp -r runs/tiny kept
 

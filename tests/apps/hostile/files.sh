@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Files, arguments and surroundings that nobody would give on purpose, or somebody just for that: one clear line in a few seconds
 # and in little memory, or the right result; never a crash, a hang or another result without a word.
-#   hostile.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+#   files.sh build-folder
+. "$(dirname "$0")/../programs.sh" "$@"
 seconds=5 mebibytes=300
 accept 'a small run' train tiny.yaml name=tiny steps=4 checkpoint_every=2
 rm -rf kept && cp -r runs/tiny kept
@@ -64,6 +64,30 @@ for unit in '[' '{' '{a: ' '- '; do
   refuse "an override of nothing but '$unit'" 1 'lists and mappings are nested more than 32 deep' train tiny.yaml "data=$(cat deep.yaml)"
 done
 accept 'a comma in quotes' train tiny.yaml name=comma 'sample.prompt=","'
+
+# ---- What the system refuses: the path and the reason
+name=$(printf 'x%.0s' {1..300})
+for words in "train $name" "train $name/x" "plot $name" "probe --config $name --weights a --input b --output probe.safetensors"; do
+  run $words
+  verdict "a name of 300 letters (${words:0:10})" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci-[a-z]+: cannot read x{300}(/x)?: File name too long$" err || echo no)"
+done
+refuse 'a run file below a file' 1 'cannot read text\.txt/x\.yaml: Not a directory' train text.txt/x.yaml
+refuse 'a text below a file' 1 'data: found neither text\.txt/x nor .*/data/text\.txt/x ' train tiny.yaml data=text.txt/x
+refuse 'a drawing in a folder that is not there' 1 'cannot write none/x\.svg: folder none: No such file or directory' plot runs/tiny -o none/x.svg
+printf '\x28\xb5\x2f\xfd junk' >junk.zst
+refuse 'a .zst of junk' 1 'data: cannot read .*/junk\.zst: Zstd decompression failed' train tiny.yaml data=junk.zst
+faults=
+for limit in {3..12}; do
+  rm -rf runs/bad
+  (ulimit -n $limit && exec "$build/ricci-train" tiny.yaml) >out 2>err </dev/null
+  code=$?
+  [ $code = 0 ] || [ $code = 127 ] || { [ "$(grep -c '' err)" = 1 ] && grep -qE '^ricci-train: .*[a-z_]+[./].*: Too many open files' err; } || faults+=" $limit: exit code $code, $(cat err)"
+done
+rm -rf runs/bad
+verdict 'under limits of open files' "$faults"
+for place in XDG_CACHE_HOME HOME TMPDIR; do
+  (unset XDG_CACHE_HOME; export $place=/$name; accept "$place is a name of 300 letters" train tiny.yaml name=$place; exit $failures) || failures=$((failures + 1))
+done
 
 # ---- Messages stay short, and move no cursor
 long=$(printf 'x%.0s' {1..100000})

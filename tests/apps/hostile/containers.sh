@@ -3,7 +3,7 @@
 # moment: the other one ends with the bytes of a run alone, and the cache is whole.
 #   containers.sh build-folder [seed]
 # RICCI_ROUNDS: how often; 20 if not given.
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 RANDOM=${2:-$$}
 rounds=${RICCI_ROUNDS:-20}
 contained=(unshare --pid --fork --mount-proc --kill-child)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A disk that is full while a checkpoint is written: one clear line, and what was saved before is sound.
 #   full_disk.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 accept 'a run in one piece' train tiny.yaml name=straight steps=12 checkpoint_every=2
 size=$(stat -c %s runs/straight/checkpoints/step-00000012.safetensors)
 
