@@ -234,6 +234,10 @@ std::vector<const char*> Tape::op_names() const {
   return names;
 }
 
+void Tape::each_node(const std::function<void(const Node&)>& f) const {
+  for (const auto& node : nodes_) f(*node);
+}
+
 void Tape::each_held(const Visit& visit) const {
   for (const Slot& slot : slots_) {
     visit(slot.grad, HeldFor::gradients);

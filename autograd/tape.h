@@ -59,6 +59,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   void print(std::FILE* file) const;
   int64_t kept_bytes() const;
   std::vector<const char*> op_names() const;
+  void each_node(const std::function<void(const Node&)>& f) const;  // in the order they ran
   void each_held(const Visit& visit) const override;
   std::string doing() const override;
 

@@ -4,6 +4,7 @@
 //   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function
 //   CUDA_KERNEL(Scale)                                            once, at the end of the file
 #pragma once
+#include "core/memory/dry_run.h"
 #include "core/tensor.h"
 #include "cuda/grid.h"
 #include "cuda/seam.h"
@@ -48,7 +49,7 @@ template <class Kernel> void launch(const char* name, Grid, const Kernel&) { lau
 // Runs the kernel on `device` (cuda or cuda_emulated), on the current stream. No blocks: nothing happens.
 template <class Kernel> void launch(const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
-  if (grid.blocks == 0) return;
+  if (grid.blocks == 0 || is_dry_run()) return;
   if (device == Device::cuda) return cuda_build::launch(name, grid, kernel);
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),

@@ -16,12 +16,18 @@
 
 namespace ricci::trace {
 
-const bool enabled = [] {
+namespace {
+
+const bool wanted = [] {
   const char* value = std::getenv("RICCI_TRACE");
   return value && *value && std::strcmp(value, "0") != 0;
 }();
 
-namespace {
+struct Counted {
+  bool alive = false;
+  std::map<std::string, Work> work;
+  double flops = 0;
+} counted;
 
 using Clock = std::chrono::steady_clock;
 
@@ -129,10 +135,23 @@ Recorder& recorder() {
 
 }  // namespace
 
+bool enabled = wanted;
+
+Counter::Counter() { counted = {}, counted.alive = enabled = true; }
+Counter::~Counter() { counted = {}, enabled = wanted; }
+const std::map<std::string, Work>& Counter::work() const { return counted.work; }
+
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
+  const std::string name = *part ? std::string(op) + " " + part : op;
+  if (counted.alive) {
+    Work& work = counted.work[name];
+    ++work.calls, work.flops += counted.flops, work.bytes += static_cast<double>(bytes);
+    counted.flops = 0;
+    return;
+  }
   synchronize(device);
   Recorder& r = recorder();
-  Line& line = r.lines[*part ? std::string(op) + " " + part : op];
+  Line& line = r.lines[name];
   const auto now = Clock::now();
   ++line.calls;
   line.seconds += std::chrono::duration<double>(now - r.last).count();
@@ -149,6 +168,6 @@ void restart() {
   r.last = Clock::now();
 }
 
-void count_flops(double flops) { recorder().flops += flops; }
+void count_flops(double flops) { (counted.alive ? counted.flops : recorder().flops) += flops; }
 
 }  // namespace ricci::trace

@@ -5,12 +5,28 @@
 // fused multiply-adds in registers, and a sum of tensors too large for the caches.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "core/tensor.h"
 
 namespace ricci::trace {
 
-extern const bool enabled;
+extern bool enabled;  // by RICCI_TRACE, or while a Counter lives
+
+struct Work {
+  int64_t calls = 0;
+  double flops = 0, bytes = 0;
+};
+
+// Counts work and not time while it lives, whether RICCI_TRACE is set or not. One at a time.
+class Counter {
+ public:
+  Counter();
+  ~Counter();
+  Counter(const Counter&) = delete;
+  const std::map<std::string, Work>& work() const;  // by op
+};
 
 // The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 
 namespace ricci {
 namespace {
@@ -174,6 +175,7 @@ StopWhen::~StopWhen() { stop_when = before_; }
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body) {
   if (n <= 0) return;
   if (stop_when && stop_when()) throw Stopped();
+  if (is_dry_run()) return;
   grain = std::max<int64_t>(1, grain);
   const int64_t chunks = (n + grain - 1) / grain;
   const int count = inside ? 1 : static_cast<int>(std::min<int64_t>(thread_count(), chunks));

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -121,6 +122,18 @@ class PlainAllocator final : public Allocator {
 };
 
 }  // namespace
+
+int64_t ArenaCounter::allocate(int64_t bytes) {
+  const SizeClass c = class_of(bytes);
+  const int64_t uses = c.bytes > kLargest ? (bytes + kHugePage - 1) / kHugePage * kHugePage : c.bytes;
+  auto& list = free_[c.index];
+  int64_t block = 0;
+  if (!list.empty()) block = list.back(), list.pop_back();
+  touched_ += std::max<int64_t>(0, uses - block);
+  return std::max(block, uses);
+}
+
+void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(bytes).index].push_back(allocated); }
 
 Allocator& cpu_arena() {
   // Never destroyed: tensors of static lifetime may be released after it would have been.

@@ -1,10 +1,24 @@
 // CPU memory for tensors: blocks are cut from huge-page slabs and kept for reuse, so that a training step after the
 // first touches no fresh page. (A fresh GiB costs seven times more in page faults on small pages than on huge ones.)
 #pragma once
+#include <vector>
+
 #include "core/memory/memory.h"
 
 namespace ricci {
 
 Allocator& cpu_arena();
+
+// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size.
+class ArenaCounter {
+ public:
+  int64_t allocate(int64_t bytes);                 // returns what release is to be told
+  void release(int64_t bytes, int64_t allocated);  // of the same request
+  int64_t touched() const { return touched_; }
+
+ private:
+  std::vector<int64_t> free_[256];  // by size class: of each block the bytes that were touched
+  int64_t touched_ = 0;
+};
 
 }  // namespace ricci

@@ -21,6 +21,8 @@ Account& account_of(Device device) {
   return accounts[static_cast<int>(device)];
 }
 
+}  // namespace
+
 Allocator& allocator_of(Device device) {
   Account& account = account_of(device);
   Allocator* allocator = account.allocator.load(std::memory_order_acquire);
@@ -28,8 +30,6 @@ Allocator& allocator_of(Device device) {
   if (device != Device::cpu) fail("device {}: not available", {name_of(device)});
   return cpu_arena();
 }
-
-}  // namespace
 
 std::string room_on(Device device) { return allocator_of(device).room(); }
 

@@ -46,6 +46,7 @@ class MemoryHolder {
 
 // The toolbox gives core the allocators of devices that core knows nothing about; they live to the end of the program.
 void set_allocator(Device device, Allocator* allocator);
+Allocator& allocator_of(Device device);  // error: the device is not available
 
 // Error: no memory left. The line says who asked for how much, during what, and what the memory in use is held for:
 //   out of memory on cuda: gelu: forward (ops/elements/gelu.cu:49), after linear (models/block.h:31), asked for 768.0 MiB (805306368 bytes);

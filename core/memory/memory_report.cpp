@@ -1,7 +1,6 @@
 #include "core/memory/memory_report.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -35,31 +34,11 @@ std::vector<const MemoryHolder*> holders() {
   return mine;
 }
 
-constexpr size_t kUses = static_cast<size_t>(HeldFor::other) + 1;
-
-// Bytes on the device for each use.
-std::array<int64_t, kUses> held_on(Device device) {
-  std::map<const Storage*, HeldFor> use_of;
-  for (const MemoryHolder* holder : holders()) {
-    holder->each_held([&](const Tensor& t, HeldFor use) {
-      if (!t || t.device() != device) return;
-      const auto [found, is_new] = use_of.emplace(t.storage(), use);
-      if (!is_new) found->second = std::min(found->second, use);
-    });
-  }
-  std::array<int64_t, kUses> bytes{};
-  int64_t known = 0;
-  for (const auto& [storage, use] : use_of) bytes[static_cast<size_t>(use)] += storage->bytes, known += storage->bytes;
-  bytes[static_cast<size_t>(HeldFor::other)] += memory_use(device).current - known;
-  return bytes;
-}
-
 // The largest first.
-std::string list_of(const std::array<int64_t, kUses>& bytes) {
-  constexpr const char* names[] = {"parameters", "gradients", "optimizer state", "activations", "other"};
+std::string list_of(const HeldBytes& bytes) {
   std::vector<std::pair<int64_t, const char*>> uses;
   int64_t all = 0;
-  for (size_t i = 0; i < kUses; ++i) uses.emplace_back(bytes[i], names[i]), all += bytes[i];
+  for (size_t i = 0; i < bytes.size(); ++i) uses.emplace_back(bytes[i], name_of(static_cast<HeldFor>(i))), all += bytes[i];
   std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [n, name] : uses)
@@ -77,6 +56,27 @@ std::string name_of(const Asker& asker) {
 }
 
 }  // namespace
+
+const char* name_of(HeldFor use) {
+  constexpr const char* names[] = {"parameters", "gradients", "optimizer state", "activations", "other"};
+  return names[static_cast<size_t>(use)];
+}
+
+HeldBytes held_on(Device device) {
+  std::map<const Storage*, HeldFor> use_of;
+  for (const MemoryHolder* holder : holders()) {
+    holder->each_held([&](const Tensor& t, HeldFor use) {
+      if (!t || t.device() != device) return;
+      const auto [found, is_new] = use_of.emplace(t.storage(), use);
+      if (!is_new) found->second = std::min(found->second, use);
+    });
+  }
+  HeldBytes bytes{};
+  int64_t known = 0;
+  for (const auto& [storage, use] : use_of) bytes[static_cast<size_t>(use)] += storage->bytes, known += storage->bytes;
+  bytes[static_cast<size_t>(HeldFor::other)] += memory_use(device).current - known;
+  return bytes;
+}
 
 MemoryHolder::MemoryHolder() {
   const std::lock_guard locked(lock);

@@ -1,12 +1,18 @@
 // The line that is shown when there is no memory left.
 #pragma once
+#include <array>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/memory/memory.h"
 
 namespace ricci {
 
 std::string out_of_memory(int64_t bytes, Device device, const Asker& asker);
+
+// The bytes on the device by what they are held for; `other` is what no holder on this thread knows of.
+using HeldBytes = std::array<int64_t, static_cast<size_t>(HeldFor::other) + 1>;
+HeldBytes held_on(Device device);
+const char* name_of(HeldFor use);
 
 // 512 bytes, 1.5 KiB, 768.0 MiB
 std::string show_bytes(int64_t bytes);

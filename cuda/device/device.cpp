@@ -5,6 +5,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "core/names.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/graph.h"
@@ -72,6 +73,7 @@ void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;
   dst.written(file, line);
+  if (is_dry_run()) return;
   if (to == Device::cpu && from == Device::cpu) {
     std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
   } else if (to == from) {
@@ -98,7 +100,7 @@ Tensor to(const Tensor& t, Device device) {
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
   require(device);
   Tensor t(shape, dtype, device, asker);
-  if (t.bytes() == 0) return t;
+  if (t.bytes() == 0 || is_dry_run()) return t;
   if (device == Device::cpu)
     std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
   else

@@ -9,6 +9,7 @@
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "cuda/device/device.h"
 #include "cuda/device/graph.h"
 #include "cuda/verbs/rows.h"
@@ -62,7 +63,10 @@ template <class T, class To = T> using SumBatch = SumRows<T, RegularRows, To>;
 // The first bad id that a kernel met: its place + 1 (0: none yet), the id, the context length and the vocabulary. One per
 // device, for the life of the program.
 HOST const Tensor& bad_id_of(Device device) {
-  auto make = [](Device on) -> const Tensor& { return *new Tensor(zeros({4}, Dtype::i64, on)); };
+  auto make = [](Device on) -> const Tensor& {
+    const OutsideDryRun real;
+    return *new Tensor(zeros({4}, Dtype::i64, on));
+  };
   if (device == Device::cuda) {
     static const Tensor& on_cuda = make(device);
     return on_cuda;

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/metrics/metrics.h"
 #include "apps/plot/page.h"
 #include "apps/plot/records.h"
-#include "apps/metrics/metrics.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

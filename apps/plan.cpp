@@ -1,0 +1,120 @@
+// ricci-plan: what a training step of a run file takes: memory by what it is held for, and work. Nothing is computed.
+//   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/corpus/corpus.h"
+#include "apps/corpus/micro_batches.h"
+#include "apps/terminal/cli.h"
+#include "core/error.h"
+#include "core/memory/memory_report.h"
+#include "models/planning/plan.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Options {
+  RunOptions run;
+  uint64_t memory = 0;  // bytes
+  bool as_json = false;
+};
+
+StepShape shape_of(const TrainConfig& config) {
+  const StepLayout layout = layout_of(config);
+  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device};
+}
+
+// One way to compute the same step.
+struct Level {
+  Recompute recompute;
+  Plan plan;
+  int64_t sequences = 0;  // that fit into the memory asked about
+};
+
+std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
+  std::vector<Level> levels;
+  for (const Recompute recompute : {Recompute::none, Recompute::blocks}) {
+    StepShape shape = shape_of(config);
+    shape.recompute_blocks = recompute == Recompute::blocks;
+    levels.push_back({recompute, plan_step(config.model, config.optimizer, shape)});
+    if (memory) levels.back().sequences = most_sequences(config.model, config.optimizer, shape, memory);
+  }
+  return levels;
+}
+
+const char* described(HeldFor use) { return use == HeldFor::other ? "between ops, buffers" : name_of(use); }
+
+json as_json(const Level& level, bool with_batch) {
+  const Plan& plan = level.plan;
+  json result{{"recompute", name_of(level.recompute)}, {"parameters", plan.parameters}, {"peak_bytes", plan.peak}, {"process_bytes", plan.process}};
+  for (size_t use = 0; use < plan.at_peak.size(); ++use) result["at_peak"][described(static_cast<HeldFor>(use))] = plan.at_peak[use];
+  result["flops"] = plan.flops(), result["bytes_moved"] = plan.bytes();
+  for (const Plan::Kept& kept : plan.kept)
+    if (kept.bytes) result["kept"].push_back({{"op", kept.op}, {"place", kept.place}, {"count", kept.count}, {"bytes", kept.bytes}});
+  if (with_batch) result["largest_batch"] = level.sequences;
+  return result;
+}
+
+void print_memory(const Plan& plan) {
+  for (size_t use = 0; use < plan.at_peak.size(); ++use)
+    std::printf("  %-28s %12s\n", described(static_cast<HeldFor>(use)), show_bytes(plan.at_peak[use]).c_str());
+  std::printf("  %-28s %12s\n", "peak", show_bytes(plan.peak).c_str());
+  if (plan.process != plan.peak) std::printf("  %-28s %12s\n", "of the whole process", show_bytes(plan.process).c_str());
+}
+
+void print_kept(const Plan& plan) {
+  std::printf("\nkept from the forward of a micro-batch for its backward\n");
+  for (const Plan::Kept& kept : plan.kept)
+    if (kept.bytes)
+      std::printf("  %4lld x %-26s %12s  %s\n", static_cast<long long>(kept.count), kept.op.c_str(), show_bytes(kept.bytes).c_str(), kept.place.c_str());
+}
+
+void print_levels(const std::vector<Level>& levels, uint64_t memory) {
+  std::printf("\n%-20s %12s %14s %16s%s\n", "recompute", "peak", "GFLOP a step", "GB moved a step", memory ? "   largest batch" : "");
+  for (const Level& level : levels) {
+    std::printf("%-20s %12s %14.1f %16.2f", name_of(level.recompute), show_bytes(level.plan.peak).c_str(), level.plan.flops() * 1e-9, level.plan.bytes() * 1e-9);
+    if (memory) std::printf(" %15lld", static_cast<long long>(level.sequences));
+    std::printf("\n");
+  }
+}
+
+void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
+  const Level& chosen = levels[config.recompute == Recompute::blocks];
+  const StepShape shape = shape_of(config);
+  std::puts(format_message("{} parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
+                           {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
+                            name_of(chosen.recompute)})
+                .c_str());
+  std::printf("\nheld at the peak\n");
+  print_memory(chosen.plan);
+  print_kept(chosen.plan);
+  print_levels(levels, memory);
+}
+
+int plan(const Options& options) {
+  TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides());
+  if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+  const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
+  if (!options.as_json) return print(config, levels, options.memory), 0;
+  json all = json::array();
+  for (const Level& level : levels) all.push_back(as_json(level, options.memory > 0));
+  std::puts(all.dump(1).c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return run_app(argc, argv, {"ricci-plan", "What a training step of a run file takes: memory by what it is held for, and work. Nothing is computed."},
+                 [&](CLI::App& app) {
+                   add_run_options<TrainConfig>(app, options.run);
+                   app.add_option("--memory", options.memory, "Tells the largest batch that fits into it: 8GiB, 80GB")->transform(CLI::AsSizeValue(false));
+                   app.add_flag("--json", options.as_json, "Print JSON");
+                 },
+                 [&] { return plan(options); });
+}

@@ -1,0 +1,48 @@
+// What a training step takes, before it is taken: a dry run (core/memory/dry_run.h) of the step itself, so that the plan is
+// right for whatever the models, ops and kernels ask for.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/memory/memory_report.h"
+#include "cuda/trace.h"
+#include "models/config.h"
+#include "models/training/optimizer.h"
+
+namespace ricci {
+
+struct StepShape {
+  int64_t sequences = 1, context = 1, micro_batches = 1;
+  Dtype dtype = Dtype::f32;  // of weights and activations
+  bool recompute_blocks = false;
+  Device device = Device::cpu;  // cuda is planned with the kernels of cuda_emulated, which are the same
+};
+
+struct Plan {
+  int64_t parameters = 0;  // numbers that are trained
+  int64_t peak = 0;        // most bytes of tensors at one time
+  HeldBytes at_peak{};     // what they are held for; `other` are values between ops and buffers of kernels
+
+  int64_t process = 0;     // on the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included
+
+  struct Kept {
+    std::string op, place;  // "linear", "models/block.h:31"
+    int64_t count = 0, bytes = 0;
+  };
+  std::vector<Kept> kept;  // by the tape after the forward of a micro-batch, in its order; memory kept by several counts for the first
+
+  std::map<std::string, trace::Work> work;  // of a step, by op
+  double flops() const;                     // of products and attention
+  double bytes() const;                     // that ops read and write
+};
+
+// Errors: those of Model and Optimizer, a context longer than the model's.
+Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
+
+// The most sequences in a micro-batch whose step stays within `bytes`; 0: not even one does.
+int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
+
+}  // namespace ricci

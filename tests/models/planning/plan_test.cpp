@@ -1,0 +1,110 @@
+// A plan holds what a step then takes.
+#include "models/planning/plan.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "core/memory/dry_run.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device.h"
+#include "models/model.h"
+#include "models/training/train_step.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+ModelConfig small_model() {
+  ModelConfig config;
+  config.vocab = 301, config.ctx = 48, config.d = 64, config.layers = 3, config.of<Sdp>().heads = 4;
+  apply_preset(config);
+  resolve(config);
+  return config;
+}
+
+// The peak of two real steps.
+int64_t measured_peak(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape) {
+  const int64_t before = memory_use(shape.device).current;
+  reset_peak(shape.device);
+  Model model(config);
+  model.init(1);
+  model.place_for_training(shape.dtype, shape.device);
+  model.recompute_blocks(shape.recompute_blocks);
+  Optimizer optimizer(model.parameters(), optimizer_config);
+  TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1});
+  const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
+  const std::vector<MicroBatch> micro_batches(static_cast<size_t>(shape.micro_batches), {{ids_bc, ids_bc}, ids_bc.size()});
+  for (int64_t step = 0; step < 2; ++step) train.run(micro_batches, step, 1e-3);
+  return memory_use(shape.device).peak - before;
+}
+
+}  // namespace
+
+TEST_CASE("plan: the peak is that of the step") {
+  OptimizerConfig sgd;
+  sgd.kind = OptimizerConfig::Kind::sgd;
+  for (const Device device : {Device::cpu, Device::cuda_emulated})
+    for (const auto& [optimizer, shape] : {std::pair{OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, false, device}},
+                                           {OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, true, device}},
+                                           {OptimizerConfig(), StepShape{1, 48, 2, Dtype::bf16, false, device}},
+                                           {sgd, StepShape{3, 7, 1, Dtype::f32, false, device}}}) {
+      const auto planned = static_cast<double>(plan_step(small_model(), optimizer, shape).peak);
+      CHECK(planned == doctest::Approx(static_cast<double>(measured_peak(small_model(), optimizer, shape))).epsilon(0.03));
+    }
+}
+
+TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
+  const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
+  const Plan plan = plan_step(small_model(), {}, shape);
+  Model model(small_model());
+  CHECK(plan.parameters == model.parameter_count());
+  const auto at = [&](HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
+  CHECK(at(HeldFor::parameters) == 4 * plan.parameters);
+  CHECK(at(HeldFor::optimizer_state) >= 8 * plan.parameters);
+  int64_t sum = 0, kept = 0;
+  for (const int64_t bytes : plan.at_peak) sum += bytes;
+  CHECK(sum == plan.peak);
+  for (const Plan::Kept& row : plan.kept) kept += row.bytes;
+  CHECK(kept > 0);
+  // 6 per weight of a product and token, and attention's scores: fewer than 10% more.
+  const double products = 6.0 * static_cast<double>(3 * 12 * 64 * 64 + 301 * 64) * 64;
+  CHECK(plan.flops() > products);
+  CHECK(plan.flops() < 1.1 * products);
+  StepShape again = shape;
+  again.recompute_blocks = true;
+  CHECK(plan_step(small_model(), {}, again).peak < plan.peak);
+  CHECK(plan_step(small_model(), {}, again).flops() > 1.2 * plan.flops());
+}
+
+TEST_CASE("plan: the largest batch that fits") {
+  const StepShape shape{1, 32, 1, Dtype::f32, false, Device::cpu};
+  const auto peak_of = [&](int64_t sequences) { return plan_step(small_model(), {}, {sequences, 32}).peak; };
+  CHECK(most_sequences(small_model(), {}, shape, peak_of(5)) == 5);
+  CHECK(most_sequences(small_model(), {}, shape, peak_of(5) - 1) == 4);
+  CHECK(most_sequences(small_model(), {}, shape, 1000) == 0);
+}
+
+TEST_CASE("plan: a model far larger than the machine") {
+  ModelConfig config = small_model();
+  config.d = 16384, config.layers = 100, config.ctx = 4096, config.block.ff = 4 * config.d;
+  const Plan plan = plan_step(config, {}, {64, 4096, 1, Dtype::bf16});
+  CHECK(plan.peak > int64_t{4} << 40);
+}
+
+TEST_CASE("dry run: tensors of before and after are what they are") {
+  const Tensor before = zeros({1000}, Dtype::f32, Device::cpu);
+  before.data<float>()[7] = 3;
+  Tensor outlives, replaced = zeros({1000}, Dtype::f32, Device::cpu);
+  {
+    const DryRun dry(Device::cpu);
+    outlives = zeros({int64_t{1} << 40}, Dtype::f32, Device::cpu);
+    replaced = {};
+    CHECK(message_of([] { const DryRun second(Device::cpu); }) == "dry run: one is alive");
+  }
+  CHECK(item(outlives, int64_t{1} << 39) == 0);
+  outlives = {};
+  CHECK(item(before, 7) == 3);
+  CHECK(message_of([] { const DryRun dry(Device::cuda); }) ==
+        "dry run: expected cpu or cuda_emulated, whose kernels ask for what those of cuda ask for, got cuda");
+}
