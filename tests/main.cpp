@@ -28,6 +28,11 @@ struct Counter final : doctest::IReporter {
 REGISTER_LISTENER("counter", 0, Counter);
 
 }  // namespace
+#ifdef __SANITIZE_ADDRESS__
+// Freed memory that AddressSanitizer holds back, in MB: less than kSanitizerBytes of tests/data/files.h, so that tests can tell how
+// much memory a program needs.
+extern "C" const char* __asan_default_options() { return "quarantine_size_mb=24"; }
+#endif
 
 int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
