@@ -21,19 +21,21 @@ int generate_text(const Options& options) {
   check(options.sampling);
   const auto [device, run, model, context] = open_model(options.model);
   const auto prompt = run.tokenizer()->encode(options.prompt);
+  if (prompt.empty()) fail("--prompt: has no tokens for the {} tokenizer", {run.tokenizer()->name()});
   if (const std::string note = run.context_note(context); !note.empty())
     std::fputs(format_message("context {}{}\n", {context, note}).c_str(), stderr);
+  DecodeState written = run.tokenizer()->state_behind(prompt);
   const auto print = [](const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
   print(options.prompt);
   const auto use = [&, tokenizer = run.tokenizer()](int64_t token) {
-    print(tokenizer->decode({&token, 1}));
+    print(tokenizer->decode_next(token, written));
     return true;
   };
   generate(model, prompt, options.tokens, options.sampling, device, use, context);
-  print("\n");
+  print(run.tokenizer()->decode_end(written) + "\n");
   return 0;
 }
 

@@ -6,8 +6,8 @@
 # and with that flag the path also counts for the library that libdnnl needs.
 #   tests/fetch_deps.sh          fetches nothing when .deps/ holds the packages listed here
 # The tree and .deps/ travel together: what both hold is printed, and above 56 MiB it is an error.
-# libarchive becomes one static library, with the compression libraries in it. The others stay shared, as Debian's CMake
-# files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
+# libarchive becomes one static library, with the compression libraries in it; libicuuc becomes a static one, too. The others
+# stay shared, as Debian's CMake files name the shared ones. .deps/ holds no symbolic links: a transfer may drop them, or copy what they point to.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
@@ -15,6 +15,9 @@ cd "$(dirname "$0")/.."
 most_mib=56
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
           libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev zlib1g-dev)
+# Only the properties of characters and their normal forms are used of ICU, which are in libicuuc itself: its 30 MB of data, of
+# languages, stay behind, and an empty object stands for them.
+unicode=libicu-dev
 # Only their static libraries are taken.
 compression=(libbz2-dev liblzma-dev liblz4-dev libzstd-dev)
 
@@ -37,6 +40,7 @@ fits() {
   [ $((deps + tree)) -le $((most_mib * 1048576)) ] || { echo "fetch_deps: too large to carry" >&2; return 1; }
 }
 
+packages+=("$unicode")
 wanted=$(printf '%s\n' "${packages[@]}" "${compression[@]}" | sort)
 if [ "$(cut -d_ -f1 .deps/packages.txt 2>/dev/null)" = "$wanted" ]; then
   echo ".deps is complete (remove it to fetch it again)"
@@ -69,6 +73,25 @@ END
 MRI
 mv "$work/libarchive.a" "$libraries/libarchive.a"
 
+# libicuuc.a with 64 zeros in the place of ICU's data.
+data=$(objdump -t "$libraries/libicuuc.a" 2>/dev/null | grep -oE 'icudt[0-9]+_dat' | head -1)
+head -c 64 /dev/zero > "$work/data"
+(cd "$work" && objcopy -I binary -O elf64-x86-64 --rename-section .data=.rodata --redefine-sym _binary_data_start="$data" --strip-symbol=_binary_data_end \
+  --strip-symbol=_binary_data_size data icudata.o)
+mv "$libraries/libicuuc.a" "$work/libicuuc.a"
+ar q "$work/libicuuc.a" "$work/icudata.o"
+rm -rf "$libraries"/libicu* "$libraries/icu" "$work"/tree/usr/{bin,sbin,lib/icu,share/icu}
+mv "$work/libicuuc.a" "$libraries"
+# Of its headers those that data/ includes, and what they include.
+headers=$(find "$work/tree/usr/include" -path '*/unicode' -type d)
+mapfile -t wanted_headers < <(grep -rhoE '#include <unicode/[a-z0-9]+\.h' data | sed 's/.*unicode.//' | sort -u)
+for ((i = 0; i < ${#wanted_headers[@]}; ++i)); do
+  while read -r header; do
+    [[ " ${wanted_headers[*]} " == *" $header "* ]] || wanted_headers+=("$header")
+  done < <(grep -hoE '#\s*include "unicode/[a-z0-9_]+\.h' "$headers/${wanted_headers[i]}" | sed 's/.*unicode.//')
+done
+for header in "$headers"/*; do [[ " ${wanted_headers[*]} uvernum.h " == *" ${header##*/} "* ]] || rm "$header"; done
+
 # A shared library is one file, called what the loader looks for; its other names are linker scripts that name it.
 mapfile -t names < <(find "$libraries" -maxdepth 1 -name '*.so*' -printf '%f\n')
 mkdir "$work/shared"
@@ -91,7 +114,7 @@ find "$work/tree" -type l -delete
 (cd "$work/debs" && printf '%s\n' *.deb | sort -t_ -k1,1) > "$work/tree/packages.txt"
 # Symbols for debuggers stay behind. (A text file among the libraries is a linker script.)
 find "$work/tree" -name '*.so.*' -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF && strip --strip-unneeded "$1"' _ {} \;
-strip --strip-debug "$libraries/libarchive.a"
+strip --strip-debug "$libraries/libarchive.a" "$libraries/libicuuc.a"
 fits "$work/tree"
 rm -rf .deps
 mv "$work/tree" .deps

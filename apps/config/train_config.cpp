@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/open.h"
 
 namespace ricci::apps {
 namespace {
@@ -46,6 +48,8 @@ void check_data(const TrainConfig& c) {
   if (c.data.empty()) fail("data: nothing given");
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
+  if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
+    fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
   if (!(c.train_fraction > 0 && c.train_fraction < 1))
     fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
   at_least("batch", c.batch, 1);
@@ -67,6 +71,11 @@ void check_name(const std::string& name) {
 }
 
 }  // namespace
+
+bool has_pieces(const TrainConfig& config) {
+  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
+  return !kind || kind->has_pieces;
+}
 
 void check(const TrainConfig& config) {
   ModelConfig model = config.model;

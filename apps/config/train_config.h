@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/names.h"
-#include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
 #include "models/decoding/sampling.h"
 #include "models/training/optimizer.h"
@@ -37,7 +37,8 @@ struct TrainConfig {
   std::vector<std::string> data = {"embedded"};
   std::vector<std::string> validation;
   double train_fraction = 0.9;
-  TokenizerKind tokenizer = TokenizerKind::character;
+  std::string tokenizer = "char";
+  Eos eos = Eos::none;
 
   int64_t batch = 12;
   int64_t accumulation = 1;
@@ -63,6 +64,9 @@ struct TrainConfig {
   SampleConfig sample;
 };
 
+// Whether the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
+bool has_pieces(const TrainConfig& config);
+
 // A sample does not change what is trained.
 template <class Field> auto free_to_change(Field& field) {
   return [&field](const char* key, auto& member, const char* description, KeyInfo info = {}) {
@@ -85,7 +89,9 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("validation", c.validation, "files or folders; [] for the end of data", decides());
   auto splitting = read_when(field, c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
-  field("tokenizer", c.tokenizer, "a token is a Unicode character, or a byte");
+  field("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
+  auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
+  ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());

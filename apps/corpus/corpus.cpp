@@ -4,8 +4,10 @@
 #include "core/error.h"
 #include "core/files/hash.h"
 #include "data/text/split.h"
-#include "data/tokenizers/byte_tokenizer.h"
+#include "data/text/text_cache.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/open.h"
 
 namespace ricci::apps {
 namespace {
@@ -21,9 +23,21 @@ Split open_split(const TrainConfig& config, const TextSource& text) {
   return {text, open_text(config.validation)};
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const TextSource& text) {
-  if (config.tokenizer == TokenizerKind::byte) return std::make_shared<ByteTokenizer>();
-  return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text, default_cache_folder()));
+// A vocabulary made from the training text, once for all runs on it.
+std::shared_ptr<const Tokenizer> trained(const TokenizerKind& kind, const TrainConfig& config, const TextSource& text) {
+  const std::string what = format_message("{}-{}-{}", {kind.name, config.model.vocab, name_of(config.eos)});
+  return tokenizer_from_json(remembered(text, what, default_cache_folder(), [&] {
+    return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos})->to_json();
+  }));
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const TextSource& text, const TextSource& train) {
+  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
+  if (!kind) return with_eos(open_tokenizer(find_data(config.tokenizer).string()), config.eos, EosOptions().piece);
+  if (kind->needs_size && config.model.vocab == 0) fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
+  if (config.tokenizer == "char" && config.eos == Eos::none)
+    return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text, default_cache_folder()));
+  return trained(*kind, config, train);
 }
 
 }  // namespace
@@ -36,7 +50,7 @@ uint64_t Corpus::hash() const {
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const TextSource text = open_text(config.data);
   const Split split = open_split(config, text);
-  if (!tokenizer) tokenizer = make_tokenizer(config, text);
+  if (!tokenizer) tokenizer = make_tokenizer(config, text, split.train);
   const std::string cache = default_cache_folder();
   return {tokenizer, TokenFile::open(split.train, *tokenizer, cache), TokenFile::open(split.validation, *tokenizer, cache)};
 }

@@ -17,6 +17,7 @@ struct Corpus {
 
 // Opens what the config names: files, folders, or the embedded corpus. A character vocabulary is that of the whole text
 // when validation is cut from it, as nanoGPT's is, else that of the training text.
+// Other vocabularies are made from the training text.
 // A run that goes on passes the tokenizer it has.
 // Errors: a text that is missing, empty or too short to split; text with characters outside the vocabulary.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);

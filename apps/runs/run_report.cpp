@@ -32,7 +32,7 @@ void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
   if (sample.tokens == 0) return;
   if (sample.prompt.empty()) fail("sample.prompt: is empty; sample.tokens=0 writes no sample");
   try {
-    tokenizer.encode(sample.prompt);
+    if (tokenizer.encode(sample.prompt).empty()) fail("has no tokens for the {} tokenizer", {tokenizer.name()});
   } catch (const Error& error) {
     fail("sample.prompt: {}; sample.tokens=0 writes no sample", {error.what()});
   }
@@ -41,11 +41,14 @@ void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
 void write_sample(const RunFolder& run, const Model& model, Device device) {
   const SampleConfig& sample = run.config().sample;
   if (sample.tokens == 0) return;
+  const std::vector<int64_t> prompt = run.tokenizer()->encode(sample.prompt);
+  DecodeState written = run.tokenizer()->state_behind(prompt);
   std::string text = sample.prompt;
-  generate(model, run.tokenizer()->encode(sample.prompt), sample.tokens, sample.sampling, device, [&](int64_t token) {
-    text += run.tokenizer()->decode({&token, 1});
+  generate(model, prompt, sample.tokens, sample.sampling, device, [&](int64_t token) {
+    text += run.tokenizer()->decode_next(token, written);
     return true;
   }, run.context());
+  text += run.tokenizer()->decode_end(written);
   tell(STDOUT_FILENO, "\n" + text + "\n\n");
 }
 

@@ -13,7 +13,7 @@ class ByteTokenizer final : public Tokenizer {
   size_t complete_prefix(std::string_view text) const override { return text.size(); }
 
  protected:
-  void append_text(int64_t id, std::string& text) const override { text += static_cast<char>(id); }
+  void append_text(int64_t id, DecodeState&, std::string& text) const override { text += static_cast<char>(id); }
 };
 
 }  // namespace ricci

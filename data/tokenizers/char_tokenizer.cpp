@@ -82,7 +82,7 @@ void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vect
 
 size_t CharTokenizer::complete_prefix(std::string_view text) const { return complete_utf8_prefix(text); }
 
-void CharTokenizer::append_text(int64_t id, std::string& text) const {
+void CharTokenizer::append_text(int64_t id, DecodeState&, std::string& text) const {
   append_utf8(characters_[static_cast<size_t>(id)], text);
 }
 

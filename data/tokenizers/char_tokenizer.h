@@ -21,7 +21,7 @@ class CharTokenizer final : public Tokenizer {
   size_t complete_prefix(std::string_view text) const override;
 
  protected:
-  void append_text(int64_t id, std::string& text) const override;
+  void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:
   std::u32string characters_;   // by id

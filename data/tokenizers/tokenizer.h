@@ -7,18 +7,19 @@
 #include <string_view>
 #include <vector>
 
-#include "core/choice.h"
-
 namespace ricci {
 
-enum class TokenizerKind : uint8_t { character, byte };
-constexpr auto choices(TokenizerKind) { return std::array{"char", "byte"}; }
+// What decoding remembers from one token to the next.
+struct DecodeState {
+  std::string held;      // the first bytes of a character; the next tokens bring the others
+  bool at_start = true;  // no word stands before: the next one is written without a space
+};
 
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // One of choices(TokenizerKind).
+  // As in the table of tokenizers (kinds.h).
   virtual std::string name() const = 0;
   virtual int64_t vocab_size() const = 0;
 
@@ -27,6 +28,14 @@ class Tokenizer {
   // The text of the ids. Error: an id outside the vocabulary, with its index. The text may end inside a character.
   std::string decode(std::span<const int64_t> ids) const;
 
+  // The same token by token, for text that is shown while it is made: what is certain once this id is known. The bytes of a
+  // character come together. Error: an id outside the vocabulary.
+  std::string decode_next(int64_t id, DecodeState& state) const;
+  // The state behind ids whose text is shown already, such as a prompt.
+  DecodeState state_behind(std::span<const int64_t> ids) const;
+  // What is held back when no more tokens come: the bytes of a character that was never completed.
+  std::string decode_end(DecodeState& state) const;
+
   // Everything needed to build the same tokenizer again, as one JSON object.
   virtual std::string to_json() const = 0;
   // Equal for equal tokenizers; kept with token files.
@@ -34,18 +43,24 @@ class Tokenizer {
 
   // For streams: appends the ids of a piece that starts at byte `offset` of the whole text; the offset is for messages.
   virtual void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;
-  // Bytes of the text that encode to the same ids whatever text follows.
+  // Bytes of the text that encode to the same ids whatever text follows; the text behind them encodes on its own.
   virtual size_t complete_prefix(std::string_view text) const = 0;
+  // Appends the ids that mark the end of a document, if the tokenizer has such. `last`: the last bytes of the document.
+  virtual void append_end(std::string_view last, std::vector<int64_t>& ids) const { (void)last, (void)ids; }
+
+  // The id of a piece of the vocabulary as it is written there; -1: none, or the vocabulary has no written pieces.
+  virtual int64_t find(std::string_view piece) const { return (void)piece, -1; }
 
  protected:
-  // Appends the bytes of an id inside the vocabulary.
-  virtual void append_text(int64_t id, std::string& text) const = 0;
+  friend class EosTokenizer;  // which is another tokenizer and one piece
+  // Appends the bytes of an id inside the vocabulary. Of the state it may read and write at_start.
+  virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
 };
 
 inline constexpr int64_t kMostTokenizer = 64 << 20;  // bytes of its JSON
 
-// The tokenizer that to_json() described. Errors: not JSON, too long or nested too deeply, an unknown name, missing or wrong
-// fields.
+// The tokenizer that to_json() or another program described (json/read.h). Errors: not JSON, too long or nested too deeply,
+// missing or wrong fields, and what is not supported, named.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
 }  // namespace ricci

@@ -20,6 +20,20 @@ size_t announced_bytes(unsigned char first) {
   return 0;
 }
 
+// Bytes of the longest piece at `at` that begins a character but does not complete it; 1 where none does.
+size_t beginning_bytes(std::string_view text, size_t at) {
+  const size_t bytes = announced_bytes(static_cast<unsigned char>(text[at]));
+  size_t length = 1;
+  while (length + 1 < bytes && at + length < text.size() && continues(text[at + length])) {
+    // The second byte decides about overlong forms, surrogates and what is beyond the last code point.
+    const auto first = static_cast<unsigned char>(text[at]), second = static_cast<unsigned char>(text[at + 1]);
+    const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+    if (wrong) break;
+    ++length;
+  }
+  return length;
+}
+
 }  // namespace
 
 Utf8Character decode_utf8(std::string_view text, size_t at) {
@@ -57,6 +71,34 @@ size_t complete_utf8_prefix(std::string_view text) {
       return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
   }
   return text.size();
+}
+
+void check_utf8(const char* who, std::string_view text, int64_t offset) {
+  for (size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
+    const Utf8Character character = decode_utf8(text, at);
+    if (character.bytes == 0)
+      fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8", {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])});
+    at += character.bytes;
+  }
+}
+
+std::string replace_invalid_utf8(std::string_view text) {
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = decode_utf8(text, at);
+    if (character.bytes > 0) {
+      valid += text.substr(at, character.bytes);
+      at += character.bytes;
+    } else {
+      valid += "\xef\xbf\xbd";
+      at += beginning_bytes(text, at);
+    }
+  }
+  return valid;
 }
 
 int64_t count_characters(std::string_view text) {

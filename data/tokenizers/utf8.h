@@ -23,6 +23,13 @@ void append_utf8(char32_t code, std::string& text);
 // Length of the text without a last character whose bytes are not all there yet: where a stream may be cut.
 size_t complete_utf8_prefix(std::string_view text);
 
+// Error where the text, which starts at byte `offset` of a whole, is not UTF-8: "char tokenizer: byte 7 (value 0xe9) is not ...".
+void check_utf8(const char* who, std::string_view text, int64_t offset);
+
+// The text with U+FFFD in place of what is not UTF-8: one for each longest piece that begins a character, and for each other
+// byte, as the Unicode standard recommends and Python and Rust do.
+std::string replace_invalid_utf8(std::string_view text);
+
 // Number of characters: the bytes that do not continue one. Also defined for text that is not UTF-8.
 int64_t count_characters(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/files/hash.h"
+#include "data/tokenizers/parallel_encode.h"
 #include "data/tokens/token_storage.h"
 
 namespace ricci {
@@ -52,18 +53,10 @@ std::string check_cache(const OpenFile& file, TokenTrailer& trailer, const TextS
 
 void write_tokens(const TextSource& text, const Tokenizer& tokenizer, FileWriter& file) {
   TokenWriter writer(file, tokenizer.vocab_size());
-  std::vector<int64_t> ids;
   int64_t bytes = 0;
-  const auto complete = [&](std::string_view piece) { return tokenizer.complete_prefix(piece); };
-  for_each_piece(text, complete, [&](std::string_view piece, int64_t offset) {
-    ids.clear();
-    try {
-      tokenizer.append_ids(piece, offset, ids);
-    } catch (const Error& error) {
-      fail("{}: {}", {text.name(), error.what()});
-    }
+  for_each_ids(text, tokenizer, [&](std::span<const int64_t> ids, int64_t of_bytes) {
     writer.append(ids);
-    bytes += static_cast<int64_t>(piece.size());
+    bytes += of_bytes;
   });
   text.check_unchanged();
   writer.finish(bytes, tokenizer.hash(), text.content_hash());

@@ -125,17 +125,17 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
   CHECK(back->hash() == original.hash());
   CHECK(back->hash() != CharTokenizer("z").hash());
   CHECK(tokenizer_from_json(ByteTokenizer().to_json())->vocab_size() == 256);
-  CHECK(test::bounded_error([] { tokenizer_from_json("{"); }) == "tokenizer: these 1 bytes are not JSON");
-  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) == "tokenizer: the JSON has no text \"name\"");
+  CHECK(test::bounded_error([] { tokenizer_from_json("{"); }) == "tokenizer: not JSON: fault at byte 2 of 1");
+  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) == "tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":3})"); }) ==
         "tokenizer: the JSON has no text \"characters\"");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"morse"})"); }) ==
-        "tokenizer: unknown name morse, known are byte and char");
+        "tokenizer: unknown name morse, known are byte, char and eos");
   CHECK(test::bounded_error([] { tokenizer_from_json(std::string(100'000, '[')); }) ==
-        "tokenizer: the JSON is nested 100000 levels deep, at most 8 are read");
+        "tokenizer: the JSON is nested 100000 levels deep, at most 16 are read");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":")" + std::string(100'000, 'n') + "\"}"); }) ==
-        "tokenizer: unknown name " + std::string(57, 'n') + "..., known are byte and char");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"a\nb"})"); }) == "tokenizer: unknown name a b, known are byte and char");
+        "tokenizer: unknown name " + std::string(57, 'n') + "..., known are byte, char and eos");
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"a\nb"})"); }) == "tokenizer: unknown name a b, known are byte, char and eos");
   CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) == "tokenizer: 67108865 bytes, at most 67108864 are read");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":")" + std::string(5'000'000, 'a') + "\"}"); }) ==
         "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");

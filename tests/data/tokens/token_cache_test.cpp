@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -46,14 +48,16 @@ class Observer final : public Tokenizer {
   size_t complete_prefix(std::string_view text) const override { return text.size(); }
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
     ByteTokenizer().append_ids(piece, offset, ids);
+    const std::lock_guard lock(mutex);
     bytes += static_cast<int64_t>(piece.size());
     most = std::max(most, resident_bytes());
   }
+  mutable std::mutex mutex;  // several threads encode
   mutable int64_t bytes = 0;
   mutable int64_t most = 0;
 
  protected:
-  void append_text(int64_t, std::string&) const override {}
+  void append_text(int64_t, DecodeState&, std::string&) const override {}
 };
 
 // Fails, and counts how often it was asked.
@@ -67,10 +71,10 @@ class Failing final : public Tokenizer {
     ++attempts;
     fail("no");
   }
-  mutable int attempts = 0;
+  mutable std::atomic<int> attempts = 0;
 
  protected:
-  void append_text(int64_t, std::string&) const override {}
+  void append_text(int64_t, DecodeState&, std::string&) const override {}
 };
 
 }  // namespace
@@ -164,7 +168,7 @@ TEST_CASE("token file: two writers at once, whatever their process numbers, each
     }
 
    protected:
-    void append_text(int64_t, std::string&) const override {}
+    void append_text(int64_t, DecodeState&, std::string&) const override {}
 
    private:
     std::function<void()> other_;

@@ -1,0 +1,125 @@
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+
+#include "core/error.h"
+#include "data/tokenizers/bpe/byte_letters.h"
+#include "data/tokenizers/json/write.h"
+#include "data/tokenizers/unicode/forms.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci {
+namespace {
+
+uint32_t id_of(const Vocabulary& vocabulary, const std::string& piece, size_t merge) {
+  const int32_t id = vocabulary.find(piece);
+  if (id < 0) fail("bpe tokenizer: merge {} needs the piece '{}', which is not in the vocabulary", {merge, one_line(piece)});
+  return static_cast<uint32_t>(id);
+}
+
+Merges merges_of(const Vocabulary& vocabulary, const std::vector<BpeTokenizer::Pair>& pairs) {
+  std::vector<Merges::Merge> merges;
+  merges.reserve(pairs.size());
+  for (const auto& [left, right] : pairs) {
+    const size_t rank = merges.size();
+    merges.push_back({id_of(vocabulary, left, rank), id_of(vocabulary, right, rank), id_of(vocabulary, left + right, rank)});
+  }
+  return Merges(std::move(merges));
+}
+
+std::string composed(std::string_view text, int64_t offset) {
+  check_utf8("bpe tokenizer", text, offset);
+  return compose_characters(text);
+}
+
+}  // namespace
+
+BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options)
+    : PieceTokenizer(std::move(vocabulary), std::move(added), options.compose ? NormalForm(composed) : NormalForm()),
+      options_(std::move(options)), merges_(merges_of(this->vocabulary(), merges)) {
+  const Vocabulary& pieces = this->vocabulary();
+  const int32_t unknown = options_.unknown.empty() ? -1 : pieces.find(options_.unknown);
+  if (!options_.unknown.empty() && unknown < 0) fail("bpe tokenizer: '{}', for what is unknown, is not in the vocabulary", {one_line(options_.unknown)});
+  for (int byte = 0; byte < 256; ++byte) {
+    const char letter = static_cast<char>(byte);
+    const int32_t id = pieces.find(bytes_to_letters({&letter, 1}));
+    id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
+  }
+  bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
+  for (int64_t id = 0; id < pieces.size(); ++id) {
+    std::string& bytes = bytes_of_id_[static_cast<size_t>(id)];
+    // A piece with other letters can only be written as it is: no merge leads to it.
+    if (!append_added(id, bytes)) bytes = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
+    if (options_.ignore_merges && !bytes.empty()) whole_.emplace(bytes, static_cast<int32_t>(id));
+  }
+}
+
+std::string BpeTokenizer::to_json() const { return json_of(*this); }
+
+void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
+  if (options_.ignore_merges) {
+    if (const auto found = whole_.find(word); found != whole_.end()) {
+      ids.push_back(found->second);
+      return;
+    }
+  }
+  constexpr size_t usual = 64;
+  std::array<uint32_t, usual> few;
+  std::vector<uint32_t> many;
+  if (word.size() > usual) many.resize(word.size());
+  const std::span<uint32_t> pieces = word.size() > usual ? std::span(many) : std::span(few).first(word.size());
+  for (size_t i = 0; i < word.size(); ++i) {
+    const int32_t id = id_of_byte_[static_cast<unsigned char>(word[i])];
+    if (id < 0) fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})", {offset + static_cast<int64_t>(i), static_cast<unsigned char>(word[i])});
+    pieces[i] = static_cast<uint32_t>(id);
+  }
+  const size_t count = merges_.apply(pieces);
+  ids.insert(ids.end(), pieces.begin(), pieces.begin() + static_cast<int64_t>(count));
+}
+
+void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
+  const WordCaches::Loan loan(caches_);
+  WordCache& cache = *loan;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = options_.pattern->word_end(text, at);
+    const std::string_view word = text.substr(at, end - at);
+    if (word.size() > WordCache::kLongestWord) {
+      append_word(word, offset + static_cast<int64_t>(at), ids);
+    } else {
+      const WordCache::Key key = WordCache::key_of(word, text.size() - at);
+      const std::span<const uint32_t> known = cache.find(key);
+      if (!known.empty()) {
+        for (const uint32_t id : known) ids.push_back(id);
+      } else {
+        const size_t before = ids.size();
+        append_word(word, offset + static_cast<int64_t>(at), ids);
+        cache.keep(key, std::span(ids).subspan(before));
+      }
+    }
+    at = end;
+  }
+}
+
+void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
+  if (options_.add_prefix_space && !text.starts_with(' ')) {
+    append_words(" " + std::string(text), offset - 1, ids);
+  } else {
+    append_words(text, offset, ids);
+  }
+}
+
+// Every pattern divides a letter or digit from a space or line end behind it, and looks no further.
+bool BpeTokenizer::may_cut(std::string_view text, size_t at) const {
+  const char before = text[at - 1];
+  const bool word = (before >= '0' && before <= '9') || ((before | 0x20) >= 'a' && (before | 0x20) <= 'z');
+  return word && (text[at] == ' ' || (text[at] == '\n' && !options_.add_prefix_space));
+}
+
+size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
+  return options_.add_prefix_space ? 0 : certain_split(*options_.pattern, text);
+}
+
+void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
+  text += bytes_of_id_[static_cast<size_t>(id)];
+  state.at_start = false;
+}
+
+}  // namespace ricci

@@ -1,0 +1,53 @@
+// Byte-level byte pair encoding, as GPT-2 introduced it: the text is divided into words, the bytes of each word are merged by a
+// learnt list of pairs. Every text, valid UTF-8 or not, has ids and comes back from them byte by byte.
+#pragma once
+#include <array>
+
+#include "data/tokenizers/bpe/merges.h"
+#include "data/tokenizers/bpe/split.h"
+#include "data/tokenizers/piece_tokenizer.h"
+#include "data/tokenizers/word_cache.h"
+
+namespace ricci {
+
+struct BpeOptions {
+  const SplitPattern* pattern = &split_patterns()[0];
+  bool add_prefix_space = false;  // a text that does not begin with a space is given one
+  bool ignore_merges = false;     // a word that is a piece is taken whole, whether merges lead to it or not
+  bool compose = false;           // the text is brought into normal form C first, and must be valid UTF-8
+  std::string unknown = {};            // the piece for bytes that have none; empty: they are an error
+  std::string post_processor = {};     // JSON of a file, kept for those who read the file again; not used here
+};
+
+class BpeTokenizer final : public PieceTokenizer {
+ public:
+  using Pair = std::pair<std::string, std::string>;
+  // Pieces and merges in the letters of byte_letters.h. Errors: a merge of pieces, or to a piece, that the vocabulary has not,
+  // a piece with other letters, a byte without a piece where `unknown` is none either.
+  BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
+
+  std::string name() const override { return "bpe"; }
+  std::string to_json() const override;
+
+  const BpeOptions& options() const { return options_; }
+  const Merges& merges() const { return merges_; }
+
+ protected:
+  void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
+  bool may_cut(std::string_view text, size_t at) const override;
+  size_t complete_prefix_by_splitting(std::string_view text) const override;
+  void append_text(int64_t id, DecodeState& state, std::string& text) const override;
+
+ private:
+  void append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const;
+  void append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
+
+  BpeOptions options_;
+  Merges merges_;
+  std::array<int32_t, 256> id_of_byte_;
+  std::vector<std::string> bytes_of_id_;
+  std::unordered_map<std::string_view, int32_t> whole_;  // pieces by their bytes, where merges are ignored
+  mutable WordCaches caches_;
+};
+
+}  // namespace ricci

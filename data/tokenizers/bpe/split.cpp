@@ -1,0 +1,174 @@
+// GPT-2:    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// Llama 3:  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// The first alternative that matches counts, as in every regular expression that backtracks.
+#include "data/tokenizers/bpe/split.h"
+
+#include <array>
+#include <string>
+
+#include "core/error.h"
+#include "data/tokenizers/unicode/classes.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci {
+namespace {
+
+constexpr uint8_t kWordClasses = unicode::letter | unicode::number | unicode::space;
+
+// A character of a text: its class, one of kWordClasses or 0, and where it ends.
+struct Character {
+  uint8_t kind;
+  size_t end;
+};
+
+constexpr std::array<uint8_t, 128> kAscii = [] {
+  std::array<uint8_t, 128> kinds{};
+  for (int c = 'a'; c <= 'z'; ++c) kinds[static_cast<size_t>(c)] = kinds[static_cast<size_t>(c - 'a' + 'A')] = unicode::letter;
+  for (int c = '0'; c <= '9'; ++c) kinds[static_cast<size_t>(c)] = unicode::number;
+  for (int c = '\t'; c <= '\r'; ++c) kinds[static_cast<size_t>(c)] = unicode::space;
+  kinds[' '] = unicode::space;
+  return kinds;
+}();
+
+inline Character character_at(std::string_view text, size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 128) return {kAscii[byte], at + 1};
+  const Utf8Character character = decode_utf8(text, at);
+  if (character.bytes == 0) return {0, at + 1};
+  return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), at + character.bytes};
+}
+
+// The end of the run of one class that goes on at `at`.
+inline size_t run_end(std::string_view text, size_t at, uint8_t kind) {
+  while (at < text.size()) {
+    const Character next = character_at(text, at);
+    if (next.kind != kind) break;
+    at = next.end;
+  }
+  return at;
+}
+
+// The end of a contraction whose apostrophe is at `at`, or `at` itself.
+size_t contraction_end(std::string_view text, size_t at, bool any_case) {
+  const auto letter = [&](size_t i) {
+    const char c = i < text.size() ? text[i] : ' ';
+    return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  const char first = letter(at + 1), second = letter(at + 2);
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return at + 2;
+  if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')) return at + 3;
+  const bool long_s = any_case && text.substr(at + 1, 2) == "\xc5\xbf";  // its capital is an S
+  return long_s ? at + 3 : at;
+}
+
+// \s+(?!\S)|\s+ : white space leaves its last character to the word that follows.
+size_t space_end(std::string_view text, size_t at) {
+  size_t last = at, end = character_at(text, at).end;
+  while (end < text.size()) {
+    const Character next = character_at(text, end);
+    if (next.kind != unicode::space) return last > at ? last : end;
+    last = end;
+    end = next.end;
+  }
+  return end;
+}
+
+size_t gpt2_end(std::string_view text, size_t at) {
+  if (text[at] == '\'')
+    if (const size_t end = contraction_end(text, at, false); end > at) return end;
+  Character first = character_at(text, at);
+  if (text[at] == ' ' && first.end < text.size()) {
+    const Character second = character_at(text, first.end);
+    if (second.kind != unicode::space) first = second;
+  }
+  return first.kind == unicode::space ? space_end(text, at) : run_end(text, first.end, first.kind);
+}
+
+bool ends_line(char byte) { return byte == '\r' || byte == '\n'; }
+
+size_t llama3_space_end(std::string_view text, size_t at) {
+  const size_t run = run_end(text, at, unicode::space);
+  for (size_t end = run; end > at; --end)
+    if (ends_line(text[end - 1])) return end;
+  return space_end(text, at);
+}
+
+size_t llama3_end(std::string_view text, size_t at, int most_digits) {
+  if (text[at] == '\'')
+    if (const size_t end = contraction_end(text, at, true); end > at) return end;
+  Character first = character_at(text, at);
+  if (first.kind == unicode::letter) return run_end(text, first.end, unicode::letter);
+  if (first.kind == unicode::number) {
+    for (int digits = 1; digits < most_digits && first.end < text.size(); ++digits) {
+      const Character next = character_at(text, first.end);
+      if (next.kind != unicode::number) break;
+      first.end = next.end;
+    }
+    return first.end;
+  }
+  if (first.end < text.size() && !ends_line(text[at])) {
+    const Character second = character_at(text, first.end);
+    if (second.kind == unicode::letter) return run_end(text, second.end, unicode::letter);
+    if (text[at] == ' ' && second.kind == 0) first = second;
+  }
+  if (first.kind == unicode::space) return llama3_space_end(text, at);
+  size_t end = run_end(text, first.end, 0);
+  while (end < text.size() && ends_line(text[end])) ++end;
+  return end;
+}
+
+constexpr SplitPattern kPatterns[] = {
+    {"gpt2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", SplitPattern::Kind::gpt2, 0},
+    {"llama3", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     SplitPattern::Kind::llama3, 3},
+    {"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     SplitPattern::Kind::llama3, 1},
+};
+
+// Whether the character that ends before byte `end` is white space.
+bool ends_in_space(std::string_view text, size_t end) {
+  size_t begin = end - 1;
+  while (begin > 0 && end - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xc0u) == 0x80u) --begin;
+  const Character character = character_at(text, begin);
+  return character.end == end && character.kind == unicode::space;
+}
+
+std::string names() {
+  std::string list;
+  for (const SplitPattern& pattern : kPatterns) list += (list.empty() ? "" : ", ") + std::string(pattern.name);
+  return list;
+}
+
+}  // namespace
+
+size_t SplitPattern::word_end(std::string_view text, size_t at) const {
+  return kind == Kind::gpt2 ? gpt2_end(text, at) : llama3_end(text, at, most_digits);
+}
+
+std::span<const SplitPattern> split_patterns() { return kPatterns; }
+
+const SplitPattern& split_pattern_of_name(std::string_view name) {
+  for (const SplitPattern& pattern : kPatterns)
+    if (name == pattern.name) return pattern;
+  fail("split pattern: unknown name {}, known are {}", {one_line(name), names()});
+}
+
+const SplitPattern& split_pattern_of_regex(std::string_view regex) {
+  for (const SplitPattern& pattern : kPatterns)
+    if (regex == pattern.regex) return pattern;
+  fail("split pattern: {} is not one of those that are known: {}", {one_line(regex), names()});
+}
+
+size_t certain_split(const SplitPattern& pattern, std::string_view text) {
+  constexpr size_t longest_character = 4;
+  size_t certain = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = pattern.word_end(text, at);
+    if (end + longest_character > text.size()) break;
+    if (!ends_in_space(text, end)) certain = end;  // a run of white space may go on, and then leaves another last character
+    at = end;
+  }
+  return certain;
+}
+
+}  // namespace ricci

@@ -1,0 +1,33 @@
+// How byte-level BPE divides a text into words before it merges bytes. The patterns are known by their text, and scanned by
+// code of our own. A byte that is no valid UTF-8 counts as a character that is neither letter, number nor space.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ricci {
+
+struct SplitPattern {
+  enum class Kind : uint8_t { gpt2, llama3 };
+
+  const char* name;
+  const char* regex;  // as tokenizer.json files write it
+  Kind kind;
+  int most_digits;  // of a number, for the kind llama3
+
+  // The end of the word that starts at byte `at` of the text, which lies inside.
+  size_t word_end(std::string_view text, size_t at) const;
+};
+
+// All that are known; the first is GPT-2's.
+std::span<const SplitPattern> split_patterns();
+
+// Errors: unknown, with those that are known.
+const SplitPattern& split_pattern_of_name(std::string_view name);
+const SplitPattern& split_pattern_of_regex(std::string_view regex);
+
+// Where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
+size_t certain_split(const SplitPattern& pattern, std::string_view text);
+
+}  // namespace ricci

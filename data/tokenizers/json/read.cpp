@@ -1,0 +1,189 @@
+#include "data/tokenizers/json/read.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/json/value.h"
+#include "data/tokenizers/words/word_tokenizer.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
+
+namespace ricci {
+namespace {
+
+// The type of a component, such as the pre_tokenizer; empty where it is null.
+std::string type_of(const JsonValue& component) { return component.text_at("type", ""); }
+
+[[noreturn]] void unsupported(const char* part, const std::string& found, const char* supported) {
+  fail("tokenizer.json: the {} '{}' is not supported, {}", {part, one_line(found), supported});
+}
+
+// Where a component must be what ricci does by itself.
+void expect(bool holds, const char* part, const std::string& found, const char* supported) {
+  if (!holds) unsupported(part, found.empty() ? "null" : found, supported);
+}
+
+Vocabulary vocabulary_of(const JsonValue& model) {
+  if (!model["vocab"].is_object()) fail("tokenizer.json: the model has no vocabulary of pieces and ids");
+  return Vocabulary::of_pairs(pieces_of(model["vocab"]));
+}
+
+std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
+  std::vector<AddedToken> tokens;
+  for (const JsonValue& each : root["added_tokens"].items())
+    tokens.push_back({.id = each.integer_at("id", -1),
+                      .content = each.text_at("content", ""),
+                      .single_word = each.bool_at("single_word", false),
+                      .lstrip = each.bool_at("lstrip", false),
+                      .rstrip = each.bool_at("rstrip", false),
+                      .normalized = each.bool_at("normalized", true),
+                      .special = each.bool_at("special", false)});
+  return tokens;
+}
+
+std::string kept_json(const JsonValue& component) { return component.is_null() ? "" : component.to_json(); }
+
+// "a b", or the list of both.
+BpeTokenizer::Pair merge_of(const JsonValue& merge, size_t rank) {
+  const std::string& joined = merge.is_text() ? merge.text() : "";
+  const size_t blank = joined.find(' ');
+  const bool pair = merge.is_list() && merge.items().size() == 2 && merge.items()[0].is_text() && merge.items()[1].is_text();
+  if (pair) return {merge.items()[0].text(), merge.items()[1].text()};
+  if (blank == joined.npos) fail("tokenizer.json: merge {} is not two pieces", {rank});
+  return {joined.substr(0, blank), joined.substr(blank + 1)};
+}
+
+// How a text is divided into words: by a ByteLevel component alone, or by a pattern and then ByteLevel.
+void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
+  constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern followed by ByteLevel";
+  const bool sequence = type_of(component) == "Sequence";
+  const JsonValue::List alone = sequence ? JsonValue::List() : JsonValue::List{component};
+  const JsonValue::List& parts = sequence ? component["pretokenizers"].items() : alone;
+  expect(parts.size() == 1 || parts.size() == 2, "pre_tokenizer", type_of(component), supported);
+  const JsonValue& last = parts.back();
+  expect(type_of(last) == "ByteLevel", "pre_tokenizer", type_of(last), supported);
+  options.add_prefix_space = last.bool_at("add_prefix_space", true);
+  if (parts.size() == 1) {
+    expect(last.bool_at("use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
+    return;
+  }
+  const JsonValue& split = parts.front();
+  expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
+  expect(!last.bool_at("use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
+  expect(split.text_at("behavior", "") == "Isolated" && !split.bool_at("invert", false), "pre_tokenizer", "Split with behavior " + split.text_at("behavior", ""), "supported is Isolated");
+  const JsonValue& regex = split["pattern"]["Regex"];
+  expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
+  options.pattern = &split_pattern_of_regex(regex.text());
+  // The space is put in front of every word then, which no known tokenizer does.
+  expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space behind Split", supported);
+}
+
+std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<AddedToken> added) {
+  const JsonValue& model = root["model"];
+  BpeOptions options;
+  for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
+    expect(model.text_at(suffix, "").empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
+  expect(!model.bool_at("byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
+  expect(model["dropout"].is_null() || model["dropout"].to_json() == "0.0", "model", "BPE with dropout", "supported is BPE without");
+  read_pre_tokenizer(root["pre_tokenizer"], options);
+  const std::string normalizer = type_of(root["normalizer"]);
+  const bool nothing = root["normalizer"].is_null() || (normalizer == "Sequence" && root["normalizer"]["normalizers"].items().empty());
+  expect(nothing || normalizer == "NFC", "normalizer", normalizer, "supported for BPE are NFC and null");
+  const std::string decoder = type_of(root["decoder"]);
+  expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
+  options.compose = normalizer == "NFC";
+  options.ignore_merges = model.bool_at("ignore_merges", false);
+  options.unknown = model.text_at("unk_token", "");
+  expect(options.unknown.empty() || !model.bool_at("fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
+  options.post_processor = kept_json(root["post_processor"]);
+  std::vector<BpeTokenizer::Pair> merges;
+  for (const JsonValue& merge : model["merges"].items()) merges.push_back(merge_of(merge, merges.size()));
+  return std::make_shared<BpeTokenizer>(vocabulary_of(model), merges, std::move(added), std::move(options));
+}
+
+std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vector<AddedToken> added) {
+  const JsonValue& model = root["model"];
+  const JsonValue& normalizer = root["normalizer"];
+  const std::string pre_tokenizer = type_of(root["pre_tokenizer"]), decoder = type_of(root["decoder"]);
+  expect(type_of(normalizer) == "BertNormalizer", "normalizer", type_of(normalizer), "supported for WordPiece is BertNormalizer");
+  expect(pre_tokenizer == "BertPreTokenizer", "pre_tokenizer", pre_tokenizer, "supported for WordPiece is BertPreTokenizer");
+  expect(decoder.empty() || decoder == "WordPiece", "decoder", decoder, "supported for WordPiece is WordPiece");
+  WordPieceOptions options;
+  options.text.lowercase = normalizer.bool_at("lowercase", true);
+  options.text.clean = normalizer.bool_at("clean_text", true);
+  options.text.ideographs = normalizer.bool_at("handle_chinese_chars", true);
+  options.text.strip_accents = normalizer.bool_at("strip_accents", options.text.lowercase);
+  options.unknown = model.text_at("unk_token", options.unknown);
+  options.prefix = model.text_at("continuing_subword_prefix", options.prefix);
+  options.longest_word = model.integer_at("max_input_chars_per_word", options.longest_word);
+  options.cleanup = root["decoder"].bool_at("cleanup", true);
+  options.post_processor = kept_json(root["post_processor"]);
+  expect(root["decoder"].text_at("prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model", "supported is the same");
+  return std::make_shared<WordPieceTokenizer>(vocabulary_of(model), std::move(added), std::move(options));
+}
+
+std::shared_ptr<const Tokenizer> read_word(const JsonValue& root, std::vector<AddedToken> added) {
+  const std::string normalizer = type_of(root["normalizer"]), pre_tokenizer = type_of(root["pre_tokenizer"]);
+  expect(root["normalizer"].is_null(), "normalizer", normalizer, "supported for WordLevel is null");
+  expect(pre_tokenizer == "WhitespaceSplit", "pre_tokenizer", pre_tokenizer, "supported for WordLevel is WhitespaceSplit");
+  return std::make_shared<WordTokenizer>(vocabulary_of(root["model"]), std::move(added), root["model"].text_at("unk_token", "<unk>"));
+}
+
+// Hugging Face's format; a piece that is not empty is added to the vocabulary.
+std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const std::string& piece) {
+  const std::string type = root["model"].text_at("type", root["model"]["merges"].is_null() ? "" : "BPE");
+  std::vector<AddedToken> added = added_tokens_of(root);
+  if (!piece.empty()) {
+    int64_t next = 0;
+    for (const auto& [known, id] : pieces_of(root["model"]["vocab"])) next = std::max(next, id + 1);
+    for (const AddedToken& token : added) next = std::max(next, token.id + 1);
+    added.push_back({.id = next, .content = piece});
+  }
+  if (type == "BPE") return read_bpe(root, std::move(added));
+  if (type == "WordPiece") return read_wordpiece(root, std::move(added));
+  if (type == "WordLevel") return read_word(root, std::move(added));
+  unsupported("model", type, "supported are BPE, WordPiece and WordLevel");
+}
+
+std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece);
+
+std::shared_ptr<const Tokenizer> read_eos(const JsonValue& root) {
+  const Eos behind = choice_of<Eos>("tokenizer: behind", root.text_at("behind", ""));
+  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), behind, root.text_at("piece", ""));
+}
+
+std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece) {
+  if (root["model"].is_object()) return read_hugging_face(root, piece);
+  if (!root["name"].is_text()) fail("tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
+  const std::string& name = root["name"].text();
+  if (!piece.empty()) fail("{} tokenizer: no piece can be added to its vocabulary", {one_line(name)});
+  if (name == "byte") return std::make_shared<ByteTokenizer>();
+  if (name == "eos") return read_eos(root);
+  if (name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
+  if (!root["characters"].is_text()) fail("tokenizer: the JSON has no text \"characters\"");
+  return std::make_shared<CharTokenizer>(root["characters"].text());
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int64_t>> pieces_of(const JsonValue& object) {
+  std::vector<std::pair<std::string, int64_t>> pairs;
+  pairs.reserve(object.keys().size());
+  for (size_t i = 0; i < object.keys().size(); ++i) {
+    const JsonValue& id = object.items()[i];
+    if (!id.is_integer()) fail("vocabulary: the id of '{}' is not an integer", {one_line(object.keys()[i])});
+    pairs.emplace_back(object.keys()[i], id.integer());
+  }
+  return pairs;
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { return read_any(parse_json(json, "tokenizer"), ""); }
+
+std::shared_ptr<const Tokenizer> with_added_piece(const Tokenizer& tokenizer, const std::string& piece) {
+  return read_any(parse_json(tokenizer.to_json(), "tokenizer"), piece);
+}
+
+}  // namespace ricci

@@ -1,0 +1,143 @@
+#include "data/tokenizers/json/value.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files/json_depth.h"
+
+namespace ricci {
+
+// What nlohmann's parser meets, one after the other.
+class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  JsonBuilder(const char* what, size_t bytes, int64_t values) : what_(what), bytes_(bytes), most_(values) {}
+  JsonValue take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return value <= INT64_MAX ? number_integer(static_cast<number_integer_t>(value)) : put(static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return open<JsonValue::Object>(); }
+  bool start_array(size_t) override { return open<JsonValue::List>(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    std::get<JsonValue::Object>(open_.back()->value_).keys.push_back(std::move(name));
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    fail("{}: not JSON: fault at byte {} of {}", {what_, position, bytes_});
+  }
+
+ private:
+  JsonValue& place() {
+    if (++values_ > most_) fail("{}: more than {} values", {what_, most_});
+    if (open_.empty()) return root_;
+    JsonValue& parent = *open_.back();
+    return parent.is_object() ? std::get<JsonValue::Object>(parent.value_).values.emplace_back() : std::get<JsonValue::List>(parent.value_).emplace_back();
+  }
+  template <class Value> bool put(Value value) {
+    place().value_.emplace<Value>(std::move(value));
+    return true;
+  }
+  template <class Value> bool open() {
+    JsonValue& target = place();
+    target.value_.emplace<Value>();
+    open_.push_back(&target);  // stays where it is: its parent gets no other child before it is closed
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const char* what_;
+  size_t bytes_;
+  int64_t most_, values_ = 0;
+  JsonValue root_;
+  std::vector<JsonValue*> open_;
+};
+
+namespace {
+
+[[noreturn]] void wrong_type(std::string_view key, const char* expected) { fail("tokenizer: '{}' in the JSON is not {}", {one_line(key), expected}); }
+
+}  // namespace
+
+const std::vector<std::string>& JsonValue::keys() const {
+  static const std::vector<std::string> none;
+  return is_object() ? std::get<Object>(value_).keys : none;
+}
+
+const JsonValue::List& JsonValue::items() const {
+  static const List none;
+  if (is_object()) return std::get<Object>(value_).values;
+  return is_list() ? std::get<List>(value_) : none;
+}
+
+const JsonValue& JsonValue::operator[](std::string_view key) const {
+  static const JsonValue none;
+  for (size_t i = keys().size(); i-- > 0;)
+    if (keys()[i] == key) return items()[i];
+  return none;
+}
+
+std::string JsonValue::text_at(std::string_view key, std::string_view otherwise) const {
+  const JsonValue& value = (*this)[key];
+  if (value.is_null()) return std::string(otherwise);
+  if (!value.is_text()) wrong_type(key, "a text");
+  return value.text();
+}
+
+bool JsonValue::bool_at(std::string_view key, bool otherwise) const {
+  const JsonValue& value = (*this)[key];
+  if (value.is_null()) return otherwise;
+  if (!value.is_bool()) wrong_type(key, "true or false");
+  return std::get<bool>(value.value_);
+}
+
+int64_t JsonValue::integer_at(std::string_view key, int64_t otherwise) const {
+  const JsonValue& value = (*this)[key];
+  if (value.is_null()) return otherwise;
+  if (!value.is_integer()) wrong_type(key, "an integer");
+  return value.integer();
+}
+
+std::string JsonValue::to_json() const {
+  std::string json;
+  append_json(json);
+  return json;
+}
+
+void JsonValue::append_json(std::string& json) const {
+  if (is_null()) json += "null";
+  if (is_bool()) json += std::get<bool>(value_) ? "true" : "false";
+  if (is_integer()) json += std::to_string(integer());
+  if (is<double>()) json += nlohmann::json(std::get<double>(value_)).dump();
+  if (is_text()) json += quoted_json(text());
+  if (!is_list() && !is_object()) return;
+  json += is_list() ? '[' : '{';
+  for (size_t i = 0; i < items().size(); ++i) {
+    if (i > 0) json += ',';
+    if (is_object()) json += quoted_json(keys()[i]) + ":";
+    items()[i].append_json(json);
+  }
+  json += is_list() ? ']' : '}';
+}
+
+JsonValue parse_json(std::string_view text, const char* what, const JsonLimits& limits) {
+  if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {what, text.size(), limits.bytes});
+  if (const int depth = json_depth(text); depth > limits.depth) fail("{}: the JSON is nested {} levels deep, at most {} are read", {what, depth, limits.depth});
+  JsonBuilder builder(what, text.size(), limits.values);
+  if (!nlohmann::json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {what, text.size()});
+  return builder.take();
+}
+
+std::string quoted_json(std::string_view text, bool ascii) { return nlohmann::json(text).dump(-1, ' ', ascii); }
+
+}  // namespace ricci

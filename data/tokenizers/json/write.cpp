@@ -1,0 +1,97 @@
+#include "data/tokenizers/json/write.h"
+
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/json/value.h"
+#include "data/tokenizers/words/word_tokenizer.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
+
+namespace ricci {
+namespace {
+
+const char* boolean(bool value) { return value ? "true" : "false"; }
+
+std::string text_or_null(const std::string& text) { return text.empty() ? "null" : quoted_json(text); }
+
+std::string json_of(const AddedToken& token) {
+  return R"({"id":)" + std::to_string(token.id) + R"(,"content":)" + quoted_json(token.content) + R"(,"single_word":)" + boolean(token.single_word) +
+         R"(,"lstrip":)" + boolean(token.lstrip) + R"(,"rstrip":)" + boolean(token.rstrip) + R"(,"normalized":)" + boolean(token.normalized) +
+         R"(,"special":)" + boolean(token.special) + "}";
+}
+
+// In the order of the ids.
+std::string json_of(const Vocabulary& vocabulary) {
+  std::string json = "{";
+  for (int64_t id = 0; id < vocabulary.size(); ++id) {
+    if (!vocabulary.has(id)) continue;
+    json += (json.size() > 1 ? "," : "") + quoted_json(vocabulary.piece(id)) + ":" + std::to_string(id);
+  }
+  return json + "}";
+}
+
+struct Components {
+  std::string normalizer, pre_tokenizer, post_processor, decoder, model;
+};
+
+std::string json_of(const PieceTokenizer& tokenizer, const Components& c) {
+  std::string added;
+  for (const AddedToken& token : tokenizer.added_tokens()) added += (added.empty() ? "" : ",") + json_of(token);
+  return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + added + R"(],"normalizer":)" + c.normalizer +
+         R"(,"pre_tokenizer":)" + c.pre_tokenizer + R"(,"post_processor":)" + (c.post_processor.empty() ? "null" : c.post_processor) +
+         R"(,"decoder":)" + c.decoder + R"(,"model":)" + c.model + "}";
+}
+
+std::string byte_level(bool add_prefix_space, bool use_regex) {
+  return std::string(R"({"type":"ByteLevel","add_prefix_space":)") + boolean(add_prefix_space) + R"(,"trim_offsets":true,"use_regex":)" + boolean(use_regex) + "}";
+}
+
+std::string pre_tokenizer_of(const BpeOptions& options) {
+  if (options.pattern == &split_patterns()[0]) return byte_level(options.add_prefix_space, true);
+  return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)" + quoted_json(options.pattern->regex) +
+         R"(},"behavior":"Isolated","invert":false},)" + byte_level(options.add_prefix_space, false) + "]}";
+}
+
+std::string merges_of(const BpeTokenizer& tokenizer) {
+  std::string json = "[";
+  for (const Merges::Merge& merge : tokenizer.merges().all())
+    json += (json.size() > 1 ? ",[" : "[") + quoted_json(tokenizer.vocabulary().piece(merge.left)) + "," + quoted_json(tokenizer.vocabulary().piece(merge.right)) + "]";
+  return json + "]";
+}
+
+}  // namespace
+
+std::string json_of(const BpeTokenizer& tokenizer) {
+  const BpeOptions& options = tokenizer.options();
+  Components c;
+  c.normalizer = options.compose ? R"({"type":"NFC"})" : "null";
+  c.pre_tokenizer = pre_tokenizer_of(options);
+  c.post_processor = options.post_processor;
+  c.decoder = byte_level(true, true);
+  c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options.unknown) +
+            R"(,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
+            boolean(options.ignore_merges) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"merges":)" + merges_of(tokenizer) + "}";
+  return json_of(tokenizer, c);
+}
+
+std::string json_of(const WordPieceTokenizer& tokenizer) {
+  const WordPieceOptions& options = tokenizer.options();
+  Components c;
+  c.normalizer = std::string(R"({"type":"BertNormalizer","clean_text":)") + boolean(options.text.clean) + R"(,"handle_chinese_chars":)" +
+                 boolean(options.text.ideographs) + R"(,"strip_accents":)" + boolean(options.text.strip_accents) + R"(,"lowercase":)" +
+                 boolean(options.text.lowercase) + "}";
+  c.pre_tokenizer = R"({"type":"BertPreTokenizer"})";
+  c.post_processor = options.post_processor;
+  c.decoder = R"({"type":"WordPiece","prefix":)" + quoted_json(options.prefix) + R"(,"cleanup":)" + boolean(options.cleanup) + "}";
+  c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options.unknown) + R"(,"continuing_subword_prefix":)" + quoted_json(options.prefix) +
+            R"(,"max_input_chars_per_word":)" + std::to_string(options.longest_word) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + "}";
+  return json_of(tokenizer, c);
+}
+
+std::string json_of(const WordTokenizer& tokenizer) {
+  Components c;
+  c.normalizer = c.decoder = "null";
+  c.pre_tokenizer = R"({"type":"WhitespaceSplit"})";
+  c.model = R"({"type":"WordLevel","vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"unk_token":)" + quoted_json(tokenizer.unknown()) + "}";
+  return json_of(tokenizer, c);
+}
+
+}  // namespace ricci

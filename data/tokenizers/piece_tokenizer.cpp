@@ -1,0 +1,95 @@
+#include "data/tokenizers/piece_tokenizer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+// Without a normal form all tokens are found in the text as it is.
+template <class NormalForm> std::vector<AddedToken> raw_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
+  std::vector<AddedToken> chosen;
+  for (const AddedToken& token : tokens)
+    if (!token.normalized || !normal_form) chosen.push_back(token);
+  return chosen;
+}
+
+template <class NormalForm> std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
+  std::vector<AddedToken> chosen;
+  for (AddedToken token : tokens) {
+    if (!token.normalized || !normal_form) continue;
+    token.content = normal_form(token.content, 0);
+    if (!token.content.empty()) chosen.push_back(token);
+  }
+  return chosen;
+}
+
+bool is_ascii_word(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
+
+}  // namespace
+
+PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form)
+    : vocabulary_(std::move(vocabulary)), added_(std::move(added)), normal_form_(std::move(normal_form)), raw_(raw_tokens(added_, normal_form_)),
+      normalized_(normalized_tokens(added_, normal_form_)) {
+  const int64_t most = vocabulary_.size() + static_cast<int64_t>(added_.size()) + kSpareIds;
+  for (const AddedToken& token : added_) {
+    const int32_t known = vocabulary_.find(token.content);
+    if (known >= 0 && known != token.id) fail("added tokens: '{}' has the id {}, but {} in the vocabulary", {one_line(token.content), token.id, known});
+    if (token.id < 0 || token.id >= most) fail("added tokens: the id {} of '{}' is not in 0 ... {}", {token.id, one_line(token.content), most - 1});
+    if (known < 0) vocabulary_.add(token.content, token.id);
+  }
+  if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
+  added_of_id_.resize(static_cast<size_t>(vocabulary_.size()), nullptr);
+  for (const AddedToken& token : added_) added_of_id_[static_cast<size_t>(token.id)] = &token;
+  // Where such a token stands is known in the normal form alone, and there is no cut inside letters and digits.
+  for (const AddedToken& token : added_)
+    if (normal_form_ && token.normalized) divisible_ = divisible_ && std::all_of(token.content.begin(), token.content.end(), is_ascii_word);
+}
+
+void PieceTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
+  for (size_t from = 0; from < piece.size();) {
+    const AddedTokens::Match match = raw_.find(piece, from);
+    if (match.begin > from) append_between(piece.substr(from, match.begin - from), offset + static_cast<int64_t>(from), ids);
+    if (match.id >= 0) ids.push_back(match.id);
+    from = match.end;
+  }
+}
+
+// The text between two tokens that are found in the text as it is.
+void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
+  const std::string normal_form = normal_form_ ? normal_form_(text, offset) : "";
+  const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;
+  for (size_t from = 0; from < normal.size();) {
+    const AddedTokens::Match match = normalized_.find(normal, from);
+    if (match.begin > from) append_plain(normal.substr(from, match.begin - from), offset + static_cast<int64_t>(from), ids);
+    if (match.id >= 0) ids.push_back(match.id);
+    from = match.end;
+  }
+}
+
+size_t PieceTokenizer::complete_prefix(std::string_view text) const {
+  if (!divisible_ || text.empty()) return 0;
+  const auto whole = [&](size_t at) { return !raw_.may_straddle(text, at) && !normalized_.may_straddle(text, at); };
+  for (size_t at = text.size(); at-- > 1;)
+    if (may_cut(text, at) && whole(at)) return at;
+  const size_t start = behind_added(text);
+  const size_t split = start + (normal_form_ ? 0 : complete_prefix_by_splitting(text.substr(start)));
+  if (whole(split)) return split;
+  return whole(start) ? start : 0;
+}
+
+// Where the text behind the last added token begins.
+size_t PieceTokenizer::behind_added(std::string_view text) const {
+  size_t start = 0;
+  for (AddedTokens::Match match = raw_.find(text, 0); match.id >= 0; match = raw_.find(text, start)) start = match.end;
+  return start;
+}
+
+bool PieceTokenizer::append_added(int64_t id, std::string& text) const {
+  const AddedToken* const token = added_of_id_[static_cast<size_t>(id)];
+  if (token) text += token->content;
+  return token != nullptr;
+}
+
+}  // namespace ricci

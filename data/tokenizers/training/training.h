@@ -1,0 +1,39 @@
+// Vocabularies made from a text. The same text gives the same vocabulary, whatever the number of threads.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/text/text_source.h"
+#include "data/tokenizers/bpe/split.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+
+struct TrainingOptions {
+  int64_t vocab = 0;      // pieces, special ones included; of words: 0 for all
+  int64_t min_count = 2;  // a pair, or a word, that occurs less often becomes no piece
+  std::vector<std::string> special = {};  // pieces with the first ids, found in texts as they are written
+  const SplitPattern* pattern = &split_patterns()[0];  // of BPE
+  bool lines = false;         // of BPE: the ends of lines are no text, as with <eos> behind every line
+  bool lowercase = false;     // of WordPiece: lower case without accents
+  int64_t alphabet = 1000;    // of WordPiece: characters; a word with a rarer one is unknown
+};
+
+// Byte-level BPE: the 256 bytes, then the most frequent pair of neighbouring pieces becomes a piece, and again; of equally
+// frequent pairs the one of smaller ids.
+std::shared_ptr<const Tokenizer> train_bpe(const TextSource& text, const TrainingOptions& options);
+
+// WordPiece's vocabulary by the same rule, as Hugging Face trains it, from characters. [PAD], [UNK], [CLS], [SEP] and [MASK] come
+// first.
+std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const TrainingOptions& options);
+
+// Words by their number, the most frequent first, <unk> before all of them; words of the same number by their bytes.
+std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const TrainingOptions& options);
+
+// The tokenizer without the pieces that the text does not need: what remains encodes this text as before. Special pieces, single
+// bytes of BPE, and pieces that merges go through remain; ids are numbered anew in their order.
+// Error: a tokenizer that is neither BPE nor WordPiece nor of words.
+std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer);
+
+}  // namespace ricci

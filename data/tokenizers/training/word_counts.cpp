@@ -1,0 +1,84 @@
+#include "data/tokenizers/training/word_counts.h"
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+
+namespace ricci {
+
+WordCounter::Slot& WordCounter::place(uint64_t hash, std::string_view word) {
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    Slot& slot = slots_[at];
+    if (slot.count == 0 || (slot.hash == hash && text_of(slot) == word)) return slot;
+  }
+}
+
+void WordCounter::add(std::string_view word, int64_t count) {
+  const uint64_t hash = std::hash<std::string_view>()(word);
+  Slot& slot = place(hash, word);
+  if (slot.count == 0) {
+    slot = {hash, texts_.size(), count, static_cast<uint32_t>(word.size())};
+    texts_ += word;
+    if (++used_ * 2 > slots_.size()) grow();
+  } else {
+    slot.count += count;
+  }
+}
+
+void WordCounter::grow() {
+  const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
+  for (const Slot& slot : before)
+    if (slot.count > 0) place(slot.hash, text_of(slot)) = slot;
+}
+
+namespace {
+
+struct Part {
+  std::string text;
+  int64_t offset;
+};
+
+// Each thread counts every n-th part with a counter of its own.
+void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
+  std::vector<std::exception_ptr> errors(parts.size());
+  const size_t lanes = counters.size();
+  parallel_for(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
+    for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
+      for (size_t i = lane; i < parts.size(); i += lanes) try {
+          division.count(parts[i].text, parts[i].offset, counters[lane]);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+  });
+  for (const std::exception_ptr& error : errors) try {
+      if (error) std::rethrow_exception(error);
+    } catch (const Error& problem) {
+      fail("{}: {}", {text.name(), problem.what()});
+    }
+  parts.clear();
+}
+
+}  // namespace
+
+std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division) {
+  constexpr size_t parts_at_once = 64;  // of 256 KiB
+  std::vector<WordCounter> counters(static_cast<size_t>(thread_count()));
+  std::vector<Part> parts;
+  for_each_piece(text, division.complete_prefix, [&](std::string_view piece, int64_t offset) {
+    parts.push_back({std::string(piece), offset});
+    if (parts.size() == parts_at_once) count_parts(parts, text, division, counters);
+  });
+  count_parts(parts, text, division, counters);
+  for (size_t i = 1; i < counters.size(); ++i) counters[i].for_each([&](std::string_view word, int64_t count) { counters[0].add(word, count); });
+  std::vector<CountedWord> words;
+  counters[0].for_each([&](std::string_view word, int64_t count) { words.push_back({std::string(word), count}); });
+  std::sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.word < b.word; });
+  return words;
+}
+
+}  // namespace ricci

@@ -1,0 +1,113 @@
+// Remembers the ids of words: a text repeats few words often. What it holds changes the time, never the ids.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ricci {
+
+// A table in which every word has one place; a later word takes it over. It begins small, for prompts, and grows with what is kept.
+class WordCache {
+ public:
+  static constexpr size_t kLongestWord = 23, kMostIds = 8;  // bytes, ids
+
+  // A word as three numbers: its bytes, zeros, and its length in the last byte.
+  struct Key {
+    std::array<uint64_t, 3> parts;
+    bool operator==(const Key&) const = default;
+  };
+  // `readable`: bytes that may be read from the word's first byte on, the word's own included.
+  static Key key_of(std::string_view word, size_t readable) {
+    Key key{};
+    if (readable >= sizeof key) {  // three loads and a mask instead of a copy of variable length
+      std::memcpy(&key, word.data(), sizeof key);
+      const size_t bits = 8 * word.size();
+      for (size_t i = 0; i < key.parts.size(); ++i) {
+        const size_t here = bits > 64 * i ? bits - 64 * i : 0;
+        if (here < 64) key.parts[i] &= (uint64_t{1} << here) - 1;
+      }
+    } else {
+      std::memcpy(&key, word.data(), word.size());
+    }
+    key.parts[2] |= static_cast<uint64_t>(word.size()) << 56;
+    return key;
+  }
+
+  // The ids of a word, or nothing.
+  std::span<const uint32_t> find(const Key& key) const {
+    const Slot& slot = slots_[place_of(key)];
+    return slot.key == key ? std::span(slot.ids.data(), slot.count) : std::span<const uint32_t>();
+  }
+  void keep(const Key& key, std::span<const int64_t> ids) {
+    if (ids.empty() || ids.size() > kMostIds) return;
+    if (++kept_ > slots_.size() && bits_ < kMostBits) grow();
+    Slot& slot = slots_[place_of(key)];
+    slot.key = key;
+    slot.count = static_cast<uint32_t>(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) slot.ids[i] = static_cast<uint32_t>(ids[i]);
+  }
+
+ private:
+  static constexpr int kMostBits = 15;  // 2 MiB
+  struct alignas(64) Slot {
+    Key key{};  // of an empty slot: a word of no bytes, which nobody looks for
+    uint32_t count = 0;
+    std::array<uint32_t, kMostIds> ids;
+  };
+  static_assert(sizeof(Slot) == 64);  // one line of the processor's cache
+
+  size_t place_of(const Key& key) const {
+    uint64_t hash = key.parts[0] * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 29 ^ key.parts[1]) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ hash >> 32 ^ key.parts[2]) * 0x94d049bb133111ebu;
+    return hash >> (64 - bits_);
+  }
+  // The words are found again as they come.
+  void grow() {
+    bits_ = std::min(bits_ + 3, kMostBits);
+    slots_.assign(size_t{1} << bits_, Slot());
+    kept_ = 0;
+  }
+  int bits_ = 6;
+  size_t kept_ = 0;
+  std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
+};
+
+// Lends a cache to each thread that encodes.
+class WordCaches {
+ public:
+  class Loan {
+   public:
+    explicit Loan(WordCaches& owner) : owner_(owner), cache_(owner.take()) {}
+    ~Loan() { owner_.put_back(std::move(cache_)); }
+    Loan(const Loan&) = delete;
+    WordCache& operator*() const { return *cache_; }
+
+   private:
+    WordCaches& owner_;
+    std::unique_ptr<WordCache> cache_;
+  };
+
+ private:
+  std::unique_ptr<WordCache> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<WordCache>();
+    std::unique_ptr<WordCache> cache = std::move(free_.back());
+    free_.pop_back();
+    return cache;
+  }
+  void put_back(std::unique_ptr<WordCache> cache) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(cache));
+  }
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<WordCache>> free_;
+};
+
+}  // namespace ricci

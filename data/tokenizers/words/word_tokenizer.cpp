@@ -1,0 +1,57 @@
+#include "data/tokenizers/words/word_tokenizer.h"
+
+#include "core/error.h"
+#include "data/tokenizers/json/write.h"
+#include "data/tokenizers/unicode/classes.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci {
+namespace {
+
+bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// Bytes of the white space at `at`, 0 where none is there.
+size_t space_bytes(std::string_view text, size_t at) {
+  if (static_cast<unsigned char>(text[at]) < 0x80) return is_ascii_space(text[at]) ? 1 : 0;
+  const Utf8Character character = decode_utf8(text, at);
+  return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) ? character.bytes : 0;
+}
+
+}  // namespace
+
+std::string_view next_spaced_word(std::string_view text, size_t& at) {
+  while (at < text.size()) {
+    const size_t space = space_bytes(text, at);
+    if (space == 0) break;
+    at += space;
+  }
+  const size_t begin = at;
+  while (at < text.size() && space_bytes(text, at) == 0) ++at;
+  return text.substr(begin, at - begin);
+}
+
+WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, std::string unknown)
+    : PieceTokenizer(std::move(vocabulary), std::move(added)), unknown_(std::move(unknown)), unknown_id_(this->vocabulary().find(unknown_)) {
+  if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
+}
+
+std::string WordTokenizer::to_json() const { return json_of(*this); }
+
+void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
+  check_utf8("word tokenizer", text, offset);
+  size_t at = 0;
+  for (std::string_view word = next_spaced_word(text, at); !word.empty(); word = next_spaced_word(text, at)) {
+    const int32_t id = vocabulary().find(word);
+    ids.push_back(id >= 0 ? id : unknown_id_);
+  }
+}
+
+bool WordTokenizer::may_cut(std::string_view text, size_t at) const { return is_ascii_space(text[at]); }
+
+void WordTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
+  if (!state.at_start) text += ' ';
+  text += vocabulary().piece(id);
+  state.at_start = false;
+}
+
+}  // namespace ricci
