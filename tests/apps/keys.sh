@@ -34,6 +34,7 @@ data                   other.txt
 validation             other.txt
 train_fraction         0.7
 tokenizer              byte
+eos                    line    tokenizer=word
 batch                  3
 accumulation           2
 recompute              blocks

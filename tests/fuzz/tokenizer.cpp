@@ -17,6 +17,7 @@ void read_tokenizer(const std::string& json) {
   fuzz::require(tokenizer_from_json(tokenizer->to_json())->to_json() == tokenizer->to_json(), "JSON brings back the same tokenizer");
   fuzz::require(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash(), "and the same hash");
   const int64_t last = tokenizer->vocab_size() - 1;
+  if (tokenizer->name() != "char" && tokenizer->name() != "byte") return;  // others: pieces.cpp
   fuzz::require(tokenizer->encode(tokenizer->decode({&last, 1})) == std::vector<int64_t>{last}, "an id comes back");
 }
 

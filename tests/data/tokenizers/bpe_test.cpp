@@ -1,0 +1,143 @@
+// Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text.
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+
+#include <doctest/doctest.h>
+
+#include "data/tokenizers/bpe/byte_letters.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+std::vector<std::string> all_letters() {
+  std::vector<std::string> letters;
+  for (int byte = 0; byte < 256; ++byte) {
+    const char letter = static_cast<char>(byte);
+    letters.push_back(bytes_to_letters({&letter, 1}));
+  }
+  return letters;
+}
+
+// The 256 bytes have their own values as ids, then come the merged pieces in the order of the merges.
+std::shared_ptr<BpeTokenizer> tokenizer_of(const std::vector<BpeTokenizer::Pair>& merges, std::vector<AddedToken> added = {}, BpeOptions options = {}) {
+  std::vector<std::string> pieces = all_letters();
+  for (const auto& [left, right] : merges) pieces.push_back(left + right);
+  return std::make_shared<BpeTokenizer>(Vocabulary(pieces), merges, std::move(added), std::move(options));
+}
+
+// The definition: merge the leftmost of the pairs of lowest rank, until there is none.
+std::vector<uint32_t> merged_by_definition(const std::vector<Merges::Merge>& merges, std::vector<uint32_t> pieces) {
+  for (;;) {
+    size_t best = merges.size(), at = 0;
+    for (size_t i = 0; i + 1 < pieces.size(); ++i)
+      for (size_t rank = 0; rank < best; ++rank)
+        if (merges[rank].left == pieces[i] && merges[rank].right == pieces[i + 1]) best = rank, at = i;
+    if (best == merges.size()) return pieces;
+    pieces[at] = merges[best].merged;
+    pieces.erase(pieces.begin() + static_cast<int64_t>(at) + 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("byte letters: printable bytes are themselves, a space is U+0120") {
+  CHECK(bytes_to_letters("az !\n") == "azĠ!Ċ");
+  CHECK(letters_to_bytes("azĠ!Ċ") == "az !\n");
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  CHECK(letters_to_bytes(bytes_to_letters(all)) == all);
+  CHECK(!letters_to_bytes("a b"));
+  CHECK(!letters_to_bytes("語"));
+}
+
+TEST_CASE("merges: short and long words, against the definition") {
+  Sequence sequence(3);
+  for (int round = 0; round < 300; ++round) {
+    // A random list: pieces 0 to 3 are letters, each merge makes the next piece out of any two before it.
+    std::vector<Merges::Merge> list;
+    for (uint32_t made = 4; made < 30; ++made) list.push_back({static_cast<uint32_t>(sequence.below(made)), static_cast<uint32_t>(sequence.below(made)), made});
+    const Merges merges(list);
+    std::vector<uint32_t> word(1 + sequence.below(round % 2 ? 48 : 200));
+    for (uint32_t& piece : word) piece = static_cast<uint32_t>(sequence.below(4));
+    const std::vector<uint32_t> expected = merged_by_definition(list, word);
+    word.resize(merges.apply(word));
+    if (word != expected) FAIL("round " << round);
+  }
+}
+
+TEST_CASE("bpe tokenizer: 10,000 random byte strings come back, whole and as a stream") {
+  const auto gpt2 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}, {"a", "a"}, {"aa", "aa"}, {"ÿ", "ÿ"}});
+  const auto llama3 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &split_pattern_of_name("llama3")});
+  Sequence sequence(11);
+  for (int round = 0; round < 10'000; ++round) {
+    std::string text;
+    const uint64_t length = sequence.below(60);
+    while (text.size() < length) {
+      const uint64_t kind = sequence.below(4);
+      if (kind == 0) text += static_cast<char>(sequence.below(256));
+      if (kind == 1) text += "the  'll\n\xc3\xa9\xe8\xaa\x9e"[sequence.below(14)];
+      if (kind == 2) text += std::string(sequence.below(9), 'a');
+      if (kind == 3) text += mixed_text(1, sequence.below(1000));
+    }
+    for (const Tokenizer* tokenizer : {static_cast<const Tokenizer*>(gpt2.get()), static_cast<const Tokenizer*>(llama3.get())}) {
+      const Ids ids = tokenizer->encode(text);
+      if (tokenizer->decode(ids) != text) FAIL("round " << round);
+      DecodeState state;
+      std::string stream;
+      for (const int64_t id : ids) stream += tokenizer->decode_next(id, state);
+      if (stream + tokenizer->decode_end(state) != text) FAIL("round " << round << ", as a stream");
+    }
+  }
+}
+
+TEST_CASE("bpe tokenizer: a character whose bytes are several tokens comes whole") {
+  const auto tokenizer = tokenizer_of({});
+  DecodeState state;
+  std::vector<std::string> shown;
+  for (const int64_t id : tokenizer->encode("é語!")) shown.push_back(tokenizer->decode_next(id, state));
+  CHECK(shown == std::vector<std::string>{"", "é", "", "", "語", "!"});
+  CHECK(tokenizer->decode_next(0xe8, state) == "");
+  CHECK(tokenizer->decode_end(state) == "\xe8");
+  CHECK(tokenizer->decode_end(state) == "");
+}
+
+TEST_CASE("bpe tokenizer: options") {
+  const std::vector<BpeTokenizer::Pair> merges = {{"a", "b"}};
+  std::vector<std::string> pieces = all_letters();
+  pieces.insert(pieces.end(), {"ab", "abc"});  // no merge leads to abc
+  const BpeTokenizer by_merges(Vocabulary(pieces), merges, {}, {}), whole(Vocabulary(pieces), merges, {}, {.ignore_merges = true});
+  CHECK(by_merges.encode("abc abcd") == Ids{256, 'c', ' ', 256, 'c', 'd'});
+  CHECK(whole.encode("abc abcd") == Ids{257, ' ', 256, 'c', 'd'});
+  CHECK(tokenizer_of({}, {}, {.add_prefix_space = true})->encode("a") == Ids{' ', 'a'});
+  CHECK(tokenizer_of({}, {}, {.add_prefix_space = true})->encode(" a") == Ids{' ', 'a'});
+  CHECK(tokenizer_of({}, {}, {.compose = true})->encode("e\u0301") == Ids{0xc3, 0xa9});
+  CHECK(error_of([] { tokenizer_of({}, {}, {.compose = true})->encode("ab\xe9"); }) == "bpe tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
+  const BpeTokenizer few(Vocabulary(std::vector<std::string>{"a", "?"}), {}, {}, {.unknown = "?"});
+  CHECK(few.encode("aba") == Ids{0, 1, 0});
+}
+
+TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, with the white space they take") {
+  const auto tokenizer = tokenizer_of({}, {{.id = 256, .content = "<a>"}, {.id = 257, .content = "<a>b"}, {.id = 258, .content = "MM", .single_word = true}, {.id = 259, .content = "<l>", .lstrip = true, .rstrip = true}});
+  CHECK(tokenizer->vocab_size() == 260);
+  CHECK(tokenizer->encode("<a><a>b<a") == Ids{256, 257, '<', 'a'});
+  CHECK(tokenizer->encode("MM aMM MM.") == Ids{258, ' ', 'a', 'M', 'M', ' ', 258, '.'});
+  CHECK(tokenizer->encode("x \n<l>\t y") == Ids{'x', 259, 'y'});
+  CHECK(tokenizer->decode(Ids{'x', 257, 259}) == "x<a>b<l>");
+}
+
+TEST_CASE("bpe tokenizer: errors") {
+  CHECK(error_of([] { tokenizer_of({{"a", "語"}}); }) == "bpe tokenizer: merge 0 needs the piece '語', which is not in the vocabulary");
+  CHECK(error_of([] { BpeTokenizer(Vocabulary(all_letters()), {{"a", "b"}}, {}, {}); }) == "bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
+  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) == "bpe tokenizer: the vocabulary has no piece for byte 1 (value 0x62)");
+  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) == "bpe tokenizer: '?', for what is unknown, is not in the vocabulary");
+  CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has the ids 0 and 2");
+  CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) == "added tokens: 'a' has the id 3, but 97 in the vocabulary");
+  CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "new"}}); }) == "vocabulary: 'ă' and 'new' have the same id 3");
+  CHECK(error_of([] { tokenizer_of({})->decode(Ids{5, 256}); }) == "bpe tokenizer: id 256 at index 1 is outside the vocabulary of 256");
+  DecodeState state;
+  CHECK(error_of([&] { tokenizer_of({})->decode_next(-1, state); }) == "bpe tokenizer: id -1 is outside the vocabulary of 256");
+}

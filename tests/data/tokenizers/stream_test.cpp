@@ -1,0 +1,97 @@
+// Texts in parts: every tokenizer gives the ids of the whole, wherever a stream is cut and on any number of threads.
+#include <doctest/doctest.h>
+
+#include "core/cpu/parallel.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/parallel_encode.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+std::string random_text(size_t parts, uint64_t seed) {
+  static const char* const kinds[] = {"the ", "tensor", "'s", " 12", "345", ".", "\n", "  ", "\r\n\t", "é", "e\u0301", "語", " <s> ", "<s>", "\u3000", "😀", "I'LL ", "a", "_", "[MASK]"};
+  Sequence sequence(seed);
+  std::string text;
+  for (size_t i = 0; i < parts; ++i) text += kinds[sequence.below(std::size(kinds))];
+  return text;
+}
+
+// One of each kind, some with <eos>, made from a text of the kind that is encoded.
+std::vector<std::shared_ptr<const Tokenizer>> tokenizers() {
+  const ScratchFolder folder;
+  const TextSource text(folder.write("text", random_text(20'000, 1)));
+  std::vector<std::shared_ptr<const Tokenizer>> made;
+  for (const TokenizerKind& kind : tokenizer_kinds()) {
+    const TrainingOptions options{.vocab = kind.needs_size ? 400 : 0, .special = {"<s>"}};
+    made.push_back(train_tokenizer(kind, text, options, {}));
+    if (kind.has_pieces) made.push_back(train_tokenizer(kind, text, options, {.behind = Eos::line}));
+  }
+  for (const char* pattern : {"llama3", "qwen2"}) made.push_back(train_bpe(text, {.vocab = 400, .pattern = &split_pattern_of_name(pattern)}));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("streams: both sides of a cut encode on their own") {
+  for (const auto& tokenizer : tokenizers())
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      const std::string text = random_text(12, 100 + seed);
+      const Ids whole = tokenizer->encode(text);
+      size_t last = 0;
+      for (size_t known = 1; known <= text.size(); ++known) {
+        const size_t cut = tokenizer->complete_prefix(text.substr(0, known));
+        if (cut > known) FAIL("a prefix of " << cut << " bytes out of " << known);
+        Ids both = tokenizer->encode(text.substr(0, cut));
+        for (const int64_t id : tokenizer->encode(text.substr(cut))) both.push_back(id);
+        if (both != whole) FAIL(tokenizer->name() << ": '" << text << "' cut at " << cut);
+        last = cut;
+      }
+      if (seed == 0) CHECK(last > 0);
+    }
+}
+
+TEST_CASE("streams: ids and errors do not depend on the number of threads") {
+  const ScratchFolder folder;
+  const std::string text = random_text(300'000, 3);  // 1 MiB
+  const TextSource source(folder.write("text", text));
+  for (const auto& tokenizer : tokenizers()) {
+    Ids whole;
+    tokenizer->append_ids(text, 0, whole);
+    for (const int threads : {1, 3}) {
+      const int before = thread_count();
+      set_thread_count(threads);
+      CHECK(tokenizer->encode(text) == whole);
+      Ids streamed;
+      int64_t bytes = 0;
+      for_each_ids(source, *tokenizer, [&](std::span<const int64_t> ids, int64_t of_bytes) {
+        streamed.insert(streamed.end(), ids.begin(), ids.end());
+        bytes += of_bytes;
+      });
+      set_thread_count(before);
+      Ids expected = whole;
+      tokenizer->append_end(text, expected);
+      CHECK(streamed == expected);
+      CHECK(bytes == static_cast<int64_t>(text.size()));
+    }
+  }
+  const TextSource invalid(folder.write("invalid", text + " \xe9 " + text + " \xe8 "));
+  const auto words = train_words(source, {});
+  CHECK(error_of([&] { for_each_ids(invalid, *words, [](std::span<const int64_t>, int64_t) {}); }) ==
+        "invalid: word tokenizer: byte " + std::to_string(text.size() + 1) + " (value 0xe9) is not valid UTF-8");
+}
+
+TEST_CASE("streams: a text without blanks is cut, too") {
+  const std::string text(3 << 20, '.');
+  for (const auto& tokenizer : tokenizers()) {
+    if (tokenizer->name() != "bpe") continue;
+    CHECK(tokenizer->decode(tokenizer->encode(text)) == text);
+    std::string chinese;
+    for (int i = 0; i < 200'000; ++i) chinese += i % 7 ? "語" : "。";
+    CHECK(tokenizer->complete_prefix(chinese) > chinese.size() - 40);
+  }
+}
