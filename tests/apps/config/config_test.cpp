@@ -244,7 +244,7 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
   const std::string text = describe(TrainConfig());
   CHECK(to_yaml(read(text)) == to_yaml(read("")));
   CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
-  CHECK(contains(text, "# a token is a Unicode character, or a byte: char | byte\n"));
+  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word, bpe or wordpiece: "));
 }
 
 TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
