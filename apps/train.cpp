@@ -110,6 +110,8 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
       saves |= state.improves(result->nats_per_token);
       progress.line(evaluation_line(done, loss, *result));
     }
+    if (!last && is_due(done, config.sample.every) && config.sample.tokens > 0)
+      progress.line("\n" + sample_text(run, model, device) + "\n");
     state.unrecorded.reset();
     if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
     if (saves) metrics.sync(), run.save(model, optimizer, state), saved = done;
@@ -150,7 +152,7 @@ int train(const RunRequest& request) {
     run.save_model(model, state.step);
     tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
   }
-  if (state.step == config.steps && !state.unrecorded) write_sample(run, model, device);
+  if (state.step == config.steps && !state.unrecorded && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, device) + "\n\n");
   return 0;
 }
 

@@ -98,6 +98,7 @@ void check(const TrainConfig& config) {
   at_least("checkpoint_every", config.checkpoint_every, 0);
   at_least("keep_checkpoints", config.keep_checkpoints, 1);
   at_least("sample.tokens", config.sample.tokens, 0);
+  at_least("sample.every", config.sample.every, 0);
   check(config.sample.sampling);
 }
 

@@ -26,6 +26,7 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 // The text that a run writes of itself.
 struct SampleConfig {
   int64_t tokens = 200;
+  int64_t every = 0;  // steps; 0: only at the end
   std::string prompt = "\n";
   Sampling sampling;
 };
@@ -78,6 +79,7 @@ template <class Field> auto free_to_change(Field& field) {
 template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   auto free = free_to_change(field);
   free("tokens", c.tokens, "tokens to write; 0: no sample");
+  free("every", c.every, "steps between samples; 0: only after the last step");
   free("prompt", c.prompt, "text to continue");
   visit_fields(c.sampling, free);
 }

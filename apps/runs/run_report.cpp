@@ -1,8 +1,6 @@
 #include "apps/runs/run_report.h"
 
-#include <unistd.h>
-
-#include "apps/terminal/output.h"
+#include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -38,18 +36,18 @@ void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
   }
 }
 
-void write_sample(const RunFolder& run, const Model& model, Device device) {
+std::string sample_text(const RunFolder& run, const Model& model, Device device) {
   const SampleConfig& sample = run.config().sample;
-  if (sample.tokens == 0) return;
+  if (sample.tokens == 0) return "";
   const std::vector<int64_t> prompt = run.tokenizer()->encode(sample.prompt);
   DecodeState written = run.tokenizer()->state_behind(prompt);
   std::string text = sample.prompt;
   generate(model, prompt, sample.tokens, sample.sampling, device, [&](int64_t token) {
     text += run.tokenizer()->decode_next(token, written);
-    return true;
+    return !Interrupt::requested();
   }, run.context());
   text += run.tokenizer()->decode_end(written);
-  tell(STDOUT_FILENO, "\n" + text + "\n\n");
+  return text;
 }
 
 }  // namespace ricci::apps

@@ -20,7 +20,7 @@ std::string closing_line(const RunFolder& run, const TrainState& state, double s
 // Error: the prompt of the sample is empty or not made of the vocabulary. To be told before the training, not after it.
 void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer);
 
-// The text that the config asks for, written by the trained model, to stdout.
-void write_sample(const RunFolder& run, const Model& model, Device device);
+// The text that the config asks for, written by the model as it is now; empty where none is asked for. An interruption ends it.
+std::string sample_text(const RunFolder& run, const Model& model, Device device);
 
 }  // namespace ricci::apps

@@ -1,4 +1,4 @@
-// A text, token by token: what the model says of the last position, a draw, and on.
+// Texts, token by token: what the model says of the last position, a draw, and on.
 #include <algorithm>
 #include <memory>
 
@@ -12,45 +12,65 @@
 namespace ricci {
 namespace {
 
-std::vector<double> values_of(const Tensor& logits_bv) {
-  const Tensor host = to(convert(logits_bv, Dtype::f64), Device::cpu);
+// The rows of a matrix as f64, one behind the other.
+std::vector<double> values_of(const Tensor& logits_sv) {
+  const Tensor host = to(convert(logits_sv, Dtype::f64), Device::cpu);
   return {host.data<double>(), host.data<double>() + host.size()};
 }
 
-Tensor ids_tensor(const std::vector<int64_t>& ids_c, Device device) {
-  const Tensor ids_bc({1, static_cast<int64_t>(ids_c.size())}, Dtype::i64);
-  std::copy(ids_c.begin(), ids_c.end(), ids_bc.data<int64_t>());
-  return to(ids_bc, device);
+using Texts = std::vector<std::vector<int64_t>>;  // as many ids in each
+
+// The last `count` ids of every text.
+Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {
+  const Tensor ids_sc({static_cast<int64_t>(texts_s.size()), count}, Dtype::i64);
+  int64_t* row = ids_sc.data<int64_t>();
+  for (const auto& text : texts_s) row = std::copy(text.end() - count, text.end(), row);
+  return to(ids_sc, device);
 }
 
 }  // namespace
 
-void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
-              const std::function<bool(int64_t)>& use, int64_t context) {
+void check_samples(int64_t samples) {
+  if (samples < 1 || samples > kMostSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMostSamples});
+}
+
+void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling, Device device,
+                      const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
   check(sampling);
   if (prompt.empty()) fail("generate: the prompt is empty");
+  check_samples(samples);
   const int64_t most = model.config().ctx;
   if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});
   if (context == 0) context = most;
   const NoTape unrecorded;
   const Training off(false);
-  std::vector<int64_t> text(prompt.begin(), prompt.end());
+  Texts texts_s(static_cast<size_t>(samples), {prompt.begin(), prompt.end()});
+  std::vector<bool> goes_on_s(texts_s.size(), true);
+  int64_t going = samples;
   std::unique_ptr<DecodingState> state;
-  int64_t read = 0;  // positions in the state; everything of the text when there is one
-  for (int64_t i = 0; i < count; ++i) {
-    std::vector<int64_t> news(1, text.back());
+  int64_t read = 0;  // positions in the state; everything of the texts when there is one
+  for (int64_t i = 0; i < count && going > 0; ++i) {
+    int64_t news = 1;
     if (!state || read == context) {
-      const int64_t kept = std::min<int64_t>(static_cast<int64_t>(text.size()), state ? (context + 1) / 2 : context);
-      state = model.init_state(1);
+      news = std::min<int64_t>(static_cast<int64_t>(texts_s[0].size()), state ? (context + 1) / 2 : context);
+      state = model.init_state(samples);
       read = 0;
-      news.assign(text.end() - kept, text.end());
     }
-    const int64_t length = static_cast<int64_t>(news.size());
-    const Tensor logits_bv = model.advance(ids_tensor(news, device), *state);
-    read += length;
-    text.push_back(draw_token(values_of(logits_bv), sampling, static_cast<uint64_t>(i)));
-    if (!use(text.back())) return;
+    const std::vector<double> logits_sv = values_of(model.advance(last_ids(texts_s, news, device), *state));
+    read += news;
+    const size_t vocab = logits_sv.size() / texts_s.size();
+    for (size_t s = 0; s < texts_s.size(); ++s) {
+      // A text that has ended goes on in silence, beside the others.
+      const auto sample = static_cast<int64_t>(s);
+      texts_s[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling, static_cast<uint64_t>(i), static_cast<uint64_t>(s)));
+      if (goes_on_s[s] && !use(sample, texts_s[s].back())) goes_on_s[s] = false, --going;
+    }
   }
+}
+
+void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
+              const std::function<bool(int64_t)>& use, int64_t context) {
+  generate_samples(model, prompt, 1, count, sampling, device, [&](int64_t, int64_t token) { return use(token); }, context);
 }
 
 }  // namespace ricci

@@ -22,9 +22,13 @@ std::vector<Candidate> candidates(std::span<const double> logits_v, const Sampli
   for (size_t v = 0; v < logits_v.size(); ++v)
     if (!std::isnan(logits_v[v])) all.push_back({static_cast<int64_t>(v), logits_v[v]});
   if (all.empty()) fail("sampling: every logit is NaN");
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.weight > b.weight; });
-  if (s.temperature == 0) all.erase(all.begin() + 1, all.end());
-  if (s.top_k > 0 && static_cast<size_t>(s.top_k) < all.size()) all.erase(all.begin() + s.top_k, all.end());
+  const size_t k = s.temperature == 0 ? 1 : s.top_k > 0 ? std::min(all.size(), static_cast<size_t>(s.top_k)) : all.size();
+  const auto before = [](const Candidate& a, const Candidate& b) { return a.weight != b.weight ? a.weight > b.weight : a.token < b.token; };
+  if (k < all.size())
+    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), before);
+  else
+    std::sort(all.begin(), all.end(), before);
+  all.resize(k);
   const double most = all.front().weight, temperature = s.temperature > 0 ? s.temperature : 1;
   for (Candidate& c : all) c.weight = c.weight == most ? 1 : std::exp((c.weight - most) / temperature);
   return all;
@@ -48,12 +52,12 @@ void check(const Sampling& s) {
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
 }
 
-int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index) {
+int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample) {
   std::vector<Candidate> all = candidates(logits_v, sampling);
   cut_nucleus(all, sampling.top_p);
   double total = 0;
   for (const Candidate& c : all) total += c.weight;
-  double left = Philox{sampling.seed, 0}.uniform_f64(index) * total;
+  double left = Philox{sampling.seed, sample}.uniform_f64(index) * total;
   for (const Candidate& c : all) {
     if (left < c.weight) return c.token;
     left -= c.weight;

@@ -1,4 +1,4 @@
-// The next token, drawn from logits; and a text, token by token with a key/value cache.
+// The next token, drawn from logits; and texts, token by token with a key/value cache.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,9 +27,9 @@ template <std::same_as<Sampling> Config, class Field> void visit_fields(Config& 
 // Errors: temperature below 0, top_k below 0, top_p outside (0, 1].
 void check(const Sampling& sampling);
 
-// One token from the logits of one position. `index` numbers the draws of a seed: the same (seed, index) draws the same.
+// One token from the logits of one position. `index` numbers the draws of a sample: the same (seed, sample, index) draws the same.
 // Error: logits that are all NaN.
-int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index);
+int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
 // context is full, the later half of it is read again and generation goes on from there. `context`: how many tokens
@@ -37,5 +37,13 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
 // Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
               const std::function<bool(int64_t token)>& use, int64_t context = 0);
+
+inline constexpr int64_t kMostSamples = 65536;
+void check_samples(int64_t samples);  // error: fewer than 1 or more than kMostSamples
+
+// The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 those of generate.
+// Errors also: those of check_samples.
+void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling, Device device,
+                      const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context = 0);
 
 }  // namespace ricci

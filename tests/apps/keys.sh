@@ -66,6 +66,7 @@ log_every              2
 checkpoint_every       5
 keep_checkpoints       1
 sample.tokens          9
+sample.every           2
 sample.prompt          the
 sample.temperature     0.5
 sample.top_k           1

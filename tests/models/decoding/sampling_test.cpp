@@ -140,6 +140,37 @@ TEST_CASE("generate: no more tokens are seen than a shorter context has") {
     CHECK(message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
 }
 
+TEST_CASE("generate: several texts at once are those of one at a time, each with its draws") {
+  const Model model = built(Preset::gpt);
+  const std::vector<int64_t> prompt{3, 1, 4};
+  for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.seed = 7}}) {
+    std::vector<std::vector<int64_t>> texts(5);
+    generate_samples(model, prompt, 5, 30, sampling, Device::cpu, [&](int64_t sample, int64_t token) {
+      auto& text = texts[static_cast<size_t>(sample)];
+      return text.push_back(token), sample != 2 || text.size() < 4;
+    });
+    const std::vector<int64_t> alone = generated(model, prompt, 30, sampling);
+    CHECK(texts[0] == alone);
+    CHECK(texts[2].size() == 4);
+    for (const size_t sample : {1, 3, 4}) {
+      CHECK(texts[sample].size() == 30);
+      CHECK((texts[sample] == alone) == (sampling.temperature == 0));
+    }
+    for (size_t i = 0; i < 4; ++i) CHECK((texts[2][i] == texts[1][i] || sampling.temperature != 0));
+  }
+  CHECK(message_of([&] { generate_samples(model, prompt, 0, 1, {}, Device::cpu, [](int64_t, int64_t) { return true; }); }) ==
+        "generate: 0 samples, expected 1 to 65536");
+}
+
+TEST_CASE("generate: it ends when the last of several texts has ended") {
+  const Model model = built(Preset::gpt);
+  std::vector<int64_t> used(3, 0);
+  generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu, [&](int64_t sample, int64_t) {
+    return ++used[static_cast<size_t>(sample)] < 2 * sample + 1;
+  });
+  CHECK(used == std::vector<int64_t>{1, 3, 5});
+}
+
 TEST_CASE("generate: it stops when it is told to; messages") {
   const Model model = built(Preset::gpt);
   int used = 0;
