@@ -10,6 +10,7 @@
 
 #include "apps/generation/escapes.h"
 #include "apps/generation/writer.h"
+#include "apps/terminal/input.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/tokenizers/json/value.h"
@@ -31,12 +32,6 @@ struct Options {
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
-}
-
-std::string read_stdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  if (std::cin.bad()) fail("cannot read from stdin");
-  return text;
 }
 
 std::string prompt_of(const Options& options) {

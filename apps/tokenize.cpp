@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/terminal/cli.h"
+#include "apps/terminal/input.h"
 #include "apps/tokens/json_lines.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -27,14 +28,6 @@ struct Options {
   bool json_lines = false, u16 = false;
   int threads = 0;
 };
-
-std::string read_stdin() {
-  std::string text;
-  char block[1 << 16];
-  while (const size_t bytes = std::fread(block, 1, sizeof block, stdin)) text.append(block, bytes);
-  if (std::ferror(stdin)) fail("cannot read from stdin");
-  return text;
-}
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
   return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.behind, options.end.piece);

@@ -1,0 +1,17 @@
+#include "apps/terminal/input.h"
+
+#include <cstdio>
+
+#include "core/error.h"
+
+namespace ricci::apps {
+
+std::string read_stdin() {
+  std::string text;
+  char block[1 << 16];
+  while (const size_t bytes = std::fread(block, 1, sizeof block, stdin)) text.append(block, bytes);
+  if (std::ferror(stdin)) fail("cannot read from stdin");
+  return text;
+}
+
+}  // namespace ricci::apps
