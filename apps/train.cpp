@@ -144,7 +144,7 @@ int train(const RunRequest& request) {
   Optimizer optimizer(model.parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
 
-  run.begin(config, *corpus.tokenizer, state.step);
+  run.begin(config, corpus.tokenizer.get(), state.step);
   tell(STDOUT_FILENO, opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;

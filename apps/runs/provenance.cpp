@@ -23,17 +23,20 @@ std::string ascii(const std::string& text) {
 }
 
 // The values that count, by key. A run file may leave the size of the vocabulary to the tokenizer.
-std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer& tokenizer, Compare what) {
-  config.model.vocab = tokenizer.vocab_size();
+std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer* tokenizer, Compare what) {
+  if (tokenizer) config.model.vocab = tokenizer->vocab_size();
   std::map<std::string, std::string> values;
   for (const Field& field : fields_of(config))
     if (field.info.is_read && !field.info.may_change && (what == Compare::training || shapes_model(field.key))) values[field.key] = ascii(value_text(field));
   return values;
 }
 
-std::string hash_of(const Tokenizer& tokenizer) { return fmt::format("{:016x}", tokenizer.hash()); }
+// Of a model that came without a tokenizer: any may be put beside it.
+constexpr const char* kAnyTokenizer = "any";
 
-Metadata provenance(const TrainConfig& config, const Tokenizer& tokenizer, Compare what) {
+std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }
+
+Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
   std::string lines;
   for (const auto& [key, value] : values_of(config, tokenizer, what)) lines += key + ": " + value + "\n";
   return {{kConfig, lines}, {kTokenizer, hash_of(tokenizer)}};
@@ -41,13 +44,13 @@ Metadata provenance(const TrainConfig& config, const Tokenizer& tokenizer, Compa
 
 }  // namespace
 
-Metadata provenance_of_model(const TrainConfig& config, const Tokenizer& tokenizer) { return provenance(config, tokenizer, Compare::model); }
+Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokenizer) { return provenance(config, tokenizer, Compare::model); }
 
-Metadata provenance_of_training(const TrainConfig& config, const Tokenizer& tokenizer) {
+Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer) {
   return provenance(config, tokenizer, Compare::training);
 }
 
-void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer& tokenizer, Compare what,
+void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
                       const std::function<void(const std::string&)>& warn) {
   const auto told = file.metadata().find(kConfig), vocabulary = file.metadata().find(kTokenizer);
   if (told == file.metadata().end() || vocabulary == file.metadata().end())
@@ -61,7 +64,7 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
     const std::string then = line.substr(colon + 2);
     if (then != found->second) fail("{}: it was trained with {}: {}, not {}", {file.path(), found->first, then, found->second});
   }
-  if (vocabulary->second != hash_of(tokenizer)) fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
+  if (vocabulary->second != kAnyTokenizer && vocabulary->second != hash_of(tokenizer)) fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
 }
 
 }  // namespace ricci::apps

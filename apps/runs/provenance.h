@@ -10,16 +10,17 @@
 
 namespace ricci::apps {
 
-// For the metadata of model.safetensors: the keys that shape what the model computes, a line each, and the tokenizer's hash.
-Metadata provenance_of_model(const TrainConfig& config, const Tokenizer& tokenizer);
+// For the metadata of model.safetensors: the keys that shape what the model computes, a line each, and the tokenizer's hash,
+// where there is one.
+Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokenizer);
 // For that of a checkpoint: every key that may not change while a run goes on, the seed among them.
-Metadata provenance_of_training(const TrainConfig& config, const Tokenizer& tokenizer);
+Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer);
 
 // Compares a file with the config and the tokenizer that stand beside it: in the keys that shape the model, or in all that both
 // tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing was written before files did:
 // `warn` gets one line.
 enum class Compare { model, training };
-void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer& tokenizer, Compare what,
+void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
                       const std::function<void(const std::string& line)>& warn);
 
 }  // namespace ricci::apps

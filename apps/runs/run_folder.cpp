@@ -93,11 +93,15 @@ void RunFolder::read_config() {
   config_ = load_config<TrainConfig>(no_link.path());
 }
 
-RunFolder RunFolder::open(const std::string& path) {
+RunFolder RunFolder::open(const std::string& path, Vocabulary vocabulary) {
   if (!is_folder(path)) fail("{}: no such run folder", {path});
   RunFolder run{Folder(without_slashes(path))};
   run.read_config();
   const FilePlace tokenizer = run.place("tokenizer.json");
+  if (!OpenFile::find(tokenizer)) {
+    if (vocabulary == Vocabulary::optional) return run;
+    fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer.path});
+  }
   run.tokenizer_ = read_tokenizer(tokenizer);
   if (const int64_t tokens = run.tokenizer_->vocab_size(), vocab = run.config_.model.vocab; tokens != vocab)
     fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer.path, tokens, run.place("config.yaml").path, vocab});
@@ -118,22 +122,22 @@ std::string RunFolder::context_note(int64_t context) const {
 TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
   if (!newest) return {.text_hash = text_hash};
-  check_provenance(*newest, config_, *tokenizer_, Compare::training, warn);
+  check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
   const TrainState state = load_checkpoint(*newest, model, optimizer);
   if (state.text_hash != text_hash)
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
   return state;
 }
 
-void RunFolder::begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step) {
+void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step) {
   lock_->begin();
   remove_abandoned_files(folder_);
   remove_abandoned_files(folder_.make("checkpoints"));
   config_ = config;
   const bool is_new = !tokenizer_;
-  if (is_new) {
-    write_file_atomically(place("tokenizer.json"), tokenizer.to_json());
-    tokenizer_ = tokenizer_from_json(tokenizer.to_json());
+  if (is_new && tokenizer) {
+    write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
+    tokenizer_ = tokenizer_from_json(tokenizer->to_json());
   }
   const FilePlace file = place("config.yaml");
   const std::string old_text = is_new ? "" : read_text(file), text = config_file_text(config, old_text, step);
@@ -153,14 +157,14 @@ void RunFolder::replace(const std::function<void()>& write) const {
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  replace([&] { save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, *tokenizer_)); });
+  replace([&] { save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get())); });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
 void RunFolder::save_model(Model& model, int64_t step) const {
   std::vector<std::pair<std::string, Tensor>> tensors;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
-  Metadata metadata = provenance_of_model(config_, *tokenizer_);
+  Metadata metadata = provenance_of_model(config_, tokenizer_.get());
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
   replace([&] { save_checked_safetensors(place("model.safetensors"), tensors, metadata); });
 }
@@ -220,7 +224,7 @@ bool RunFolder::finished() const {
 Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
   const SafetensorsFile file = weights(which);
   file.verify();
-  check_provenance(file, config_, *tokenizer_, Compare::model, warn);
+  check_provenance(file, config_, tokenizer_.get(), Compare::model, warn);
   Model model(config_.model);
   load_weights(model, file);
   model.place(dtype, device);

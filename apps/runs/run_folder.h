@@ -39,14 +39,16 @@ class RunFolder {
   // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps
   // than before, a trained model without checkpoints, a run that another process is training.
   static RunFolder to_train(const RunRequest& request);
-  // To read. Error: no such folder, or one of its files is missing or damaged.
-  static RunFolder open(const std::string& path);
+  // To read. A model that was imported without a tokenizer has none; programs that read no text do without.
+  // Error: no such folder, or one of its files is missing or damaged.
+  enum class Vocabulary { needed, optional };
+  static RunFolder open(const std::string& path, Vocabulary vocabulary = Vocabulary::needed);
 
   FilePlace place(const std::string& name) const { return {folder_, name}; }
   const Folder& folder() const { return folder_; }
   const std::string& path() const { return folder_.path(); }
   const TrainConfig& config() const { return config_; }
-  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin()
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin(), or where there is none
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
   // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
   // the model can take.
@@ -63,8 +65,8 @@ class RunFolder {
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
-  // left. Error: names the path and the reason.
-  void begin(const TrainConfig& config, const Tokenizer& tokenizer, int64_t step);
+  // left. `tokenizer`: null where there is none. Error: names the path and the reason.
+  void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
 
   // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or
   // is no longer that of this run.

@@ -2,8 +2,10 @@
 #include "core/files/safetensors.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "core/bf16.h"
 #include "core/error.h"
 
 namespace ricci {
@@ -31,6 +33,25 @@ const ElementType* find_type(const std::string& name) {
   return nullptr;
 }
 
+// IEEE 754 binary16: a sign, 5 bits of exponent, 10 bits of fraction.
+float float_of_half(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const uint32_t sign = static_cast<uint32_t>(bits >> 15) << 31;
+  if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(fraction), -24), sign ? -1.0f : 1.0f);
+  const auto wide_exponent = static_cast<uint32_t>(exponent == 31 ? 255 : exponent - 15 + 127);
+  return std::bit_cast<float>(sign | wide_exponent << 23 | static_cast<uint32_t>(fraction) << 13);
+}
+
+// Elements lie in the file without alignment.
+template <class Bits, class Convert> void widen(const char* from, const Tensor& into, const Convert& value_of) {
+  float* const values = into.data<float>();
+  for (int64_t i = 0; i < into.size(); ++i) {
+    Bits bits;
+    std::memcpy(&bits, from + i * static_cast<int64_t>(sizeof bits), sizeof bits);
+    values[i] = value_of(bits);
+  }
+}
+
 }  // namespace
 
 bool SafetensorsFile::is_type(const std::string& name) { return find_type(name) != nullptr; }
@@ -55,6 +76,22 @@ Tensor SafetensorsFile::load(const std::string& name) const {
   const Entry& where = entry(name);
   if (tensor.bytes() > 0)
     std::memcpy(tensor.raw(), file_.bytes().data() + data_start_ + where.begin, static_cast<size_t>(tensor.bytes()));
+  return tensor;
+}
+
+Tensor SafetensorsFile::load_f32(const std::string& name) const {
+  const Entry& where = entry(name);
+  const char* const from = file_.bytes().data() + data_start_ + where.begin;
+  const Tensor tensor(where.shape, Dtype::f32);
+  if (where.type == "F32") {
+    if (tensor.bytes() > 0) std::memcpy(tensor.raw(), from, static_cast<size_t>(tensor.bytes()));
+  } else if (where.type == "BF16") {
+    widen<bf16>(from, tensor, [](bf16 x) { return static_cast<float>(x); });
+  } else if (where.type == "F16") {
+    widen<uint16_t>(from, tensor, float_of_half);
+  } else {
+    fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, where.type});
+  }
   return tensor;
 }
 

@@ -34,6 +34,8 @@ class SafetensorsFile {
   const Shape& shape(const std::string& name) const { return entry(name).shape; }
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
+  // The same as f32, which holds every value of F32, BF16 and F16 exactly. Error: no such tensor, or one of another type.
+  Tensor load_f32(const std::string& name) const;
 
   // Whether the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
   // damaged.

@@ -167,3 +167,31 @@ TEST_CASE("safetensors: what cannot be saved leaves the old file") {
         }) == path + ": tensor 'w' is on cuda_emulated, expected cpu");
   CHECK(read_file(path) == "old");
 }
+
+TEST_CASE("safetensors: F16 and BF16 are read as f32") {
+  const ScratchFolder folder;
+  // Every F16 there is, against the definition.
+  std::string data(131072, '\0');
+  for (uint32_t i = 0; i < 65536; ++i) data[2 * i] = static_cast<char>(i), data[2 * i + 1] = static_cast<char>(i >> 8);
+  const std::string header = R"({"x":)" + tensor_json("F16", "[65536]", "[0,131072]") + "}";
+  const SafetensorsFile file(folder.write("f16", length_bytes(header.size()) + header + data));
+  const Tensor x = file.load_f32("x");
+  int64_t wrong = 0;
+  for (uint32_t i = 0; i < 65536; ++i) {
+    const int exponent = static_cast<int>(i >> 10 & 31);
+    const double fraction = static_cast<double>(i & 1023) / 1024, sign = i >> 15 ? -1 : 1;
+    double expected = sign * (exponent ? std::ldexp(1 + fraction, exponent - 15) : std::ldexp(fraction, -14));
+    if (exponent == 31) expected = fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+    const auto got = static_cast<double>(x.data<float>()[i]);
+    const bool same = std::isnan(expected) ? std::isnan(got) : got == expected && std::signbit(got) == std::signbit(expected);
+    wrong += !same;
+  }
+  CHECK(wrong == 0);
+
+  const std::string path = folder / "others";
+  save_safetensors(path, {{"b", tensor_of<bf16>({3}, {bf16(1.5f), bf16(-0.25f), bf16(3e38f)})}, {"f", tensor_of<float>({2}, {7, -1})}, {"i", tensor_of<int64_t>({1}, {3})}});
+  const SafetensorsFile others(path);
+  check_same(others.load_f32("b"), tensor_of<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
+  check_same(others.load_f32("f"), tensor_of<float>({2}, {7, -1}));
+  CHECK(error_of([&] { others.load_f32("i"); }) == path + ": tensor 'i' is I64; F32, BF16 and F16 can be read as f32");
+}
