@@ -14,6 +14,8 @@
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
+#include "apps/init/freeze.h"
+#include "apps/init/init_source.h"
 #include "apps/metrics/metrics.h"
 #include "apps/runs/run_folder.h"
 #include "apps/runs/run_report.h"
@@ -131,7 +133,10 @@ int train(const RunRequest& request) {
     std::printf("%s: finished after %lld steps already; a larger steps=... goes on\n", run.path().c_str(), static_cast<long long>(config.steps));
     return 0;
   }
-  const Corpus corpus = open_corpus(config, run.tokenizer());
+  // What a run that goes on starts from is its checkpoint.
+  std::optional<InitSource> init;
+  if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
+  const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
   const RandomCrops crops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
   const Windows validation(corpus.validation, layout_of(config).sequences, *config.context, *config.context);
@@ -139,12 +144,15 @@ int train(const RunRequest& request) {
 
   Model model(config.model);
   model.init(config.seed);
+  const std::string origin = init ? init->load(model, *corpus.tokenizer) : "";
+  freeze_parameters(model, config.freeze);
   model.place_for_training(storage_dtype(config.precision), device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
-  Optimizer optimizer(model.parameters(), config.optimizer);
+  Optimizer optimizer(model.trained_parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
 
   run.begin(config, corpus.tokenizer.get(), state.step);
+  if (!origin.empty()) tell(STDOUT_FILENO, origin + "\n");
   tell(STDOUT_FILENO, opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;

@@ -29,6 +29,8 @@ struct Parameter {
   Init init{};
   Tensor master{};  // f32, beside a bf16 value in training: what the optimizer updates, value being its rounding; else empty
 
+  bool frozen = false;  // a constant while others are trained: no tape records it, no gradient reaches it
+
   const Tensor& unrounded() const { return master ? master : value; }
 };
 

@@ -132,6 +132,14 @@ void Model::each_held(const Visit& visit) const {
   });
 }
 
+std::vector<Parameter*> Model::trained_parameters() {
+  std::vector<Parameter*> all;
+  each_parameter([&](const std::string&, Parameter& p) {
+    if (!p.frozen) all.push_back(&p);
+  });
+  return all;
+}
+
 int64_t Model::parameter_count() {
   int64_t n = 0;
   each_parameter([&](const std::string&, Parameter& p) { n += p.value.size(); });

@@ -194,19 +194,28 @@ void read_override(const std::string& assignment, Collector& into) {
   into.add(assignment.substr(0, equals), into.source, value);
 }
 
+void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
+  for (const Setting& setting : settings)
+    for (const Field& field : fields)
+      if (field.key == setting.key && field.info.decides) store(setting, field);
+}
+
 }  // namespace
 
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<std::vector<Field>()>& after_deciding) {
+           const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
   for (const std::string& assignment : overrides) read_override(assignment, command_line);
 
-  std::vector<Setting> all = std::move(file.settings);
-  all.insert(all.end(), command_line.settings.begin(), command_line.settings.end());
-  for (const Setting& setting : all)
-    for (const Field& field : fields)
-      if (field.key == setting.key && field.info.decides) store(setting, field);
+  std::vector<Setting> given = std::move(file.settings);
+  given.insert(given.end(), command_line.settings.begin(), command_line.settings.end());
+  store_deciding(given, fields);
+  Collector lowest{fields, "inherited", false, true};
+  for (const std::string& assignment : inherited()) read_override(assignment, lowest);
+  std::vector<Setting> all = std::move(lowest.settings);
+  all.insert(all.end(), given.begin(), given.end());
+  store_deciding(all, fields);
   const std::vector<Field> read = after_deciding();
   for (const Setting& setting : all) store_where_read(read, setting);
 }

@@ -48,7 +48,8 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 }
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
-// fields; the last word on a key counts. Keys that decide about others come first. after_deciding() then gives those their
+// fields; the last word on a key counts. Keys that decide about others come first. inherited() then tells further assignments, of
+// the lowest rank: those that nothing reads are passed over. after_deciding() gives the keys that are left their
 // defaults, and returns the fields again, as it is known now which of them are read; then come the rest.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
 // nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
@@ -56,7 +57,7 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 // Only in the config.yaml of a run folder that was made before such files told the version (apps/config/comments.h), keys that
 // nothing reads are passed over: it lists every key that there was.
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<std::vector<Field>()>& after_deciding);
+           const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields.
 std::string to_yaml(const std::vector<Field>& fields);
@@ -70,11 +71,14 @@ std::string value_text(const Field& field);
 template <class Config> std::string to_yaml(Config config) { return to_yaml(fields_of(config)); }
 template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
 
-// Defaults, then what the presets give, then the file, then the overrides; checked and resolved.
-// Errors: those of store and of the config's check.
-template <class Config> Config load_config(const std::string& path, const std::vector<std::string>& overrides = {}) {
+// Defaults, then what the presets give, then what is inherited, then the file, then the overrides; checked and resolved.
+// inherited(config) is asked once the keys that decide are known. Errors: those of store and of the config's check.
+template <class Config>
+Config load_config(const std::string& path, const std::vector<std::string>& overrides = {},
+                   const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
   Config config;
-  store(fields_of(config), path, overrides, [&] {
+  const auto inherit = [&] { return inherited ? inherited(config) : std::vector<std::string>(); };
+  store(fields_of(config), path, overrides, inherit, [&] {
     apply_preset(config);
     return fields_of(config);
   });

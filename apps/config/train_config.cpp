@@ -85,6 +85,7 @@ void check(const TrainConfig& config) {
   if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
+  if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   at_least("steps", config.steps, 1);
   check_schedule(config.schedule);
   check_optimizer(config.optimizer);

@@ -41,6 +41,10 @@ struct TrainConfig {
   std::string tokenizer = "char";
   Eos eos = Eos::none;
 
+  std::string init;
+  std::vector<std::string> init_changes;
+  std::vector<std::string> freeze;
+
   int64_t batch = 12;
   int64_t accumulation = 1;
   bool batch_invariant = false;
@@ -94,6 +98,9 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
+  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
+  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
+  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());

@@ -50,6 +50,11 @@ Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* toke
   return provenance(config, tokenizer, Compare::training);
 }
 
+bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer) {
+  const auto told = file.metadata().find(kTokenizer);
+  return told == file.metadata().end() || told->second == kAnyTokenizer || told->second == hash_of(&tokenizer);
+}
+
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
                       const std::function<void(const std::string&)>& warn) {
   const auto told = file.metadata().find(kConfig), vocabulary = file.metadata().find(kTokenizer);
@@ -64,7 +69,7 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
     const std::string then = line.substr(colon + 2);
     if (then != found->second) fail("{}: it was trained with {}: {}, not {}", {file.path(), found->first, then, found->second});
   }
-  if (vocabulary->second != kAnyTokenizer && vocabulary->second != hash_of(tokenizer)) fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
+  if (tokenizer && !tells_tokenizer(file, *tokenizer)) fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
 }
 
 }  // namespace ricci::apps

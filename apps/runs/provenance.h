@@ -16,6 +16,9 @@ Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokeniz
 // For that of a checkpoint: every key that may not change while a run goes on, the seed among them.
 Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer);
 
+// Whether the file was trained with this tokenizer; also true of one that does not tell.
+bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
+
 // Compares a file with the config and the tokenizer that stand beside it: in the keys that shape the model, or in all that both
 // tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing was written before files did:
 // `warn` gets one line.

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "apps/config/config.h"
+#include "apps/init/init_keys.h"
 #include "apps/runs/config_file.h"
 #include "apps/runs/provenance.h"
 #include "core/dims.h"
@@ -63,7 +64,7 @@ int64_t step_of(const SafetensorsFile& file) {
 
 RunRequest request_run(const std::string& file_or_folder, const std::vector<std::string>& overrides) {
   if (!is_folder(file_or_folder)) {
-    const TrainConfig config = load_config<TrainConfig>(file_or_folder, overrides);
+    const TrainConfig config = load_config<TrainConfig>(file_or_folder, overrides, keys_of_init);
     return {"runs/" + config.name, config};
   }
   const std::string folder = without_slashes(file_or_folder), file = folder + "/config.yaml";
@@ -221,10 +222,15 @@ bool RunFolder::finished() const {
   }
 }
 
-Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
-  const SafetensorsFile file = weights(which);
+SafetensorsFile RunFolder::open_weights(const std::string& which) const {
+  SafetensorsFile file = weights(which);
   file.verify();
   check_provenance(file, config_, tokenizer_.get(), Compare::model, warn);
+  return file;
+}
+
+Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
+  const SafetensorsFile file = open_weights(which);
   Model model(config_.model);
   load_weights(model, file);
   model.place(dtype, device);

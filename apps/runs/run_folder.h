@@ -74,6 +74,8 @@ class RunFolder {
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
 
+  // The weights of `which`, as in load_model, with its errors.
+  SafetensorsFile open_weights(const std::string& which = "last") const;
   // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: that of the
   // `last` step saved, of the `best` evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a
   // damaged file; one that was trained with another model or tokenizer than config.yaml and tokenizer.json tell of; missing,

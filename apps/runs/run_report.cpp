@@ -9,8 +9,11 @@
 namespace ricci::apps {
 
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
-  const std::string line = format_message("{}: {} parameters, {} + {} tokens, vocabulary {}, {} on {} threads",
-                                          {run.path(), with_commas(model.parameter_count()), with_commas(corpus.train.size()),
+  int64_t frozen = 0;
+  model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
+  const std::string line = format_message("{}: {} parameters{}, {} + {} tokens, vocabulary {}, {} on {} threads",
+                                          {run.path(), with_commas(model.parameter_count()),
+                                           frozen ? " (" + with_commas(frozen) + " frozen)" : "", with_commas(corpus.train.size()),
                                            with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(), name_of(run.config().device), thread_count()});
   if (state.step == 0) return line;
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});

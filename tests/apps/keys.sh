@@ -35,6 +35,9 @@ validation             other.txt
 train_fraction         0.7
 tokenizer              byte
 eos                    line    tokenizer=word
+init                   base
+init_changes           [tokenizer]
+freeze                 tok
 batch                  3
 accumulation           2
 recompute              blocks
@@ -75,6 +78,8 @@ sample.seed            5
 '
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt
 sed -i 's/, heads: 2//' tiny.yaml  # not every mixer reads it
+
+run train tiny.yaml name=base tokenizer=byte && mv runs/base base || cat err  # for init to start from
 
 # effect KEY=VALUE ...: what a small run prints and leaves behind, without times. Fails where the run does, with the line in err.
 effect() {

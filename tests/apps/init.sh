@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# A run that starts from another one: what it takes over, what must be said to differ, and what stays frozen.
+#   init.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+
+# tensor FILE NAME: the bytes of a tensor, as a hash.
+tensor() {
+  local offsets
+  offsets=$(header "$1" | grep -oE "\"${2//./\\.}\":\{[^}]*" | grep -oE '\[[0-9]+,[0-9]+\]$' | tr -d '[]')
+  tensors "$1" | tail -c +$((${offsets%,*} + 1)) | head -c $((${offsets#*,} - ${offsets%,*})) | sha256sum
+}
+# starts TEXT: the first line that was printed.
+starts() { [ "$(head -1 out)" = "starts from $1" ] || head -1 out; }
+names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype"' | grep -oE '[a-z_0-9.]{2,}' | grep -v dtype | sort; }
+
+accept 'the first run' train tiny.yaml name=first steps=4 model.layers=2 model.dropout=0.1 checkpoint_every=2
+first=runs/first/model.safetensors
+[ -s "$first" ] || exit 1
+cat >next.yaml <<'END'
+name: next
+init: runs/first
+data: text.txt
+steps: 1
+batch: 2
+threads: 1
+lr: 1e-30
+min_lr: 1e-30
+weight_decay: 0
+warmup: 0
+sample: {tokens: 0}
+END
+
+# ---- What is taken over
+accept 'a run that starts from it' train next.yaml
+verdict 'it tells so' "$(starts "$first")"
+verdict 'its model has the keys of the first' "$(diff <(sed -n '/^model:/,/^[a-z]/p' runs/first/config.yaml | grep '^ ') <(sed -n '/^model:/,/^[a-z]/p' runs/next/config.yaml | grep '^ '))"
+accept 'evaluation of the first' eval runs/first
+mv out first.out
+accept 'evaluation of the next' eval runs/next
+verdict 'a learning rate of nothing leaves its loss' "$(diff first.out out)"
+accept 'a finished run says so, and needs the first no more' train runs/next
+mv runs/first runs/moved
+accept 'a run that goes on needs the first no more' train runs/next steps=2
+mv runs/moved runs/first
+accept 'a checkpoint is a start' train next.yaml name=from_checkpoint init=runs/first/checkpoints/step-00000002.safetensors
+verdict 'its weights are those' "$([ "$(tensor runs/from_checkpoint/model.safetensors tok.weight)" = "$(tensor runs/first/checkpoints/step-00000002.safetensors tok.weight)" ] || echo no)"
+cp "$first" alone.safetensors
+accept 'so is a file of weights' train next.yaml name=from_file init=alone.safetensors
+verdict 'and it gives the same model' "$([ "$(tensors runs/from_file/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
+accept 'the resolved run file trains the same again' train runs/next/config.yaml name=again steps=2
+verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
+
+# ---- What must be listed to differ
+refuse 'other heads' 1 'init: runs/first has model\.heads: 2, not 4; init_changes: \[model\.heads\] allows that' train next.yaml name=bad model.heads=4
+accept 'other heads that are listed' train next.yaml name=heads model.heads=4 'init_changes=[model.heads]'
+accept 'another dropout needs no list' train next.yaml name=dropout model.dropout=0.5
+refuse 'another context' 1 'init: runs/first has model\.ctx: 16, not 32; init_changes: \[model\.ctx\]' train next.yaml name=bad model.ctx=32
+accept 'a longer context' train next.yaml name=longer model.ctx=32 'init_changes=[model.ctx]'
+verdict 'it tells of the rows' "$(starts "$first; pos.weight: 16 of 32 rows")"
+accept 'a shorter context' train next.yaml name=shorter model.ctx=8 'init_changes=[model.ctx]'
+verdict 'it has the first rows' "$(starts "$first; pos.weight: 8 of 8 rows")"
+accept 'evaluation with the short context' eval runs/shorter
+mv out shorter.out
+accept 'which is the first with that context' eval runs/first --context 8
+verdict 'the same loss' "$(diff <(grep -o '[0-9.]* nats' shorter.out) <(grep -o '[0-9.]* nats' out))"
+refuse 'another width cannot be' 1 'tok\.weight is \[38 16\], expected \[38 32\]' train next.yaml name=bad model.d=32 'init_changes=[model.d]'
+refuse 'an unknown name in the list' 1 "init_changes: 'model\.ctxx' is no key of this model, the nearest is 'model\.ctx'" train next.yaml name=bad 'init_changes=[model.ctxx]'
+refuse 'a list without init' 1 'init_changes: there is no init' train tiny.yaml 'init_changes=[model.ctx]'
+refuse 'a start that is not there' 1 'init: there is neither a run folder nor a file runs/none' train next.yaml name=bad init=runs/none
+accept 'another head' train next.yaml name=untied model.tie=false 'init_changes=[model.tie]'
+verdict 'it is drawn' "$(starts "$first; head.weight: 0 of 38 rows")"
+sed 's/fox/FOX/; s/dog/d√g/' text.txt >other.txt
+sed 's/quick/Quick/' text.txt >same_size.txt
+refuse 'a text outside of the vocabulary' 1 "'F' \(U\+0046\) at byte 16" train next.yaml name=bad data=other.txt
+accept 'another vocabulary' train next.yaml name=vocabulary data=other.txt 'init_changes=[tokenizer]'
+verdict 'its common tokens keep their rows' "$(starts "$first; tok.weight: 36 of 40 rows")"
+refuse 'another tokenizer' 1 'init: runs/first has tokenizer: char, not byte; init_changes: \[tokenizer\]' train next.yaml name=bad tokenizer=byte
+refuse 'a file of another tokenizer' 1 'alone\.safetensors: it was trained with another tokenizer than this run.s; init_changes: \[tokenizer\]' train next.yaml name=bad init=alone.safetensors data=same_size.txt
+
+# ---- Frozen parameters
+accept 'frozen parameters' train tiny.yaml name=frozen steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' checkpoint_every=1
+accept 'the same at its start' train tiny.yaml name=start steps=1 lr=1e-30 min_lr=1e-30 weight_decay=0
+frozen='blocks.0.fc.weight blocks.0.ln1.bias blocks.0.ln1.weight pos.weight tok.weight'
+for name in ${frozen/blocks.0.ln1.bias/} blocks.0.fc_out.weight ln_f.bias; do
+  [ "$(tensor runs/frozen/model.safetensors $name)" = "$(tensor runs/start/model.safetensors $name)" ] && same=yes || same=no
+  [[ " $frozen " = *" $name "* ]] && expected=yes || expected=no
+  verdict "$name: stays as it was: $expected" "$([ $same = $expected ] || echo $same)"
+done
+checkpoint=runs/frozen/checkpoints/step-00000003.safetensors
+verdict 'they have no optimizer state' "$(comm -12 <(names $checkpoint | sed -n 's/^optimizer\.\(.*\)\.[mv]$/\1/p' | sort -u) <(tr ' ' '\n' <<<"$frozen" | sort) | xargs)"
+verdict 'the others have' "$(names $checkpoint | grep -qx 'optimizer.blocks.0.fc_out.weight.m' || echo none)"
+accept 'interrupted after two steps' train tiny.yaml name=resumed steps=2 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' schedule=constant
+accept 'and gone on' train runs/resumed steps=3
+accept 'without an interruption' train tiny.yaml name=whole steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' schedule=constant
+verdict 'gives the same bits' "$([ "$(tensors runs/resumed/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
+accept 'with recomputation' train tiny.yaml name=recomputed steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' schedule=constant recompute=blocks
+verdict 'gives the same bits, too' "$([ "$(tensors runs/recomputed/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
+for more in recompute=none recompute=blocks precision=bf16; do
+  accept "only the last norm, $more" train tiny.yaml "name=norm-$more" 'freeze=[tok, pos, blocks]' $more
+done
+verdict 'the frozen parameters are told' "$(grep -q ' parameters (4,' out || head -1 out)"
+refuse 'frozen parameters that are not there' 1 "freeze: 'blocks\.0\.fcc' fits no parameter, the nearest is 'blocks\.0\.fc'" train tiny.yaml 'freeze=[blocks.0.fcc]'
+refuse 'nothing to train' 1 'freeze: no parameter is left to train' train tiny.yaml 'freeze=[tok, pos, blocks, ln_f]'
+exit $((failures > 0))
