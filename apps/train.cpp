@@ -1,6 +1,7 @@
 // ricci-train: trains a language model from a run file and a text, or goes on with a run.
 //   ricci-train run.yaml model.layers=6 lr=3e-4
 //   ricci-train runs/NAME
+//   ricci-train runs/NAME --replay
 // The table of RICCI_TRACE=1 leaves out the first two steps of this process when there are more: they touch memory for the
 // first time, which costs many times what it costs later.
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "apps/init/freeze.h"
 #include "apps/init/init_source.h"
 #include "apps/metrics/metrics.h"
+#include "apps/runs/replay.h"
 #include "apps/runs/run_folder.h"
 #include "apps/runs/run_report.h"
 #include "apps/terminal/cli.h"
@@ -57,12 +59,20 @@ struct Work {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Reads the tokens of a step and takes it.
-StepRecord take_step(TrainStep& train_step, const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+// Reads the tokens of a step and takes it. A step that is not finite is kept as a file, from which --replay computes it again.
+StepRecord take_step(TrainStep& train_step, const RandomCrops& crops, const RunFolder& run, Model& model, int64_t step, Device device) {
+  const TrainConfig& config = run.config();
   const std::vector<MicroBatch> micro_batches = micro_batches_of(crops, config, step, device);
   const double lr = config.schedule.at(step, config.steps);
   const auto [loss, norm] = train_step.run(micro_batches, step, lr);
-  if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(micro_batches, step, loss);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) {
+    save_nonfinite_step(run, model, micro_batches, step);
+    try {
+      train_step.explain_nonfinite(micro_batches, step, loss);
+    } catch (const Error& error) {
+      fail("{}; ricci-train {} --replay computes it again", {error.what(), run.path()});
+    }
+  }
   return {loss, norm, lr};
 }
 
@@ -90,11 +100,12 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   const int64_t step_tokens = tokens_per_step(config), first = state.step;
   int64_t saved = first;
   Work all, since_record;
-  while ((state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
+  bool early = ended_early(config, state);
+  while (!early && (state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
     if (!state.unrecorded) {
       if (state.step == first + kUntraced) trace::restart();
       const double started = seconds_now();
-      state.unrecorded = take_step(train_step, crops, config, state.step++, device);
+      state.unrecorded = take_step(train_step, crops, run, model, state.step++, device);
       for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
       progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
     }
@@ -110,9 +121,11 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
       if (!std::isfinite(result->nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result->nats_per_token, saved});
       record.val_loss = result->nats_per_token;
       saves |= state.improves(result->nats_per_token);
+      early = out_of_patience(config, state);
+      saves |= early;
       progress.line(evaluation_line(done, loss, *result));
     }
-    if (!last && is_due(done, config.sample.every) && config.sample.tokens > 0)
+    if (!last && !early && is_due(done, config.sample.every) && config.sample.tokens > 0)
       progress.line("\n" + sample_text(run, model, device) + "\n");
     state.unrecorded.reset();
     if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
@@ -129,8 +142,8 @@ int train(const RunRequest& request) {
   const Device device = config.device;
   require(device);
   RunFolder run = RunFolder::to_train(request);
-  if (run.finished()) {
-    std::printf("%s: finished after %lld steps already; a larger steps=... goes on\n", run.path().c_str(), static_cast<long long>(config.steps));
+  if (const std::optional<int64_t> step = run.finished()) {
+    std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), *step, *step == config.steps ? "steps" : "patience"}).c_str());
     return 0;
   }
   // What a run that goes on starts from is its checkpoint.
@@ -160,7 +173,8 @@ int train(const RunRequest& request) {
     run.save_model(model, state.step);
     tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
   }
-  if (state.step == config.steps && !state.unrecorded && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, device) + "\n\n");
+  const bool ended = (state.step == config.steps && !state.unrecorded) || ended_early(config, state);
+  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, device) + "\n\n");
   return 0;
 }
 
@@ -168,7 +182,11 @@ int train(const RunRequest& request) {
 
 int main(int argc, char** argv) {
   RunOptions options;
+  bool replays = false;
   return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text, or goes on with the run of a folder.", false},
-                 [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
-                 [&] { return train(request_run(options.file(), options.overrides())); });
+                 [&](CLI::App& app) {
+                   add_run_options<TrainConfig>(app, options);
+                   app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
+                 },
+                 [&] { return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides())); });
 }

@@ -95,6 +95,7 @@ void check(const TrainConfig& config) {
   if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
   at_least("eval_every", config.eval_every, 0);
   at_least("eval_batches", config.eval_batches, 0);
+  at_least("patience", config.patience, 0);
   at_least("log_every", config.log_every, 1);
   at_least("checkpoint_every", config.checkpoint_every, 0);
   at_least("keep_checkpoints", config.keep_checkpoints, 1);

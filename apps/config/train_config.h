@@ -63,6 +63,7 @@ struct TrainConfig {
 
   int64_t eval_every = 250;
   int64_t eval_batches = 0;
+  int64_t patience = 0;
   int64_t log_every = 10;
   int64_t checkpoint_every = 250;
   int64_t keep_checkpoints = 2;
@@ -117,6 +118,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("threads", c.threads, "CPU threads; 0: all", may_change());
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
+  field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never", may_change());
   field("log_every", c.log_every, "steps between records of metrics", may_change());
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only", may_change());
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best", may_change());

@@ -11,8 +11,8 @@ namespace ricci::apps {
 // Where `init` points. The path of a run folder, of its model.safetensors or of one of its checkpoints is that run; any other file
 // is weights alone.
 struct InitPlace {
-  std::string run, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
-  std::string file;
+  std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
+  std::string file = {};
 };
 InitPlace init_place(const std::string& init);
 

@@ -162,12 +162,14 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
-void RunFolder::save_model(Model& model, int64_t step) const {
-  std::vector<std::pair<std::string, Tensor>> tensors;
+void RunFolder::save_model(Model& model, int64_t step) const { save_weights("model.safetensors", model, step, {}); }
+
+void RunFolder::save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
+  std::vector<std::pair<std::string, Tensor>> tensors = more;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
   Metadata metadata = provenance_of_model(config_, tokenizer_.get());
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  replace([&] { save_checked_safetensors(place("model.safetensors"), tensors, metadata); });
+  replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
 }
 
 // Nothing: a training at work has removed what was chosen.
@@ -202,23 +204,27 @@ SafetensorsFile RunFolder::weights(const std::string& which) const {
   fail("{}: checkpoints are removed faster than they can be opened", {path()});
 }
 
-bool RunFolder::finished() const {
+std::optional<int64_t> RunFolder::finished() const {
   const std::vector<int64_t> steps = checkpoints().steps();
-  if (steps.empty() || steps.back() != config_.steps) return false;
+  if (steps.empty()) return {};
+  const bool all_done = steps.back() == config_.steps;
   try {
     const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
-    if (!newest || read_train_state(*newest).unrecorded) return false;
+    if (!newest) return {};
+    const TrainState state = read_train_state(*newest);
+    if (state.unrecorded || !(all_done || ended_early(config_, state))) return {};
   } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
+    if (!all_done) return {};
   }
   const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
-  if (!file) return false;
+  if (!file) return {};
   try {
     const SafetensorsFile model{MappedFile(*file)};
     model.verify();
-    return step_of(model) == config_.steps;
+    return step_of(model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
   } catch (const Error& error) {
     warn(format_message("{}; it is written again", {error.what()}));
-    return false;
+    return {};
   }
 }
 

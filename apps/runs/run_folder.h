@@ -32,6 +32,15 @@ struct RunRequest {
 // unless an override names another run. Errors: those of load_config.
 RunRequest request_run(const std::string& file_or_folder, const std::vector<std::string>& overrides);
 
+// After an evaluation: whether patience has run out, so that training ends.
+inline bool out_of_patience(const TrainConfig& config, const TrainState& state) {
+  return config.patience > 0 && state.best_step >= 0 && state.step - state.best_step >= config.patience;
+}
+// The same after any step; false after one without an evaluation.
+inline bool ended_early(const TrainConfig& config, const TrainState& state) {
+  return !state.unrecorded && config.eval_every > 0 && state.step % config.eval_every == 0 && out_of_patience(config, state);
+}
+
 class RunFolder {
  public:
   // To train: a run that goes on when the folder holds checkpoints, else a new one. The folder is locked from here on, and made
@@ -56,8 +65,9 @@ class RunFolder {
   // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
   std::string context_note(int64_t context) const;
 
-  // All steps are done and recorded, and the model is saved. A damaged model is not; a warning on stderr names it.
-  bool finished() const;
+  // The last step, where all are done or patience has run out, it is recorded, and the model is saved. A damaged model is not; a
+  // warning on stderr names it.
+  std::optional<int64_t> finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
   // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
@@ -73,6 +83,8 @@ class RunFolder {
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
+  // The same for a file of another name, which holds more tensors beside the parameters.
+  void save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const;
 
   // The weights of `which`, as in load_model, with its errors.
   SafetensorsFile open_weights(const std::string& which = "last") const;

@@ -25,7 +25,8 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
 }
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
-  const char* const what = state.step == run.config().steps && !state.unrecorded ? "saved" : "interrupted, saved";
+  const bool all_done = state.step == run.config().steps && !state.unrecorded, early = !all_done && ended_early(run.config(), state);
+  const std::string what = all_done ? "saved" : early ? format_message("no better validation loss since step {}, saved", {state.best_step}) : "interrupted, saved";
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
 }
 

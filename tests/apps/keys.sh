@@ -65,6 +65,7 @@ cuda_graph             true
 threads                2
 eval_every             3
 eval_batches           1
+patience               -1
 log_every              2
 checkpoint_every       5
 keep_checkpoints       1
