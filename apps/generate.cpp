@@ -25,7 +25,7 @@ constexpr const char* kBetween = "---------------\n";  // of several texts
 struct Options {
   ModelOptions model;
   WritingOptions writing;
-  std::string prompt = "\\n", prompt_file;
+  std::string run, prompt = "\\n", prompt_file;
   bool prompt_given = false, json_lines = false, interactive = false, speed = false;
 };
 
@@ -42,7 +42,7 @@ std::string prompt_of(const Options& options) {
 // Continues prompts, and knows how long it took.
 class Generator {
  public:
-  explicit Generator(const Options& options) : options_(options), open_(open_model(options.model)) {
+  explicit Generator(const Options& options) : options_(options), open_(open_model(options.run, options.model)) {
     if (const std::string note = open_.run.context_note(open_.context); !note.empty())
       std::fputs(format_message("context {}{}\n", {open_.context, note}).c_str(), stderr);
   }
@@ -142,6 +142,7 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(argc, argv, {"ricci-generate", "Continues prompts with a trained model."},
                  [&](CLI::App& app) {
+                   app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
                    const auto given = [&](const std::string&) { options.prompt_given = true; };
                    CLI::Option* const text = app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")->each(given);
                    app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);

@@ -1,7 +1,9 @@
 // ricci-probe: logits, loss and every gradient of a model whose weights and inputs are given from outside.
+#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "apps/evaluation/scored_run.h"
 #include "apps/terminal/model_options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
@@ -28,6 +30,7 @@ void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
 
 struct Options {
   std::string config, weights, input, output;
+  bool scores = false;
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
@@ -75,8 +78,14 @@ Inputs load_inputs(const SafetensorsFile& file, Family family, Device device) {
 // What leaves the program: on the CPU, bf16 widened to f32.
 Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
 
+void print_scores(const Model& model, const Inputs& inputs) {
+  const ClassEvaluation scores = evaluate_classes(model, 1, [&](int64_t) { return micro_batch_from(inputs); });
+  std::puts(apps::json_of(scores).c_str());
+}
+
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
+  if (options.scores && config.family != Family::classifier) fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
   const Device device = options.compute.place();
   const SafetensorsFile weights(options.weights), input(options.input);
   follow_weights(config, weights);
@@ -87,6 +96,7 @@ int probe(const Options& options) {
   model.place(options.compute.numbers(), device);
 
   const Inputs inputs = load_inputs(input, config.family, device);
+  if (options.scores) print_scores(model, inputs);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
@@ -110,6 +120,7 @@ int main(int argc, char** argv) {
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
                          app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch]; lengths, i64 [batch], where sequences are padded")->required();
                          app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+                         app.add_flag("--scores", options.scores, "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
                          apps::add_compute_options(app, options.compute);
                        },
                        [&] { return probe(options); });

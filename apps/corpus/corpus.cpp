@@ -61,12 +61,16 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   return size;
 }
 
+TextSource validation_text(const TrainConfig& config) { return open_split(config, open_text(config.data)).validation; }
+
+TextSource text_of(const std::vector<std::string>& paths) { return open_text(paths); }
+
 TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
   return TokenFile::open(open_text(paths), tokenizer, default_cache_folder());
 }
 
 TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer) {
-  return TokenFile::open(open_split(config, open_text(config.data)).validation, tokenizer, default_cache_folder());
+  return TokenFile::open(validation_text(config), tokenizer, default_cache_folder());
 }
 
 }  // namespace ricci::apps

@@ -25,10 +25,14 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
 // The size of the tokenizer's vocabulary. Error: the config asks for another one.
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
+// What a trained run is evaluated on: the end of the config's data, or its validation files; or other files.
+TextSource validation_text(const TrainConfig& config);
+TextSource text_of(const std::vector<std::string>& paths);
+
 // The tokens of another text for a model that is trained already.
 TokenFile open_tokens(const std::vector<std::string>& paths, const Tokenizer& tokenizer);
 
-// The end of the config's data, or its validation files: what a trained run is evaluated on.
+// The tokens of validation_text.
 TokenFile open_validation(const TrainConfig& config, const Tokenizer& tokenizer);
 
 }  // namespace ricci::apps

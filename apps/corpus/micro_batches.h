@@ -5,7 +5,7 @@
 
 #include "apps/config/train_config.h"
 #include "data/batches.h"
-#include "models/training/evaluation.h"
+#include "models/evaluation/evaluation.h"
 #include "models/training/micro_batch.h"
 
 namespace ricci::apps {

@@ -20,20 +20,13 @@ constexpr const char* kBatchPrefix = "batch.";
 
 std::string name_of_part(size_t micro_batch, const char* part) { return kBatchPrefix + std::to_string(micro_batch) + "." + part; }
 
-// How many targets of a micro-batch count.
-int64_t count_scored(const Tensor& targets) {
-  int64_t scored = 0;
-  for (int64_t i = 0; i < targets.size(); ++i) scored += targets.data<int64_t>()[i] >= 0;
-  return scored;
-}
-
 std::vector<MicroBatch> load_micro_batches(const SafetensorsFile& file, Device device) {
   std::vector<MicroBatch> all;
   for (size_t i = 0; file.contains(name_of_part(i, "ids")); ++i) {
     const auto load = [&](const char* part) { return file.contains(name_of_part(i, part)) ? to(file.load(name_of_part(i, part)), device) : Tensor(); };
     const Tensor targets = file.load(name_of_part(i, "targets"));
     if (targets.dtype() != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name_of_part(i, "targets"), name_of(targets.dtype())});
-    all.push_back({{load("ids"), to(targets, device), load("lengths")}, count_scored(targets)});
+    all.push_back(micro_batch_from({load("ids"), to(targets, device), load("lengths")}));
   }
   if (all.empty()) fail("{}: holds no batch", {file.path()});
   return all;

@@ -4,7 +4,7 @@
 
 #include "apps/corpus/corpus.h"
 #include "apps/runs/run_folder.h"
-#include "models/training/evaluation.h"
+#include "models/evaluation/evaluation.h"
 
 namespace ricci::apps {
 

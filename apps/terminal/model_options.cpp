@@ -15,18 +15,17 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 }
 
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is) {
-  app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
   app.add_option("--context", options.context, what_context_is + ", up to model.ctx; as many as the run was trained with if not given")->check(at_least_one);
   app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
   add_compute_options(app, options.compute);
   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
 }
 
-OpenModel open_model(const ModelOptions& options) {
+OpenModel open_model(const std::string& path, const ModelOptions& options) {
   if (options.threads) set_thread_count(options.threads);
   const Device device = options.compute.place();
   const Dtype dtype = options.compute.numbers();
-  RunFolder run = RunFolder::open(options.run);
+  RunFolder run = RunFolder::open(path);
   const int64_t context = run.context(options.context);
   Model model = run.load_model(device, options.checkpoint, dtype);
   return {device, std::move(run), std::move(model), context};

@@ -18,15 +18,15 @@ struct ComputeOptions {
 // --dtype and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
-// Which model of which run, and how it is computed.
+// Which model of a run, and how it is computed.
 struct ModelOptions {
-  std::string run, checkpoint = "last";
+  std::string checkpoint = "last";
   int64_t context = 0;  // tokens; 0: as many as the run was trained with
   ComputeOptions compute;
   int threads = 0;  // 0: all
 };
 
-// The run, --context, --checkpoint, --dtype, --device and --threads. what_context_is: "Tokens that a window holds".
+// --context, --checkpoint, --dtype, --device and --threads. what_context_is: "Tokens that a window holds".
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is);
 
 struct OpenModel {
@@ -37,6 +37,6 @@ struct OpenModel {
 };
 
 // Sets the number of threads, opens the run and loads the model. Errors: those of RunFolder::open, load_model and context.
-OpenModel open_model(const ModelOptions& options);
+OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

@@ -8,7 +8,7 @@
 
 #include "models/decoding/sampling.h"
 #include "models/training/checkpoint.h"
-#include "models/training/evaluation.h"
+#include "models/evaluation/evaluation.h"
 #include "models/training/schedule.h"
 #include "models/training/train_step.h"
 

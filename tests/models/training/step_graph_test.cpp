@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/training/evaluation.h"
+#include "models/evaluation/evaluation.h"
 #include "models/training/optimizer.h"
 #include "models/training/train_step.h"
 #include "tests/models/training/small_training.h"

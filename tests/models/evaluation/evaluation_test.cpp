@@ -1,5 +1,5 @@
 // The loss of a text against its definition: the mean over all tokens but the first, whatever the windows.
-#include "models/training/evaluation.h"
+#include "models/evaluation/evaluation.h"
 
 #include <utility>
 

@@ -1,0 +1,91 @@
+#include "apps/evaluation/scored_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "apps/terminal/progress.h"
+#include "core/error.h"
+
+namespace ricci::apps {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+using Cells = std::vector<std::string>;
+
+Cells cells_of(const ScoredRun& s) {
+  return {s.run,
+          with_commas(s.result.tokens),
+          std::to_string(s.context),
+          std::to_string(s.stride),
+          format_message("{:.4f}", {s.result.nats_per_token}),
+          format_message("{:.3f}", {s.result.perplexity()}),
+          format_message("{:.4f}", {s.result.bits_per_byte(s.size.bytes)}),
+          format_message("{:.2f}", {s.result.word_perplexity(s.size.words)}),
+          s.text};
+}
+
+}  // namespace
+
+std::string line_of(const ScoredRun& s) {
+  return format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}, {:.4f} bits per byte, word perplexity {:.2f}",
+                        {s.text, s.result.tokens, s.context, s.context_note, s.stride, s.result.nats_per_token, s.result.perplexity(),
+                         s.result.bits_per_byte(s.size.bytes), s.result.word_perplexity(s.size.words)});
+}
+
+std::string table_of(std::span<const ScoredRun> scored) {
+  std::vector<Cells> rows = {{"run", "tokens", "context", "stride", "nats/token", "perplexity", "bits/byte", "word perplexity", "text"}};
+  for (const ScoredRun& one : scored) rows.push_back(cells_of(one));
+  std::vector<size_t> widths(rows[0].size());
+  for (const Cells& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string table;
+  for (const Cells& row : rows) {
+    if (!table.empty()) table += '\n';
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string blanks(widths[i] - row[i].size(), ' ');
+      const bool first = i == 0, last = i + 1 == row.size();  // these two are names
+      table += first ? row[i] + blanks : last ? "  " + row[i] : "  " + blanks + row[i];
+    }
+  }
+  return table;
+}
+
+std::string json_of(std::span<const ScoredRun> scored) {
+  json all = json::array();
+  for (const ScoredRun& s : scored)
+    all.push_back({{"run", s.run},
+                   {"text", s.text},
+                   {"tokens", s.result.tokens},
+                   {"context", s.context},
+                   {"stride", s.stride},
+                   {"nats_per_token", s.result.nats_per_token},
+                   {"perplexity", s.result.perplexity()},
+                   {"bytes", s.size.bytes},
+                   {"bits_per_byte", s.result.bits_per_byte(s.size.bytes)},
+                   {"words", s.size.words},
+                   {"word_perplexity", s.result.word_perplexity(s.size.words)}});
+  return all.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string json_of(const ClassEvaluation& evaluation) {
+  const Confusion& confusion = evaluation.confusion;
+  const ClassScores macro = confusion.macro();
+  json counts = json::array();
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    json row = json::array();
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
+    counts.push_back(row);
+  }
+  const json scores = {{"sequences", confusion.total()},
+                       {"nats_per_sequence", evaluation.nats_per_sequence},
+                       {"accuracy", confusion.accuracy()},
+                       {"macro_precision", macro.precision},
+                       {"macro_recall", macro.recall},
+                       {"macro_f1", macro.f1},
+                       {"confusion", counts}};
+  return scores.dump();
+}
+
+}  // namespace ricci::apps

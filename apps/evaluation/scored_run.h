@@ -1,0 +1,30 @@
+// What ricci-eval tells of a run: as a line, as a row of a table, as JSON.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/text/text_size.h"
+#include "models/evaluation/evaluation.h"
+
+namespace ricci::apps {
+
+struct ScoredRun {
+  std::string run, text;             // names
+  int64_t context = 0, stride = 0;   // of the windows, in tokens
+  std::string context_note;          // RunFolder::context_note
+  Evaluation result;
+  TextSize size;                     // of the text
+};
+
+std::string line_of(const ScoredRun& scored);
+// A row per run under a row of names. Ends without a line end.
+std::string table_of(std::span<const ScoredRun> scored);
+// A list with an object per run. What is not finite is null.
+std::string json_of(std::span<const ScoredRun> scored);
+
+// On one line: the mean loss, accuracy, macro precision, recall and F1, and the counts: a list per class, in which predictions are
+// counted.
+std::string json_of(const ClassEvaluation& scores);
+
+}  // namespace ricci::apps

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# ricci-eval of one run and of several, as a line, a table and JSON; and what ricci-probe tells of a classifier.
+#   evaluate.sh build-folder
+cases=$(cd "$(dirname "$0")/../golden/probe_cases" && pwd) || exit 1
+. "$(dirname "$0")/programs.sh" "$@"
+
+# value KEY [NUMBER]: a number out of the JSON in the file out, of the first run or of a later one.
+value() { sed -nE "s/^ *\"$1\": ([^,]*),?$/\1/p" out | sed -n "${2:-1}p"; }
+# near EXPECTED GOT: equal to ten digits.
+near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; if (a == "" || b == "" || d > 1e-10 * (a < 0 ? -a : a)) print b ", expected " a }'; }
+
+accept 'a run' train tiny.yaml name=characters steps=20 lr=1e-2
+accept 'one with other tokens' train tiny.yaml name=words steps=20 lr=1e-2 tokenizer=word eos=line
+accept 'one on another text' train tiny.yaml name=bytes steps=1 tokenizer=byte context=8
+
+# ---- One run
+printf 'the lazy dog jumps\nover the quick fox 1\n\nthe dog' >score.txt
+accept 'a text is scored' eval runs/characters --data score.txt
+line='^score\.txt: 47 tokens, context 16, stride 16: [0-9.]+ nats per token, perplexity [0-9.]+, [0-9.]+ bits per byte, word perplexity [0-9.]+$'
+verdict 'as a line' "$(grep -qE "$line" out || cat out)"
+mv out line.out
+accept 'the same as JSON' eval runs/characters --data score.txt --json
+verdict 'with the tokens, bytes and words of the text' "$(diff <(value tokens; value bytes; value words) <(printf '47\n48\n14\n'))"
+nats=$(value nats_per_token)
+verdict 'the perplexity' "$(near "$(awk -v n="$nats" 'BEGIN { printf "%.15g", exp(n) }')" "$(value perplexity)")"
+verdict 'the bits per byte' "$(near "$(awk -v n="$nats" 'BEGIN { printf "%.15g", n * 47 / 48 / log(2) }')" "$(value bits_per_byte)")"
+verdict 'the perplexity per word' "$(near "$(awk -v n="$nats" 'BEGIN { printf "%.15g", exp(n * 47 / 14) }')" "$(value word_perplexity)")"
+verdict 'and the numbers of the line' "$(grep -qF ": $(printf '%.4f' "$nats") nats per token" line.out || cat line.out)"
+
+# ---- Several runs
+accept 'each on its own validation text' eval runs/characters runs/bytes
+verdict 'a row each' "$(awk 'NR == 1 { next } { print $1, $3, $4, $NF }' <(sed 's/ (validation)//' out) | diff - <(printf 'runs/%s text.txt\n' 'characters 16 16' 'bytes 8 8'))"
+verdict 'under their names' "$(head -1 out | tr -s ' ' | diff - <(echo 'run tokens context stride nats/token perplexity bits/byte word perplexity text'))"
+accept 'different tokens, one text' eval runs/characters runs/words --data score.txt --context 8 --stride 4 --json
+verdict 'have the same bytes and words' "$([ "$(value bytes)" = "$(value bytes 2)" ] && [ "$(value words 2)" = 14 ] || cat out)"
+verdict 'and their own tokens' "$([ "$(value tokens)" = 47 ] && [ "$(value tokens 2)" = 14 ] && [ "$(value stride 2)" = 4 ] || cat out)"
+mv out both.out
+accept 'the second alone' eval runs/words --data score.txt --context 8 --stride 4 --json
+verdict 'has the same values' "$(diff <(sed '1d;$d' out) <(sed -n '/runs\/words/,$p' both.out | sed '$d' | sed '1i\ {'))"
+refuse 'a run that is not there, after one that is' 1 'runs/none: no such run folder' eval runs/characters runs/none
+verdict 'prints nothing' "$([ ! -s out ] || cat out)"
+
+# ---- A classifier
+probe=(probe --config "$cases/classifier_avgpool/model.yaml" --weights "$cases/classifier_avgpool/weights.safetensors" --input "$cases/classifier_avgpool/in.safetensors" --output probe.out)
+accept 'the scores of a classifier' "${probe[@]}" --scores
+# It predicts 0, 1 and 1; the targets are 1, none and 1.
+verdict 'by hand' "$(sed -E 's/"nats_per_sequence":0\.83277164507[0-9]*,//' out | diff - <(echo '{"sequences":2,"accuracy":0.5,"macro_precision":0.5,"macro_recall":0.25,"macro_f1":0.3333333333333333,"confusion":[[0,0],[1,1]]}'))"
+accept 'without them' "${probe[@]}"
+verdict 'nothing is printed' "$([ ! -s out ] || cat out)"
+gpt=$cases/gpt
+refuse 'the scores of another family' 1 '--scores: the scores of a classifier, but model\.family is decoder' \
+  probe --config "$gpt/model.yaml" --weights "$gpt/weights.safetensors" --input "$gpt/in.safetensors" --output probe.out --scores
+exit $((failures > 0))
