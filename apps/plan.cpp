@@ -5,6 +5,8 @@
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
+#include "apps/init/freeze.h"
+#include "apps/init/init_keys.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/memory/memory_report.h"
@@ -25,7 +27,8 @@ struct Options {
 
 StepShape shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
-  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device};
+  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device,
+          [&config](Model& model) { freeze_parameters(model, config.freeze); }};
 }
 
 // One way to compute the same step.
@@ -85,7 +88,7 @@ void print_levels(const std::vector<Level>& levels, uint64_t memory) {
 void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
   const StepShape shape = shape_of(config);
-  std::puts(format_message("{} parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
+  std::puts(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
                            {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
                             name_of(chosen.recompute)})
                 .c_str());
@@ -96,7 +99,7 @@ void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t
 }
 
 int plan(const Options& options) {
-  TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides());
+  TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
   if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
   if (!options.as_json) return print(config, levels, options.memory), 0;

@@ -66,7 +66,9 @@ std::map<std::string, std::string> told_by_init(const std::string& init) {
   if (!place.file.empty()) return values_in(SafetensorsFile(place.file).metadata());
   std::error_code ignored;
   if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
-  return model_values(load_config<TrainConfig>(place.run + "/config.yaml"));
+  std::map<std::string, std::string> values = model_values(load_config<TrainConfig>(place.run + "/config.yaml"));
+  if (!is_file(place.run + "/tokenizer.json")) values.erase(kTokenizer);  // imported without one: any with as many tokens fits
+  return values;
 }
 
 bool lists_change(const TrainConfig& config, const std::string& key) {

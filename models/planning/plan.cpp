@@ -36,9 +36,10 @@ struct DryTraining {
   std::vector<MicroBatch> micro_batches;
 
   DryTraining(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape) : model(config) {
+    if (shape.freeze) shape.freeze(model);
     model.place_for_training(shape.dtype, device_of(shape));
     model.recompute_blocks(shape.recompute_blocks);
-    optimizer.emplace(model.parameters(), optimizer_config);
+    optimizer.emplace(model.trained_parameters(), optimizer_config);
     micro_batches = micro_batches_of(config, shape);
   }
   void step(Device device, int64_t number) {
@@ -93,7 +94,7 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   };
   const DryRun dry(device, note_peak);
   DryTraining training(config, optimizer, shape);
-  plan.parameters = training.model.parameter_count();
+  for (const Parameter* p : training.model.trained_parameters()) plan.parameters += p->value.size();
   training.step(device, 0);  // makes what later steps find
   const trace::Counter counter;
   training.step(device, 1);

@@ -2,6 +2,7 @@
 // right for whatever the models, ops and kernels ask for.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "core/memory/memory_report.h"
 #include "cuda/trace.h"
 #include "models/config.h"
+#include "models/model.h"
 #include "models/training/optimizer.h"
 
 namespace ricci {
@@ -19,6 +21,7 @@ struct StepShape {
   Dtype dtype = Dtype::f32;  // of weights and activations
   bool recompute_blocks = false;
   Device device = Device::cpu;  // cuda is planned with the kernels of cuda_emulated, which are the same
+  std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
 };
 
 struct Plan {

@@ -174,11 +174,12 @@ help() {
   verdict "help of $program" "$missing"
 }
 help train FILE KEY=VALUE --help-config
-help eval run --data --context --stride --batch --dtype --device --threads
+help eval run --data --context --stride --batch --json --dtype --device --threads
 help generate run --prompt --tokens --temperature --top-k --top-p --seed --dtype --device --threads
+help convert import export
 help check
 help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
-help probe --config --weights --input --output --dtype --device
+help probe --config --weights --input --output --scores --dtype --device
 accept 'help-config' train --help-config
 mv out defaults.yaml
 small=(data=text.txt name=defaults steps=1 threads=1 sample.tokens=0 model.d=16 model.layers=1 model.ctx=16)

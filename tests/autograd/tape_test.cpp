@@ -53,6 +53,17 @@ Tensor forgotten(const Arg& x) {
 
 }  // namespace
 
+TEST_CASE("a frozen parameter is a constant: nothing is recorded for it alone, and no gradient reaches it") {
+  Parameter p{vector_of({1, 2, 3}), {}, "p"}, q{vector_of({4, 5, 6}), {}, "q"};
+  q.frozen = true;
+  Tape tape;
+  const Tensor constant = multiply(q, q);
+  CHECK(tape.op_names().empty());
+  tape.backward(sum(multiply(p, constant)));
+  CHECK(!q.grad);
+  for (int64_t i = 0; i < 3; ++i) CHECK(p.grad.data<double>()[i] == static_cast<double>((i + 4) * (i + 4)));
+}
+
 TEST_CASE("without a tape nothing is recorded, and gradients add up over uses and tapes") {
   const Parameter p{vector_of({1, 2, 3}), {}, "p"};
   const Tensor free = multiply(p, p);

@@ -31,7 +31,8 @@ int64_t measured_peak(const ModelConfig& config, const OptimizerConfig& optimize
   model.init(1);
   model.place_for_training(shape.dtype, shape.device);
   model.recompute_blocks(shape.recompute_blocks);
-  Optimizer optimizer(model.parameters(), optimizer_config);
+  if (shape.freeze) shape.freeze(model);
+  Optimizer optimizer(model.trained_parameters(), optimizer_config);
   TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1});
   const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
   const std::vector<MicroBatch> micro_batches(static_cast<size_t>(shape.micro_batches), {{ids_bc, ids_bc}, ids_bc.size()});
@@ -75,6 +76,20 @@ TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
   again.recompute_blocks = true;
   CHECK(plan_step(small_model(), {}, again).peak < plan.peak);
   CHECK(plan_step(small_model(), {}, again).flops() > 1.2 * plan.flops());
+}
+
+TEST_CASE("plan: frozen parameters have no gradients and no optimizer state") {
+  StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
+  const Plan all = plan_step(small_model(), {}, shape);
+  shape.freeze = [](Model& model) {
+    model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = !path.starts_with("blocks.2."); });
+  };
+  const Plan some = plan_step(small_model(), {}, shape);
+  CHECK(some.parameters == 12 * 64 * 64 + 13 * 64);
+  const auto at = [](const Plan& plan, HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
+  CHECK(at(some, HeldFor::parameters) == at(all, HeldFor::parameters));
+  CHECK(at(some, HeldFor::optimizer_state) < at(all, HeldFor::optimizer_state) / 2);
+  CHECK(static_cast<double>(some.peak) == doctest::Approx(static_cast<double>(measured_peak(small_model(), {}, shape))).epsilon(0.03));
 }
 
 TEST_CASE("plan: the largest batch that fits") {

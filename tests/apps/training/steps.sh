@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a step of ricci-train makes of the run file: its learning rate, and the clipping of the gradient.
 #   steps.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 plain=(tiny.yaml optimizer=sgd momentum=0 weight_decay=0 schedule=constant warmup=0 steps=1)
 # column NAME KEY: the values of a metric, one line each.
 column() { sed -E "s/.*\"$2\":([^,}]*).*/\\1/" "runs/$1/metrics.jsonl"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # When a training ends by itself: patience with the validation loss, and a step that is not finite.
 #   control.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 
 # ---- Patience. A rate this high makes the validation loss worse after some steps.
 early=(train tiny.yaml eval_every=2 checkpoint_every=3 lr=0.3 schedule=constant warmup=0 keep_checkpoints=1)

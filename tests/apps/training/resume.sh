@@ -3,7 +3,7 @@
 # leaves the bytes of an uninterrupted run; so does one that is interrupted politely. With 1 and 2 threads. The moments are
 # calls that change files, counted (signal_at.cpp), so that no clock and no load of the machine has a part in it.
 #   resume.sh build-folder [seed]
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 RANDOM=${2:-1}
 kills=25
 long=(tiny.yaml steps=240 eval_every=12 checkpoint_every=3 lr=1e-2 model.dropout=0.2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A run that starts from another one: what it takes over, what must be said to differ, and what stays frozen.
 #   init.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 
 # tensor FILE NAME: the bytes of a tensor, as a hash.
 tensor() {
