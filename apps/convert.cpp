@@ -1,18 +1,26 @@
 // ricci-convert: models of other programs as run folders, and run folders as models of other programs.
-//   ricci-convert import FOLDER runs/NAME     a folder of Hugging Face's GPT-2
+//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2
+//   ricci-convert import FILE.safetensors runs/NAME   a model of the Dispatcher paper's repository
 //   ricci-convert export runs/NAME FOLDER
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 
+#include "apps/interop/dispatcher.h"
 #include "apps/interop/hugging_face.h"
 #include "apps/terminal/cli.h"
+#include "core/error.h"
 
+using namespace ricci;
 using namespace ricci::apps;
 
 namespace {
 
 struct Options {
   std::string from, to, checkpoint = "last";
-  ImportOptions import;
+  std::optional<double> dropout;
+  std::optional<int64_t> heads, context;
+  bool without_tokenizer = false;
 };
 
 int print(const std::string& line) {
@@ -20,7 +28,19 @@ int print(const std::string& line) {
   return 0;
 }
 
-int import(const Options& options) { return print(import_hugging_face(options.from, options.to, options.import)); }
+int import(const Options& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(options.from, ignored)) {
+    DispatcherImport import;
+    if (options.heads) import.heads = *options.heads;
+    if (options.context) import.context = *options.context;
+    if (options.dropout) import.dropout = *options.dropout;
+    return print(import_dispatcher(options.from, options.to, import));
+  }
+  if (options.heads || options.context) fail("--heads and --context: {} is no file of weights; the config.json of a folder tells both", {options.from});
+  return print(import_hugging_face(options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer}));
+}
+
 int export_run(const Options& options) { return print(export_hugging_face(options.from, options.checkpoint, options.to)); }
 
 }  // namespace
@@ -31,11 +51,13 @@ int main(int argc, char** argv) {
   return run_app(argc, argv, {"ricci-convert", "Models of other programs as run folders, and run folders as models of other programs."},
                  [&](CLI::App& app) {
                    app.require_subcommand(1);
-                   CLI::App* const in = app.add_subcommand("import", "A folder with config.json and model.safetensors of GPT-2, as Hugging Face writes it, to a run folder");
-                   in->add_option("folder", options.from, "Folder of the model")->required();
+                   CLI::App* const in = app.add_subcommand("import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
+                   in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
                    in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
-                   in->add_option("--dropout", options.import.dropout, "Dropout when the model is trained further; that of the folder if not given")->check(CLI::Range(0.0, 0.999));
-                   in->add_flag("--without-tokenizer", options.import.without_tokenizer, "Leave out tokenizer.json");
+                   in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")->check(CLI::Range(0.0, 0.999));
+                   in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
+                   in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
+                   in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
                    in->callback([&] { command = import; });
                    CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
                    out->add_option("run", options.from, "Run folder")->required();

@@ -1,5 +1,5 @@
 // Folders as Hugging Face's transformers writes and reads them: config.json, model.safetensors or several files with an index,
-// tokenizer.json.
+// tokenizer.json or vocab.json with merges.txt.
 #pragma once
 #include <string>
 
@@ -16,7 +16,8 @@ struct ImportOptions {
 // already. Nothing is written then.
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options);
 
-// Writes the model of a run, `which` as in RunFolder::load_model, as a folder that transformers loads. Returns a line about it.
+// Writes the model of a run, `which` as in RunFolder::load_model, as a folder that transformers loads, with its tokenizer unless
+// transformers has none of its kind. Returns a line about it.
 // Errors: a model that GPT-2 cannot be; a folder that holds a model already.
 std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
 

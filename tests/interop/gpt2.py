@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """GPT-2 of Hugging Face's transformers, with random weights, against ricci-convert.
-    gpt2.py check BUILD     models of several kinds -> ricci -> back: logits here and there, and that the files load there again
+    gpt2.py check BUILD     models of several kinds -> ricci -> back: logits here and there, and that the files, tokenizers among them, load there again
     gpt2.py make FOLDER     writes the small models and logits that tests/apps/interop/gpt2_test.cpp reads
 Needs torch, transformers and safetensors, in a virtual environment outside of this tree."""
-import os, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile
 import torch, transformers
 from safetensors.torch import load_file, save_file
 
@@ -55,6 +55,7 @@ def check(build_folder):
         "n_inner": dict(n_inner=20), "one head": dict(n_head=1), "without a head": dict(bare=True), "several files": dict(shard="2KB"),
         "f16": dict(dtype=torch.float16), "bf16": dict(dtype=torch.bfloat16),
         "wider": dict(vocab_size=300, n_positions=64, n_embd=96, n_layer=4, n_head=6),
+        "GPT-2 124M": dict(vocab_size=50257, n_positions=1024, n_embd=768, n_layer=12, n_head=12),
     }
     worst = 0
     for name, changes in kinds.items():
@@ -65,7 +66,7 @@ def check(build_folder):
             model.save_pretrained(f"{scratch}/theirs", max_shard_size=shard)
             run(f"{build_folder}/ricci-convert", "import", f"{scratch}/theirs", f"{scratch}/run")
             run(f"{build_folder}/ricci-convert", "export", f"{scratch}/run", f"{scratch}/back")
-            ids = torch.randint(0, model.config.vocab_size, (3, model.config.n_positions))
+            ids = torch.randint(0, model.config.vocab_size, (3, min(64, model.config.n_positions)))
             expected = logits_of(model.double(), ids)
             ours = ricci_logits(build_folder, f"{scratch}/run", ids, scratch)
             again, report = transformers.GPT2LMHeadModel.from_pretrained(f"{scratch}/back", output_loading_info=True)
@@ -77,6 +78,32 @@ def check(build_folder):
             print(f"{name:20} logits up to {scale:7.3f}, error here {errors[0]:.1e}, there again {errors[1]:.1e}")
             assert max(errors) < 1e-5, (name, errors)
     print(f"{len(kinds)} kinds, largest error {worst:.1e}")
+    check_tokenizers(build_folder)
+
+
+def check_tokenizers(build_folder):
+    """A folder with a tokenizer of either form, there and back: the same ids."""
+    small = os.path.join(os.path.dirname(__file__), "../data/tokenizers/small/gpt2.json")
+    description = json.load(open(small))
+    texts = ["the quick brown fox", " It's 2026, isn't it?\n\n", "caf\u00e9 \u4f60\u597d \U0001f642", "a<|endoftext|>b"]
+    for form in ("tokenizer.json", "vocab.json and merges.txt"):
+        with tempfile.TemporaryDirectory() as scratch:
+            pieces = description["model"]["vocab"] | {added["content"]: added["id"] for added in description["added_tokens"]}
+            build(vocab_size=len(pieces)).save_pretrained(f"{scratch}/theirs")
+            if form == "tokenizer.json":
+                json.dump(description, open(f"{scratch}/theirs/tokenizer.json", "w"))
+            else:
+                json.dump(pieces, open(f"{scratch}/theirs/vocab.json", "w"))
+                merges = [m if isinstance(m, str) else " ".join(m) for m in description["model"]["merges"]]
+                open(f"{scratch}/theirs/merges.txt", "w").write("#version: 0.2\n" + "\n".join(merges) + "\n")
+            expected = [transformers.PreTrainedTokenizerFast(tokenizer_file=small)(text)["input_ids"] for text in texts[: 3 if "merges" in form else 4]]
+            run(f"{build_folder}/ricci-convert", "import", f"{scratch}/theirs", f"{scratch}/run")
+            run(f"{build_folder}/ricci-convert", "export", f"{scratch}/run", f"{scratch}/back")
+            again = transformers.AutoTokenizer.from_pretrained(f"{scratch}/back")
+            assert [again(text)["input_ids"] for text in texts[: len(expected)]] == expected, form
+            config = transformers.AutoConfig.from_pretrained(f"{scratch}/back")
+            assert config.eos_token_id == pieces["<|endoftext|>"], config
+            print(f"tokenizer as {form}: the same ids of {len(expected)} texts there again")
 
 
 def make(folder):

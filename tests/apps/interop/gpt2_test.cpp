@@ -10,6 +10,7 @@
 #include "apps/interop/hugging_face.h"
 #include "apps/runs/run_folder.h"
 #include "cuda/device/device.h"
+#include "tests/apps/interop/stored_logits.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -22,18 +23,6 @@ namespace {
 const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
 
 Model load(const std::string& run) { return RunFolder::open(run, Vocabulary::optional).load_model(Device::cpu); }
-
-double largest_error(const Model& model, const std::string& stored) {
-  const SafetensorsFile file(stored + "/logits.safetensors");
-  const Tensor logits = model.logits({.ids_bc = file.load("ids")}), expected = file.load("logits");
-  REQUIRE(logits.shape() == expected.shape());
-  double worst = 0;
-  for (int64_t i = 0; i < logits.size(); ++i) {
-    const double error = std::abs(static_cast<double>(logits.data<float>()[i]) - expected.data<double>()[i]);
-    if (!(error <= worst)) worst = error;
-  }
-  return worst;
-}
 
 void check_same_values(const SafetensorsFile& ours, const std::string& our_name, const SafetensorsFile& theirs, const std::string& their_name) {
   const Tensor a = ours.load_f32(our_name), b = theirs.load_f32(their_name);
@@ -181,7 +170,7 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   const Copy copy("gpt2");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"byte"})");
   CHECK(copy.refused() ==
-        "FOLDER: its tokenizer.json has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
+        "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), ", char tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again.
+#   convert.sh build-folder
+models=$(cd "$(dirname "$0")/../interop/models" && pwd) || exit 1
+. "$(dirname "$0")/programs.sh" "$@"
+# names FILE: its tensors with dtypes and shapes.
+names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype":"[A-Z0-9]+","shape":\[[0-9,]*\]' | sort; }
+
+# ---- Without a tokenizer
+accept 'a folder of Hugging Face' convert import "$models/gpt2" runs/bare
+verdict 'it tells what it made' "$(grep -qE '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' out || cat out)"
+refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: there is none' eval runs/bare --data text.txt
+accept 'and back' convert export runs/bare back
+verdict 'the same tensors' "$(diff <(names "$models/gpt2/model.safetensors") <(names back/model.safetensors))"
+verdict 'for PyTorch' "$(header back/model.safetensors | grep -qF '"__metadata__":{"format":"pt"}' || header back/model.safetensors)"
+verdict 'without a tokenizer' "$(ls back | xargs | diff - <(echo config.json model.safetensors))"
+refuse 'a folder that holds a model' 1 'back: holds a model already \(config\.json\)' convert export runs/bare back
+refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert import "$models/gpt2" runs/bare
+accept 'back once more' convert import back runs/again
+verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/bare/model.safetensors | sha256sum)" ] || echo no)"
+
+# ---- With one
+cp -r "$models/gpt2" with
+echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
+accept 'a folder with a tokenizer' convert import with runs/with
+for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
+verdict 'names it in its keys' "$(grep -qx 'tokenizer: runs/with/tokenizer.json' runs/with/config.yaml || cat runs/with/config.yaml)"
+accept 'its model scores a text' eval runs/with --data letters.txt
+loss=$(grep -oE '[0-9.]+ nats' out)
+accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
+accept 'and is trained further' train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
+verdict 'from its weights' "$(head -1 out | diff - <(echo 'starts from runs/with/model.safetensors'))"
+accept 'the text, scored again' eval runs/tuned --data letters.txt
+verdict 'with less loss' "$(awk -v a="${loss% nats}" -v b="$(grep -oE '[0-9.]+ nats' out)" 'BEGIN { if (!(b + 0 < a - 0.5)) print b ", before " a }')"
+accept 'the last step goes out' convert export runs/tuned tuned
+verdict 'without characters, which transformers has no tokenizer of' "$([ ! -e tuned/tokenizer.json ] && grep -q ', no tokenizer,' out || cat out)"
+accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
+verdict 'which is the same' "$(cmp tuned/model.safetensors step/model.safetensors 2>&1)"
+refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned bad --checkpoint 7
+verdict 'leaves no folder' "$([ ! -e bad ] || ls bad)"
+
+accept 'a run with pieces' train tiny.yaml name=pieces tokenizer=bpe model.vocab=280
+accept 'goes out' convert export runs/pieces pieces
+verdict 'with its tokenizer' "$(cmp pieces/tokenizer.json runs/pieces/tokenizer.json 2>&1; [ -s pieces/tokenizer_config.json ] || echo no config)"
+accept 'and comes back' convert import pieces runs/pieces_again
+verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256sum)" = "$(tensors runs/pieces/model.safetensors | sha256sum)" ] && cmp runs/pieces{,_again}/tokenizer.json 2>&1 || echo no)"
+
+# ---- A tokenizer for a model that was imported without one
+small=(data=letters.txt steps=1 batch=2 threads=1 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0)
+accept 'training with a tokenizer of as many tokens' train init=runs/bare name=given tokenizer=with/tokenizer.json "${small[@]}"
+verdict 'starts from all weights' "$(head -1 out | diff - <(echo 'starts from runs/bare/model.safetensors'))"
+accept 'the text under both' eval runs/with runs/given --data letters.txt
+verdict 'is the same' "$(awk 'NR > 1 { print $5 }' out | uniq | wc -l | diff - <(echo 1))"
+refuse 'a tokenizer of another size' 1 'model\.vocab: 11, but the byte tokenizer has 256 tokens' train init=runs/bare name=bad tokenizer=byte "${small[@]}"
+
+# ---- Weights of the Dispatcher paper's repository
+attention=$models/attention/theirs.safetensors
+accept 'a file of weights' convert import "$attention" runs/attention --heads 2 --context 16
+verdict 'it tells what it made' "$(grep -qE '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' out || cat out)"
+accept 'is trained further' train init=runs/attention name=attention_tuned tokenizer=with/tokenizer.json "${small[@]}"
+refuse 'attention without a context' 1 'attention does not tell its context; choose it with --context' convert import "$attention" runs/bad
+refuse 'another file' 1 'has neither .* nor .*; it is no model of the Dispatcher repository' convert import runs/with/model.safetensors runs/bad
+refuse 'heads of a folder' 1 '--heads and --context: with is no file of weights' convert import with runs/bad --heads 2
+
+# ---- What cannot be
+refuse 'a folder that is not there' 1 'cannot read none/config\.json: No such file' convert import none runs/bad
+cp -r "$models/gpt2" broken
+head -c 3000 "$models/gpt2/model.safetensors" >broken/model.safetensors
+refuse 'a file that was cut' 1 'broken/model\.safetensors: ' convert import broken runs/bad
+accept 'a run of another kind' train tiny.yaml name=other model.norm=post
+refuse 'a run that GPT-2 cannot be' 1 'model\.norm: post has no equivalent in GPT-2' convert export runs/other bad
+refuse 'no command' 2 'subcommand is required' convert
+refuse 'no folder to make' 2 'folder is required' convert export runs/bare
+refuse 'a dropout of 1' 2 '--dropout: ' convert import "$models/gpt2" runs/bad --dropout 1
+exit $((failures > 0))
