@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 
@@ -87,21 +87,14 @@ struct Work {
   }
 };
 
-// A worker thread: SIGINT, SIGTERM and SIGHUP are blocked, so that only the main thread handles them, on the stack that it has
-// for them. False: the system has no thread left for this process.
+// False: the system has no thread left for this process.
 template <class Body> bool start_thread(const Body& body) {
-  sigset_t ending, before;
-  ::sigemptyset(&ending);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
-  ::pthread_sigmask(SIG_BLOCK, &ending, &before);
-  bool started = true;
   try {
-    std::thread(body).detach();
+    start_worker(body).detach();
   } catch (const std::exception&) {  // no thread left, or no memory for it
-    started = false;
+    return false;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  return true;
 }
 
 class Pool {

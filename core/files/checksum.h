@@ -25,7 +25,7 @@ class BlockHash {
   std::vector<uint64_t> hashes_;
 };
 
-// The same of the bytes [0, end) of a file, on all threads of parallel_for. Bytes beyond the end of the file count as none.
-uint64_t hash_of_file(const OpenFile& file, int64_t end);
+// The same of the bytes [first, end) of a file, on all threads of parallel_for. Bytes beyond the end of the file count as none.
+uint64_t hash_of_file(const OpenFile& file, int64_t end, int64_t first = 0);
 
 }  // namespace ricci
