@@ -13,7 +13,7 @@ namespace ricci {
 
 namespace {
 
-void check(const char* what, const TokenFile& tokens, int64_t batch, int64_t context) {
+void check(const char* what, const Tokens& tokens, int64_t batch, int64_t context) {
   if (batch < 1 || context < 1) fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
   if (tokens.size() <= context)
     fail("{}: {} has {} tokens, but a context of {} needs {}",
@@ -30,7 +30,7 @@ Batch padding(int64_t rows, int64_t context) {
 
 // Row b gets the tokens from `first` on, in front of `end`, and those of their followers that are not in front of
 // `scored_from` as targets. first + 1 < end, so that there is a target.
-void fill_row(Batch& batch, int64_t b, const TokenFile& tokens, int64_t first, int64_t scored_from, int64_t end) {
+void fill_row(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int64_t scored_from, int64_t end) {
   const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is in front of end
   const int64_t skipped = std::max<int64_t>(0, scored_from - first - 1);
   std::vector<int64_t> text(static_cast<size_t>(targets + 1));
@@ -43,7 +43,7 @@ void fill_row(Batch& batch, int64_t b, const TokenFile& tokens, int64_t first, i
 
 }  // namespace
 
-RandomCrops::RandomCrops(TokenFile tokens, int64_t batch, int64_t context, uint64_t seed)
+RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed)
     : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed) {
   check("random crops", tokens_, batch, context);
 }
@@ -61,7 +61,7 @@ Batch RandomCrops::at(int64_t step, int64_t part) const {
   return result;
 }
 
-ColumnBatches::ColumnBatches(TokenFile tokens, int64_t batch, int64_t context)
+ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context)
     : tokens_(std::move(tokens)), batch_(batch), context_(context), column_(0) {
   check("column batches", tokens_, batch, context);
   column_ = (tokens_.size() - 1) / batch;
@@ -81,7 +81,7 @@ Batch ColumnBatches::at(int64_t position) const {
   return result;
 }
 
-Windows::Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t stride)
+Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride)
     : tokens_(std::move(tokens)), batch_(batch), context_(context), stride_(stride), count_(0) {
   check("evaluation windows", tokens_, batch, context);
   if (stride < 1 || stride > context)

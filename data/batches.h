@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/tokens/token_file.h"
+#include "data/tokens/tokens.h"
 
 namespace ricci {
 
@@ -20,19 +20,21 @@ struct Batch {
   std::vector<int64_t> ids_bc;
   std::vector<int64_t> targets_bc;
   int64_t scored = 0;  // targets other than kNoTarget
+  // Of documents under a label (data/stream/document_batches.h), which have no targets_bc. Else empty.
+  std::vector<int64_t> labels_b = {}, lengths_b = {};
 };
 
 // Training: rows start anywhere in the text, drawn independently and uniformly from the seed.
 class RandomCrops {
  public:
   // Errors: text shorter than context + 1, batch or context below 1.
-  RandomCrops(TokenFile tokens, int64_t batch, int64_t context, uint64_t seed);
+  RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed);
   // Rows [part * batch, (part + 1) * batch) of a step: one step cut into parts (gradient accumulation, several
   // devices) has the rows of the same step in one larger batch.
   Batch at(int64_t step, int64_t part = 0) const;
 
  private:
-  TokenFile tokens_;
+  Tokens tokens_;
   int64_t batch_, context_;
   uint64_t seed_;
 };
@@ -44,13 +46,13 @@ class RandomCrops {
 class ColumnBatches {
  public:
   // Errors: columns shorter than context, batch or context below 1.
-  ColumnBatches(TokenFile tokens, int64_t batch, int64_t context);
+  ColumnBatches(Tokens tokens, int64_t batch, int64_t context);
   int64_t per_epoch() const { return (column_ + context_ - 1) / context_; }
   // Window number position mod per_epoch(), in every epoch the same.
   Batch at(int64_t position) const;
 
  private:
-  TokenFile tokens_;
+  Tokens tokens_;
   int64_t batch_, context_, column_;
 };
 
@@ -60,7 +62,7 @@ class ColumnBatches {
 class Windows {
  public:
   // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context.
-  Windows(TokenFile tokens, int64_t batch, int64_t context, int64_t stride);
+  Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride);
   int64_t count() const { return count_; }  // windows
   int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
   int64_t batch() const { return batch_; }  // windows in each batch but the last: as asked, but no more than there are
@@ -68,7 +70,7 @@ class Windows {
   Batch at(int64_t index) const;
 
  private:
-  TokenFile tokens_;
+  Tokens tokens_;
   int64_t batch_, context_, stride_, count_;
 };
 

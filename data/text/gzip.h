@@ -20,6 +20,7 @@ class GzipStream {
   // The next block, 256 KiB or less, valid until the next call; empty at the end of the last member.
   // Errors: damaged, cut short, bytes after the last member.
   std::string_view next();
+  int64_t bytes_of_file() const { return read_; }  // read so far
 
  private:
   struct Decoder;

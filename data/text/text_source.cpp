@@ -130,6 +130,22 @@ TextSource TextSource::part(const std::string& label, int64_t first, int64_t end
   return result;
 }
 
+std::vector<TextSource> TextSource::each_file() const {
+  std::vector<TextSource> all;
+  for (const File& file : files_) {
+    TextSource one;
+    one.files_ = {file};
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+int64_t TextSource::bytes_on_disk() const {
+  int64_t bytes = 0;
+  for (const File& file : files_) bytes += file.bytes;
+  return bytes;
+}
+
 std::string TextSource::name() const {
   std::string name = files_[0].path.filename().string();
   if (files_.size() > 1) name += format_message(" and {} more", {files_.size() - 1});

@@ -43,6 +43,10 @@ class TextSource {
   // The bytes [first, end) of this text, counted after joining and decompressing, under a label such as "train".
   TextSource part(const std::string& label, int64_t first, int64_t end) const;
 
+  // Each file as a text of its own, whole; and its size on disk.
+  std::vector<TextSource> each_file() const;
+  int64_t bytes_on_disk() const;
+
   // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
   std::string name() const;
   const std::string& label() const { return label_; }
@@ -81,6 +85,8 @@ class TextStream {
   std::string_view next();
   // Where the block last returned starts in the joined text, in bytes.
   int64_t offset() const { return offset_; }
+  // Of the files, bytes on disk that were read; nearly, and for telling how far a reader is.
+  int64_t bytes_of_files() const;
 
  private:
   struct CloseArchive {
@@ -102,6 +108,7 @@ class TextStream {
   std::unique_ptr<archive, CloseArchive> handle_;
   std::string_view built_in_;
   int64_t read_ = 0;  // bytes of the joined text that were read
+  int64_t closed_ = 0;  // bytes on disk of the files that are done
   int64_t offset_ = 0;
 };
 

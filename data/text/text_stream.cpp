@@ -59,7 +59,14 @@ void TextStream::close_file() {
   gzip_.reset();
   open_.reset();
   opened_ = false;
+  closed_ += source_.files_[file_].bytes;
   ++file_;
+}
+
+int64_t TextStream::bytes_of_files() const {
+  if (!opened_) return closed_;
+  const int64_t here = gzip_ ? gzip_->bytes_of_file() : handle_ ? archive_filter_bytes(handle_.get(), -1) : 0;
+  return closed_ + here;
 }
 
 // A block of the open file; empty at its end.

@@ -170,20 +170,19 @@ int64_t TokenFile::size() const { return contents_->trailer.tokens; }
 int64_t TokenFile::vocab_size() const { return contents_->trailer.vocab_size; }
 int64_t TokenFile::text_bytes() const { return contents_->trailer.text_bytes; }
 uint64_t TokenFile::hash() const { return contents_->trailer.tokens_hash; }
+uint64_t TokenFile::tokenizer_hash() const { return contents_->trailer.tokenizer_hash; }
 const std::string& TokenFile::name() const { return contents_->name; }
 const std::string& TokenFile::origin() const { return contents_->origin; }
 
 void TokenFile::read(int64_t first, std::span<int64_t> ids) const {
   const TokenTrailer& trailer = contents_->trailer;
-  const auto count = static_cast<int64_t>(ids.size());
-  if (first < 0 || count > trailer.tokens || first > trailer.tokens - count)
-    fail("{}: tokens {} to {} are not in a text of {} tokens", {name(), first, first + count, trailer.tokens});
+  check_range(first, ids);
   // The packed ids go to the front of the target and are widened from the back, where none is overwritten unread.
   const size_t width = trailer.bytes_per_token;
   const char* packed = reinterpret_cast<const char*>(ids.data());
   const int64_t position = first * static_cast<int64_t>(width);
   if (contents_->file.read(ids.data(), ids.size() * width, position) < ids.size() * width)
-    fail("{}: the token file was cut while it was in use, it has no {} tokens any more", {name(), first + count});
+    fail("{}: the token file was cut while it was in use, it has no {} tokens any more", {name(), first + static_cast<int64_t>(ids.size())});
   for (size_t i = ids.size(); i-- > 0;) {
     uint32_t id = 0;
     std::memcpy(&id, packed + i * width, width);

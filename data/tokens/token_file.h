@@ -12,6 +12,7 @@
 
 #include "data/text/text_source.h"
 #include "data/tokenizers/tokenizer.h"
+#include "data/tokens/tokens.h"
 
 namespace ricci {
 
@@ -19,7 +20,7 @@ namespace ricci {
 std::string default_cache_folder();
 
 // A value; copies share the open file. Reading is safe from several threads.
-class TokenFile {
+class TokenFile final : public TokenSource {
  public:
   // The tokens of a text: from the cache folder where a valid file for this text and tokenizer lies, else tokenised
   // as a stream, written under a temporary name, synced and renamed. A file that is cut, damaged or of another text or
@@ -30,15 +31,16 @@ class TokenFile {
   // Ids made by a program, in a temporary file without a name. Error: an id outside the vocabulary.
   static TokenFile of_ids(std::span<const int64_t> ids, int64_t vocab_size);
 
-  int64_t size() const;  // tokens
-  int64_t vocab_size() const;
+  int64_t size() const override;
+  int64_t vocab_size() const override;
   int64_t text_bytes() const;         // size of the text in bytes, for bits per byte; 0 for of_ids
-  uint64_t hash() const;              // of the ids in their order, whatever file or folder the text came from
-  const std::string& name() const;    // of the text, for messages
+  uint64_t hash() const override;
+  uint64_t tokenizer_hash() const override;
+  const std::string& name() const override;
   const std::string& origin() const;  // one line for the log: where the tokens came from, and why
 
-  // The ids [first, first + ids.size()). Errors: outside the file, a file cut or damaged since it was opened.
-  void read(int64_t first, std::span<int64_t> ids) const;
+  // Errors besides those of TokenSource: a file cut or damaged since it was opened.
+  void read(int64_t first, std::span<int64_t> ids) const override;
 
  private:
   struct Contents;

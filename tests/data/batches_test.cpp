@@ -10,6 +10,7 @@
 
 #include "core/files/hash.h"
 #include "core/random.h"
+#include "data/tokens/token_file.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
