@@ -121,7 +121,7 @@ std::string Progress::text(const std::string& note, int width) const {
   const Sample &oldest = samples_.front(), &newest = samples_.back();
   const double all = static_cast<double>(std::max<int64_t>(options_.steps, 1));
   const double done = std::clamp(static_cast<double>(newest.step) / all, 0.0, 1.0);
-  const std::string head = fmt::format("step {}/{} ", with_commas(newest.step), with_commas(options_.steps));
+  const std::string head = fmt::format("{} {}/{} ", options_.unit, with_commas(newest.step), with_commas(options_.steps));
   std::string tail = fmt::format("{:3.0f}%", std::floor(100 * done));
   if (!note.empty()) tail += "  " + note;
   const double seconds = newest.seconds - oldest.seconds;

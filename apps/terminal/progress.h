@@ -12,6 +12,7 @@ namespace ricci::apps {
 
 struct ProgressOptions {
   int64_t steps = 0;       // of the whole run
+  const char* unit = "step";  // what is counted
   int64_t first_step = 0;  // where this process starts, after a resume
   std::FILE* out = stdout;
   // The rest is found out unless given.

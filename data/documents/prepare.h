@@ -1,0 +1,39 @@
+// A corpus as prepared shards: its documents are read by one thread, encoded by all, and written in their order, so that the bytes
+// do not depend on the number of threads. What a killed program wrote is gone on from.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/files/folder.h"
+#include "data/documents/document_reader.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+
+struct PrepareOptions {
+  DocumentOptions documents;
+  int64_t shard_tokens = 16 << 20;  // a shard ends with the piece of a document that brings it to so many; a labelled document is in one shard
+};
+
+struct PrepareProgress {
+  int64_t bytes_of_files = 0, tokens = 0;  // read; of all shards so far
+};
+
+struct Prepared {
+  int64_t shards = 0, tokens = 0, documents = 0, text_bytes = 0;
+  int64_t found = 0;  // shards that were there already
+};
+
+// The tokenizer whose vocabulary is the characters of the documents. Errors: those of reading them; no characters.
+std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>& files, const DocumentOptions& options);
+
+// Writes tokenizer.json and the shards into the folder; sound shards that are there are kept, a damaged one and those behind it
+// made again.
+// Errors: those of reading, encoding and writing; the folder holds shards of other inputs, settings or tokenizer; no tokens.
+Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
+                        const std::function<void(const PrepareProgress&)>& progress = {});
+
+}  // namespace ricci

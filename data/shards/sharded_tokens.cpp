@@ -1,0 +1,199 @@
+#include "data/shards/sharded_tokens.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/files/checksum.h"
+#include "core/files/hash.h"
+#include "data/shards/shard_maps.h"
+#include "data/shards/shard_writer.h"
+
+namespace ricci {
+
+namespace fs = std::filesystem;
+
+// What is read of one shard.
+struct ShardPart {
+  size_t number;           // in the maps
+  TokenSpan tokens;        // of the shard
+  int64_t first_document;  // of the shard
+  int64_t documents;
+  int64_t first;  // token of the source
+};
+
+struct ShardedTokens::Contents {
+  std::shared_ptr<ShardMaps> maps;  // shared by the parts of a corpus
+  std::vector<ShardPart> parts = {};
+  int64_t vocab_size = 0, classes = 0, tokens = 0;
+  uint64_t hash = 0, tokenizer_hash = 0;
+  std::string name = {};
+
+  const ShardPart& part_of(int64_t token) const {
+    return *(std::upper_bound(parts.begin(), parts.end(), token, [](int64_t t, const ShardPart& p) { return t < p.first; }) - 1);
+  }
+  const ShardLayout& layout(const ShardPart& part) const { return maps->shards()[part.number].layout; }
+  // Where a document starts in its shard; the number behind the last one stands for the end of the shard.
+  int64_t start(const ShardPart& part, int64_t document) const {
+    const ShardLayout& shard = layout(part);
+    if (!shard.is_prepared) return std::min(shard.tokens, document * kBlock);
+    return document == shard.header.documents ? shard.tokens : maps->get(part.number, shard.header.index_offset() + document * 8, 8)->start(document);
+  }
+};
+
+namespace {
+
+int64_t documents_of(const ShardLayout& layout) {
+  return layout.is_prepared ? layout.header.documents : (layout.tokens + TokenSource::kBlock - 1) / TokenSource::kBlock;
+}
+
+std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.json"; }
+
+// The shards of a folder by their numbers, or all its files, or one file.
+std::vector<std::string> shard_paths(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  std::vector<std::string> prepared, others;
+  for (const std::string& name : Folder(path).names()) {
+    if (name.starts_with('.')) continue;
+    if (name.starts_with("shard-") && name.ends_with(".tokens")) prepared.push_back(path + "/" + name);
+    if (name.ends_with(".bin")) others.push_back(path + "/" + name);
+  }
+  return prepared.empty() ? others : prepared;
+}
+
+// Error: the shards are not those of one whole corpus, made by this tokenizer.
+void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& shards, const Tokenizer& tokenizer) {
+  const ShardMaps::Shard& first = shards[0];
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const auto& [place, layout] = shards[i];
+    const ShardHeader& header = layout.header;
+    if (layout.is_prepared != first.layout.is_prepared || layout.bytes_per_token != first.layout.bytes_per_token)
+      fail("{}: a shard of another format than {}", {place, first.path});
+    if (!layout.is_prepared) continue;
+    if (header.tokenizer_hash != first.layout.header.tokenizer_hash) fail("{}: the shard was made by another tokenizer than {}", {place, first.path});
+    if (header.source_hash != first.layout.header.source_hash) fail("{}: a shard of another corpus than {}", {place, first.path});
+    if (header.number != static_cast<int64_t>(i)) fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
+  }
+  if (!first.layout.is_prepared) return;
+  if (!shards.back().layout.header.is_last) fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
+  if (first.layout.header.tokenizer_hash != tokenizer.hash() || first.layout.header.vocab_size != tokenizer.vocab_size())
+    fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens",
+         {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size()});
+}
+
+}  // namespace
+
+bool names_shards(const std::string& path) {
+  std::error_code ignored;
+  try {
+    if (!fs::is_directory(path, ignored)) return fs::is_regular_file(path, ignored) && is_shard(OpenFile(path));
+    const std::vector<std::string> paths = shard_paths(path);
+    return !paths.empty() && std::all_of(paths.begin(), paths.end(), [](const std::string& each) { return each.ends_with(".tokens") || is_shard(OpenFile(each)); });
+  } catch (const Error&) {  // whoever reads it as a text tells why it cannot be read
+    return false;
+  }
+}
+
+bool has_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && fs::exists(path + "/" + shard_name(0), ignored);
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
+  try {
+    return tokenizer_from_json(read_text(tokenizer_path(path), kMostTokenizer));
+  } catch (const Error& error) {
+    fail("{}: {}", {path, error.what()});
+  }
+}
+
+ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
+  std::vector<ShardMaps::Shard> shards;
+  std::string hashes;
+  for (const std::string& each : shard_paths(path)) {
+    const OpenFile file(each);
+    shards.push_back({each, read_shard_header(file)});
+    const ShardLayout& layout = shards.back().layout;
+    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_file(file, file.size())});
+  }
+  if (shards.empty()) fail("{}: no shards are there", {path});
+  check_corpus(path, shards, tokenizer);
+  Contents contents{.maps = std::make_shared<ShardMaps>(std::move(shards))};
+  contents.vocab_size = tokenizer.vocab_size();
+  contents.tokenizer_hash = contents.maps->shards()[0].layout.header.tokenizer_hash;
+  contents.classes = contents.maps->shards()[0].layout.header.classes;
+  contents.hash = hash_bytes(hashes);
+  contents.name = fs::path(path).has_filename() ? fs::path(path).filename().string() : fs::path(path).parent_path().filename().string();
+  for (size_t i = 0; i < contents.maps->shards().size(); ++i) {
+    const ShardLayout& layout = contents.maps->shards()[i].layout;
+    if (layout.tokens == 0) continue;  // the last shard, when the one before was just full
+    contents.parts.push_back({i, {0, layout.tokens}, 0, documents_of(layout), contents.tokens});
+    contents.tokens += layout.tokens;
+  }
+  return ShardedTokens(std::make_shared<const Contents>(std::move(contents)));
+}
+
+// The documents [first, end), counted over all shards.
+ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end) const {
+  Contents contents = *contents_;
+  contents.parts.clear(), contents.tokens = 0;
+  contents.name += format_message(" ({})", {label});
+  contents.hash = hash_bytes(format_message("{} {}", {first, end}), contents_->hash);
+  int64_t before = 0;
+  for (const ShardPart& whole : contents_->parts) {
+    const int64_t from = std::max<int64_t>(first - before, 0), to = std::min(end - before, whole.documents);
+    before += whole.documents;
+    if (from >= to) continue;
+    const TokenSpan tokens{contents.start(whole, whole.first_document + from), contents.start(whole, whole.first_document + to)};
+    contents.parts.push_back({whole.number, tokens, whole.first_document + from, to - from, contents.tokens});
+    contents.tokens += tokens.size();
+  }
+  return ShardedTokens(std::make_shared<const Contents>(std::move(contents)));
+}
+
+std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) const {
+  int64_t documents = 0;
+  for (const ShardPart& each : contents_->parts) documents += each.documents;
+  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
+  if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {name(), documents, fraction});
+  return {part("train", 0, train), part("validation", train, documents)};
+}
+
+int64_t ShardedTokens::size() const { return contents_->tokens; }
+int64_t ShardedTokens::vocab_size() const { return contents_->vocab_size; }
+uint64_t ShardedTokens::hash() const { return contents_->hash; }
+uint64_t ShardedTokens::tokenizer_hash() const { return contents_->tokenizer_hash; }
+const std::string& ShardedTokens::name() const { return contents_->name; }
+int64_t ShardedTokens::classes() const { return contents_->classes; }
+int64_t ShardedTokens::shards() const { return static_cast<int64_t>(contents_->parts.size()); }
+int64_t ShardedTokens::documents(int64_t shard) const { return contents_->parts[static_cast<size_t>(shard)].documents; }
+
+void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
+  check_range(first, ids);
+  while (!ids.empty()) {
+    const ShardPart& part = contents_->part_of(first);
+    const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
+    const int64_t in_shard = part.tokens.first + first - part.first;
+    const auto [is_prepared, tokens, width, ids_offset, header] = contents_->layout(part);
+    contents_->maps->get(part.number, ids_offset + in_shard * width, static_cast<int64_t>(count) * width)->read(in_shard, ids.first(count), vocab_size());
+    ids = ids.subspan(count);
+    first += static_cast<int64_t>(count);
+  }
+}
+
+TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
+  const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
+  const int64_t document = part.first_document + index, first = contents_->start(part, document), end = contents_->start(part, document + 1);
+  if (end <= first) fail("{}: document {} of the shard ends before it starts", {contents_->maps->shards()[part.number].path, document});
+  return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
+}
+
+int64_t ShardedTokens::label(int64_t shard, int64_t index) const {
+  const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
+  const int64_t document = part.first_document + index;
+  return classes() == 0 ? -1 : contents_->maps->get(part.number, contents_->layout(part).header.labels_offset() + document * 4, 4)->label(document);
+}
+
+}  // namespace ricci

@@ -1,0 +1,190 @@
+// Shards as one corpus: its tokens and documents, and what is said of shards that do not belong together, were cut or altered.
+#include "data/shards/sharded_tokens.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "core/files/checksum.h"
+#include "data/shards/shard_writer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "tests/data/shards/shard_files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+std::string numbered_lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "line number " + std::to_string(i * i) + "\n";
+  return text;
+}
+
+std::string error_of_folder(const std::string& folder) {
+  return error_of([&] {
+    const Tokens tokens = ShardedTokens::open(folder, ByteTokenizer());
+    text_of(tokens, 0, tokens.size());
+  });
+}
+
+// Replaces some bytes of a file.
+void alter(const std::string& path, size_t at, const std::string& bytes) {
+  std::string text = read_file(path);
+  std::ofstream(path, std::ios::binary) << text.replace(at, bytes.size(), bytes);
+}
+
+}  // namespace
+
+TEST_CASE("the tokens of all shards are those of the text, and the documents its lines") {
+  const ScratchFolder folder;
+  const std::string text = numbered_lines(500), path = prepared(folder, "lines", text, 1000);
+  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  CHECK(tokens.size() == static_cast<int64_t>(text.size()));
+  CHECK(tokens.vocab_size() == 256);
+  CHECK(tokens.tokenizer_hash() == ByteTokenizer().hash());
+  CHECK(tokens.name() == "lines");
+  CHECK(tokens.shards() > 5);
+  CHECK(text_of(tokens, 0, tokens.size()) == text);
+  CHECK(text_of(tokens, 1234, 5678) == text.substr(1234, 5678 - 1234));
+  std::string joined;
+  for (int64_t shard = 0; shard < tokens.shards(); ++shard) {
+    for (int64_t i = 0; i < tokens.documents(shard); ++i) {
+      const auto [first, end] = tokens.document(shard, i);
+      CHECK(text.substr(static_cast<size_t>(end) - 1, 1) == "\n");
+      joined += text_of(tokens, first, end);
+    }
+  }
+  CHECK(joined == text);
+  CHECK(error_of([&] { text_of(tokens, 0, tokens.size() + 1); }) ==
+        format_message("lines: tokens 0 to {} are not in a text of {} tokens", {tokens.size() + 1, tokens.size()}));
+}
+
+TEST_CASE("a corpus is divided between two documents") {
+  const ScratchFolder folder;
+  const std::string text = numbered_lines(500);
+  const ShardedTokens whole = ShardedTokens::open(prepared(folder, "lines", text, 1000), ByteTokenizer());
+  for (const double fraction : {0.002, 0.3, 0.5, 0.9, 0.998}) {
+    const auto [train, validation] = whole.split(fraction);
+    CHECK(text_of(train, 0, train.size()) + text_of(validation, 0, validation.size()) == text);
+    CHECK(text_of(train, train.size() - 1, train.size()) == "\n");
+    int64_t documents = 0;
+    for (int64_t shard = 0; shard < train.shards(); ++shard) documents += train.documents(shard);
+    CHECK(documents == static_cast<int64_t>(500 * fraction));
+    CHECK(train.document(train.shards() - 1, train.documents(train.shards() - 1) - 1).end == train.size());
+    CHECK(validation.document(0, 0).first == 0);
+    CHECK(train.hash() != validation.hash());
+    CHECK(train.name() == "lines (train)");
+  }
+  CHECK(error_of([&] { whole.split(0.001); }) == "lines: has 500 documents, too few for a training fraction of 0.001");
+}
+
+TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the place of documents") {
+  const ScratchFolder folder;
+  const CharTokenizer tokenizer("abcdefgh");
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 5000; ++i) ids.push_back(i * i % 8);
+  folder.write("gpt2/train_1.bin", llmc_shard(20240520, 1, ids, 2));
+  folder.write("gpt2/train_2.bin", llmc_shard(20240520, 1, {7, 6}, 2));
+  const std::string llama = folder.write("llama.bin", llmc_shard(20240801, 7, ids, 4));
+  CHECK(names_shards(folder / "gpt2"));
+  CHECK(names_shards(llama));
+  CHECK(!names_shards(folder.write("a.txt", "text")));
+  for (const auto& [path, expected] : {std::pair{folder / "gpt2", int64_t{5002}}, {llama, int64_t{5000}}}) {
+    const Tokens tokens = ShardedTokens::open(path, tokenizer);
+    CHECK(tokens.size() == expected);
+    CHECK(tokens.tokenizer_hash() == 0);
+    std::vector<int64_t> read(5000);
+    tokens.read(0, read);
+    CHECK(read == ids);
+    CHECK(tokens.documents(0) == 2);
+    CHECK(tokens.document(0, 1).first == 4096);
+    CHECK(tokens.document(0, 1).end == 5000);
+  }
+  CHECK(error_of([&] { text_of(ShardedTokens::open(llama, CharTokenizer("abc")), 0, 5); }) == llama + ": id 4 of token 2 is outside the vocabulary of 3");
+  const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
+  CHECK(error_of([&] { ShardedTokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
+  const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
+  CHECK(error_of([&] { ShardedTokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
+}
+
+TEST_CASE("shards that were cut, continued or altered are named") {
+  const ScratchFolder folder;
+  const std::string path = prepared(folder, "lines", numbered_lines(200), 1000), shard = path + "/" + shard_name(1), sound = read_file(shard);
+  const auto size = static_cast<int64_t>(sound.size());
+  const auto restore = [&] { std::ofstream(shard, std::ios::binary) << sound; };
+  CHECK(error_of_folder(path) == "no error");
+
+  std::filesystem::resize_file(shard, sound.size() - 1);
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was cut short", {shard, size - 1, size}));
+  std::filesystem::resize_file(shard, 100);
+  CHECK(error_of_folder(path) == shard + ": the shard is cut short inside its header");
+  restore();
+  std::ofstream(shard, std::ios::binary | std::ios::app) << "x";
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was continued", {shard, size + 1, size}));
+  restore();
+  alter(shard, 40, "x");
+  CHECK(error_of_folder(path) == shard + ": the header of the shard is damaged");
+  restore();
+  for (const size_t at : {sizeof(ShardHeader), sound.size() / 2, sound.size() - 1}) {  // an id, the index
+    alter(shard, at, std::string(1, static_cast<char>(sound[at] ^ 1)));
+    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum is another");
+    restore();
+  }
+  alter(shard, 0, "RICCIXXX");
+  CHECK(error_of_folder(path) == shard + ": is not a shard");
+  restore();
+  CHECK(error_of_folder(path) == "no error");
+}
+
+TEST_CASE("a shard that is cut while it is in use is an error, not the end") {
+  const ScratchFolder folder;
+  const std::string path = prepared(folder, "lines", numbered_lines(2000));
+  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  text_of(tokens, 0, 100);
+  std::filesystem::resize_file(path + "/" + shard_name(0), 1000);
+  CHECK(error_of([&] { text_of(tokens, 0, tokens.size()); }) == path + "/shard-00000.tokens: the shard was cut short while it was in use");
+}
+
+TEST_CASE("shards that do not make one corpus") {
+  const ScratchFolder folder;
+  const std::string a = prepared(folder, "a", numbered_lines(200), 1000), b = prepared(folder, "b", numbered_lines(300), 1000);
+  const auto place = [](const std::string& path, int64_t number) { return path + "/" + shard_name(number); };
+  CHECK(error_of([&] { ShardedTokens::open(a, CharTokenizer("abc")); }) ==
+        a + ": the shards were made by another tokenizer, of 256 tokens, than the char tokenizer of 3 tokens");
+  std::filesystem::copy_file(place(b, 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
+  CHECK(error_of_folder(a) == place(a, 1) + ": a shard of another corpus than " + place(a, 0));
+
+  make_folders(folder / "chars");
+  const std::vector<TextSource> files = TextSource(folder / "a.txt").each_file();
+  const auto chars = char_tokenizer_of(files, {});
+  prepare_shards(files, *chars, Folder(folder / "chars"), {.documents = {.documents = "line"}, .shard_tokens = 1000});
+  std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
+  CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by another tokenizer than " + place(a, 0));
+  std::filesystem::remove(place(a, 1));
+  CHECK(error_of_folder(a) == a + ": shard shard-00001.tokens of the corpus is missing");
+
+  int64_t last = 0;
+  while (std::filesystem::exists(place(b, last + 1))) ++last;
+  std::filesystem::remove(place(b, last));
+  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again");
+  CHECK(error_of([&] { ShardedTokens::open(folder / "none", ByteTokenizer()); }) == "cannot read " + (folder / "none") + ": No such file or directory");
+}
+
+TEST_CASE("reading a large corpus does not fill the memory") {
+  const ScratchFolder folder;
+  std::string text;
+  Sequence sequence(5);
+  while (text.size() < 100'000'000) text += std::string(100 + sequence.below(5000), static_cast<char>('a' + sequence.below(26))) + "\n";
+  const Tokens tokens = ShardedTokens::open(prepared(folder, "large", text, 8 << 20), ByteTokenizer());  // 200 MB of ids
+  text = {};
+  std::vector<int64_t> ids(1000);
+  tokens.read(0, ids);
+  const int64_t before = resident_bytes();
+  int64_t most = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    tokens.read(static_cast<int64_t>(sequence.below(static_cast<uint64_t>(tokens.size() - 1000))), ids);
+    if (i % 100 == 0) most = std::max(most, resident_bytes() - before);
+  }
+  CHECK(most < kMostResident + 20'000'000 + kSanitizerBytes);
+}
