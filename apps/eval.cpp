@@ -2,6 +2,7 @@
 //   ricci-eval runs/NAME --stride 256
 //   ricci-eval runs/A runs/B --data wiki.test.tokens --json
 #include <cstdio>
+#include <variant>
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
@@ -23,24 +24,57 @@ struct Options {
   bool as_json = false;
 };
 
-ScoredRun score(const std::string& path, const Options& options) {
-  const auto [device, run, model, context] = open_model(path, options.model);
-  const int64_t stride = options.stride ? options.stride : context;
-  const TextSource text = options.data.empty() ? validation_text(run.config()) : text_of(options.data);
-  const TokenFile tokens = options.data.empty() ? open_validation(run.config(), *run.tokenizer()) : open_tokens(options.data, *run.tokenizer());
-  const Windows windows(tokens, options.batch, context, stride);
+// What is evaluated: a run, its tokens and how they are read.
+struct Scoring {
+  OpenModel opened;
+  Tokens tokens;
+  int64_t stride;
+  EvaluationBatches batches;
 
-  Progress progress({.steps = windows.batches(), .out = stderr});
-  const auto show = [&, window = context](int64_t done) { progress.update(done, done * windows.batch() * window); };
-  const Evaluation result = evaluate(model, windows, device, 0, show);
-  progress.erase();
-  return {run.path(), tokens.name(), context, stride, run.context_note(context), result, size_of_text(text)};
+  Scoring(const std::string& path, const Options& options)
+      : opened(open_model(path, options.model)), tokens(tokens_for(opened.run, options)), stride(options.stride ? options.stride : opened.context),
+        batches(evaluation_batches(opened.run.config(), tokens, options.batch, opened.context, stride)) {}
+
+  static Tokens tokens_for(const RunFolder& run, const Options& options) {
+    return options.data.empty() ? open_validation(run.config(), run.tokenizer()) : open_tokens(run.config(), options.data, *run.tokenizer());
+  }
+  // Calls evaluate(count, batch, after_batch) with a line that tells how far it is.
+  template <class Evaluate> auto with_progress(const Evaluate& evaluate) const {
+    Progress progress({.steps = count_of(batches), .out = stderr});
+    const int64_t rows = std::visit([](const auto& each) { return each.batch(); }, batches);
+    return evaluate(count_of(batches), [&](int64_t i) { return batch_at(batches, i, opened.device); },
+                    [&](int64_t done) { progress.update(done, done * rows * opened.context); });
+  }
+};
+
+ScoredRun score(const Scoring& s, const Options& options) {
+  const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, how...); });
+  const std::optional<TextSource> text = text_of(s.opened.run.config(), options.data);
+  return {s.opened.run.path(), s.tokens.name(), s.opened.context, s.stride, s.opened.run.context_note(s.opened.context), result,
+          text ? std::optional(size_of_text(*text)) : std::nullopt};
+}
+
+// A classifier is told on a line of its own.
+void print_classes(const Scoring& s, const Options& options) {
+  const ClassEvaluation result = s.with_progress([&](auto... how) { return evaluate_classes(s.opened.model, how...); });
+  const std::string line =
+      format_message("{}: {} documents, context {}{}: {:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
+                     {s.tokens.name(), result.confusion.total(), s.opened.context, s.opened.run.context_note(s.opened.context), result.nats_per_sequence,
+                      result.confusion.accuracy(), result.confusion.macro().f1});
+  std::puts((options.as_json ? json_of(result) : line).c_str());
 }
 
 int evaluate_runs(const Options& options) {
   for (const std::string& path : options.runs) RunFolder::open(path);  // a missing one is told before the first takes its time
   std::vector<ScoredRun> scored;
-  for (const std::string& path : options.runs) scored.push_back(score(path, options));
+  for (const std::string& path : options.runs) {
+    const Scoring scoring(path, options);
+    if (is_classifier(scoring.opened.run.config()))
+      print_classes(scoring, options);
+    else
+      scored.push_back(score(scoring, options));
+  }
+  if (scored.empty()) return 0;
   const bool one = scored.size() == 1;
   std::puts((options.as_json ? json_of(scored) : one ? line_of(scored[0]) : table_of(scored)).c_str());
   return 0;

@@ -1,4 +1,4 @@
-// ricci-train: trains a language model from a run file and a text, or goes on with a run.
+// ricci-train: trains a language model on a text, or a classifier on labelled documents, or goes on with a run.
 //   ricci-train run.yaml model.layers=6 lr=3e-4
 //   ricci-train runs/NAME
 //   ricci-train runs/NAME --replay
@@ -12,9 +12,11 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
+#include "apps/corpus/step_feed.h"
 #include "apps/init/freeze.h"
 #include "apps/init/init_source.h"
 #include "apps/metrics/metrics.h"
@@ -59,10 +61,12 @@ struct Work {
 
 double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Reads the tokens of a step and takes it. A step that is not finite is kept as a file, from which --replay computes it again.
-StepRecord take_step(TrainStep& train_step, const RandomCrops& crops, const RunFolder& run, Model& model, int64_t step, Device device) {
+// Reads the tokens of the next step and takes it. A step that is not finite is kept as a file, from which --replay computes it again.
+void take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {
   const TrainConfig& config = run.config();
-  const std::vector<MicroBatch> micro_batches = micro_batches_of(crops, config, step, device);
+  StepData data = feed.next();
+  const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, device);
+  const int64_t step = state.step++;
   const double lr = config.schedule.at(step, config.steps);
   const auto [loss, norm] = train_step.run(micro_batches, step, lr);
   if (!std::isfinite(loss) || !std::isfinite(norm)) {
@@ -73,26 +77,26 @@ StepRecord take_step(TrainStep& train_step, const RandomCrops& crops, const RunF
       fail("{}; ricci-train {} --replay computes it again", {error.what(), run.path()});
     }
   }
-  return {loss, norm, lr};
+  state.unrecorded = {loss, norm, lr};
+  state.data_place = std::move(data.place);
 }
 
 // Nothing: it was interrupted.
-std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const Windows& validation, Device device) {
+std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device) {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
     if (Interrupt::requested()) throw Stopped();
   };
   const int64_t batches_per_batch = config.batch / layout_of(config).sequences;
   try {
-    return evaluate(model, validation, device, std::min(config.eval_batches, validation.batches()) * batches_per_batch, after_batch);
+    return evaluate(model, validation, device, std::min(config.eval_batches, count_of(validation)) * batches_per_batch, after_batch);
   } catch (const Stopped&) {
     return {};
   }
 }
 
 // The loop: step, log, evaluate, save. It ends early when an interruption is asked for; an evaluation is then left for later.
-Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, const RandomCrops& crops, const Windows& validation,
-               Device device) {
+Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed, const EvaluationBatches& validation, Device device) {
   const TrainConfig& config = run.config();
   TrainStep train_step(model, optimizer, device, step_options(config));
   MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step);
@@ -105,7 +109,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
     if (!state.unrecorded) {
       if (state.step == first + kUntraced) trace::restart();
       const double started = seconds_now();
-      state.unrecorded = take_step(train_step, crops, run, model, state.step++, device);
+      take_step(train_step, feed, run, model, state, device);
       for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
       progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
     }
@@ -123,7 +127,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
       saves |= state.improves(result->nats_per_token);
       early = out_of_patience(config, state);
       saves |= early;
-      progress.line(evaluation_line(done, loss, *result));
+      progress.line(evaluation_line(config, done, loss, *result));
     }
     if (!last && !early && is_due(done, config.sample.every) && config.sample.tokens > 0)
       progress.line("\n" + sample_text(run, model, device) + "\n");
@@ -151,8 +155,8 @@ int train(const RunRequest& request) {
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
-  const RandomCrops crops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
-  const Windows validation(corpus.validation, layout_of(config).sequences, *config.context, *config.context);
+  StepFeed feed(corpus, config);
+  const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
   check_sample(config.sample, *corpus.tokenizer);
 
   Model model(config.model);
@@ -163,13 +167,14 @@ int train(const RunRequest& request) {
   model.recompute_blocks(config.recompute == Recompute::blocks);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
+  feed.start(state.step, state.data_place);
 
   run.begin(config, corpus.tokenizer.get(), state.step);
   if (!origin.empty()) tell(STDOUT_FILENO, origin + "\n");
   tell(STDOUT_FILENO, opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;
-    const Work work = run_steps(run, model, optimizer, state, crops, validation, device);
+    const Work work = run_steps(run, model, optimizer, state, feed, validation, device);
     run.save_model(model, state.step);
     tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
   }
@@ -183,7 +188,7 @@ int train(const RunRequest& request) {
 int main(int argc, char** argv) {
   RunOptions options;
   bool replays = false;
-  return run_app(argc, argv, {"ricci-train", "Trains a language model from a run file and a text, or goes on with the run of a folder.", false},
+  return run_app(argc, argv, {"ricci-train", "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.", false},
                  [&](CLI::App& app) {
                    add_run_options<TrainConfig>(app, options);
                    app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");

@@ -73,6 +73,7 @@ const char* what(double) { return "number"; }
 const char* what(bool) { return "true or false"; }
 const char* what(const std::optional<int64_t>&) { return "integer or null"; }
 const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
+const char* what(const std::vector<double>&) { return "number or list of numbers"; }
 
 void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
   std::string list;

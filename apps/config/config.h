@@ -22,7 +22,8 @@ struct ChoiceMember {
 };
 
 // A member of a config. A single value may stand for a list of one; null for an empty list or optional.
-using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*, ChoiceMember>;
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
+                                std::vector<double>*, ChoiceMember>;
 
 struct Field {
   std::string key;  // dotted

@@ -52,6 +52,10 @@ void check_data(const TrainConfig& c) {
     fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
   if (!(c.train_fraction > 0 && c.train_fraction < 1))
     fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
+  if (!c.weights.empty() && c.weights.size() != c.data.size()) fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
+  for (const double weight : c.weights) more_than_0("weights", weight);
+  at_least("shuffle_buffer", c.shuffle_buffer, 1);
+  if (c.shuffle_buffer > 1 << 24) fail("shuffle_buffer: {}, expected {} or less", {c.shuffle_buffer, 1 << 24});
   at_least("batch", c.batch, 1);
   at_least("accumulation", c.accumulation, 1);
   constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
@@ -60,6 +64,12 @@ void check_data(const TrainConfig& c) {
   if (!c.context) return;
   at_least("context", *c.context, 1);
   if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
+}
+
+void check_classifier(const TrainConfig& c) {
+  if (c.format != DocumentFormat::text && c.label_field.empty()) fail("label_field: not given, but model.family: classifier learns from labelled documents");
+  if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
+  if (c.sample.tokens > 0) fail("sample.tokens: {}, but model.family: classifier writes no text", {c.sample.tokens});
 }
 
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
@@ -81,8 +91,8 @@ void check(const TrainConfig& config) {
   ModelConfig model = config.model;
   if (model.vocab == 0) model.vocab = 1;
   check(model);
-  if (model.family == Family::classifier) fail("model.family: classifier, which learns from labelled texts; ricci-train reads none, ricci-probe runs such models");
-  if (!model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
+  if (is_classifier(config)) check_classifier(config);
+  if (!is_classifier(config) && !model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/names.h"
+#include "data/documents/records.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
 #include "models/decoding/sampling.h"
@@ -23,6 +24,10 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
+// How training sequences are drawn (data/batches.h, data/stream/sequence_stream.h).
+enum class Order : uint8_t { crops, shuffled };
+constexpr auto choices(Order) { return std::array{"crops", "shuffled"}; }
+
 // The text that a run writes of itself.
 struct SampleConfig {
   int64_t tokens = 200;
@@ -38,6 +43,11 @@ struct TrainConfig {
   std::vector<std::string> data = {"embedded"};
   std::vector<std::string> validation;
   double train_fraction = 0.9;
+  DocumentFormat format = DocumentFormat::text;
+  std::string text_field, label_field;
+  Order order = Order::crops;
+  std::vector<double> weights;
+  int64_t shuffle_buffer = 1024;
   std::string tokenizer = "char";
   Eos eos = Eos::none;
 
@@ -73,6 +83,10 @@ struct TrainConfig {
 // Whether the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
 bool has_pieces(const TrainConfig& config);
 
+inline bool is_classifier(const TrainConfig& config) { return config.model.family == Family::classifier; }
+// Whether training goes through the documents in a random order; a classifier always does.
+inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
+
 // A sample does not change what is trained.
 template <class Field> auto free_to_change(Field& field) {
   return [&field](const char* key, auto& member, const char* description, KeyInfo info = {}) {
@@ -83,7 +97,7 @@ template <class Field> auto free_to_change(Field& field) {
 
 template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   auto free = free_to_change(field);
-  free("tokens", c.tokens, "tokens to write; 0: no sample");
+  free("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for a classifier)");
   free("every", c.every, "steps between samples; 0: only after the last step");
   free("prompt", c.prompt, "text to continue");
   visit_fields(c.sampling, free);
@@ -92,16 +106,26 @@ template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Conf
 template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("name", c.name, "of the run; its folder is runs/NAME", may_change());
   field("model", c.model, "");
-  field("data", c.data, "files or folders with the text, plain or compressed; embedded: the built-in corpus");
+  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus");
   field("validation", c.validation, "files or folders; [] for the end of data", decides());
   auto splitting = read_when(field, c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
+  field("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs", decides());
+  auto fields = read_when(field, c.format != DocumentFormat::text, "format: tsv or jsonl");
+  fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
+  auto labels = read_when(field, is_classifier(c), "family: classifier");
+  labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
   field("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
   field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
   field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
   field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
+  auto packing = read_when(field, !is_classifier(c), "family: decoder");
+  packing("order", c.order, "crops: from anywhere in the data, drawn each time; shuffled: the documents in a random order, each once per epoch", decides());
+  auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
+  streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");
+  streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents");
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());
@@ -129,7 +153,10 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
 TrainStepOptions step_options(const TrainConfig& config);
 
 // Hooks of load_config (apps/config/config.h). check lets vocab be 0: the tokenizer gives it later.
-inline void apply_preset(TrainConfig& config) { apply_preset(config.model); }
+inline void apply_preset(TrainConfig& config) {
+  apply_preset(config.model);
+  if (is_classifier(config)) config.sample.tokens = 0;
+}
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
 

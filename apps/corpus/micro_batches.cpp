@@ -17,6 +17,8 @@ Tensor tensor_of(const std::vector<int64_t>& ids_bc, const Shape& shape, Device 
 
 MicroBatch micro_batch_of(const Batch& batch, Device device) {
   const Shape shape{batch.batch, batch.context};
+  if (!batch.labels_b.empty())
+    return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.labels_b, {batch.batch}, device), tensor_of(batch.lengths_b, {batch.batch}, device)}, batch.scored};
   return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
 }
 
@@ -25,16 +27,35 @@ StepLayout layout_of(const TrainConfig& config) {
   return {config.batch, config.accumulation};
 }
 
-std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  std::vector<MicroBatch> all;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(micro_batch_of(crops.at(step, i), device));
+std::vector<Batch> batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step) {
+  std::vector<Batch> all;
+  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
   return all;
 }
 
-Evaluation evaluate(const Model& model, const Windows& windows, Device device, int64_t max_batches,
+std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
+  std::vector<MicroBatch> all;
+  for (const Batch& batch : batches) all.push_back(micro_batch_of(batch, device));
+  return all;
+}
+
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
+  if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
+  return Windows(tokens, batch, context, stride);
+}
+
+int64_t count_of(const EvaluationBatches& batches) {
+  return std::visit([](const auto& each) { return each.batches(); }, batches);
+}
+
+MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device) {
+  return micro_batch_of(std::visit([&](const auto& each) { return each.at(index); }, batches), device);
+}
+
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,
                     const std::function<void(int64_t)>& after_batch) {
-  const int64_t count = max_batches > 0 ? std::min(max_batches, windows.batches()) : windows.batches();
-  return ricci::evaluate(model, count, [&](int64_t i) { return micro_batch_of(windows.at(i), device); }, after_batch);
+  const int64_t count = max_batches > 0 ? std::min(max_batches, count_of(batches)) : count_of(batches);
+  return ricci::evaluate(model, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
 }
 
 }  // namespace ricci::apps

@@ -1,10 +1,12 @@
 // From text to what models read: the batches of data/ as tensors on a device.
 #pragma once
 #include <functional>
+#include <variant>
 #include <vector>
 
 #include "apps/config/train_config.h"
 #include "data/batches.h"
+#include "data/stream/document_batches.h"
 #include "models/evaluation/evaluation.h"
 #include "models/training/micro_batch.h"
 
@@ -20,11 +22,23 @@ struct StepLayout {
 };
 StepLayout layout_of(const TrainConfig& config);
 
-// The micro-batches of a step; the `batch` of crops must be layout_of(config).sequences.
-std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device);
+// The batches of a step; the `batch` of crops must be layout_of(config).sequences.
+std::vector<Batch> batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step);
 
-// Over all windows, or the first `max_batches` batches of them when that is not 0.
-Evaluation evaluate(const Model& model, const Windows& windows, Device device, int64_t max_batches = 0,
+// The same on a device.
+std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
+inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
+  return micro_batches_of(batches_of(crops, config, step), device);
+}
+
+// What a text is evaluated by: windows of it, or whole documents for a classifier, which has no use for the stride.
+using EvaluationBatches = std::variant<Windows, DocumentBatches>;
+EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
+int64_t count_of(const EvaluationBatches& batches);
+MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device);
+
+// Over all batches, or the first `max_batches` of them when that is not 0.
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
                     const std::function<void(int64_t done)>& after_batch = {});
 
 }  // namespace ricci::apps

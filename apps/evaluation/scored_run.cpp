@@ -21,17 +21,18 @@ Cells cells_of(const ScoredRun& s) {
           std::to_string(s.stride),
           format_message("{:.4f}", {s.result.nats_per_token}),
           format_message("{:.3f}", {s.result.perplexity()}),
-          format_message("{:.4f}", {s.result.bits_per_byte(s.size.bytes)}),
-          format_message("{:.2f}", {s.result.word_perplexity(s.size.words)}),
+          s.size ? format_message("{:.4f}", {s.result.bits_per_byte(s.size->bytes)}) : "-",
+          s.size ? format_message("{:.2f}", {s.result.word_perplexity(s.size->words)}) : "-",
           s.text};
 }
 
 }  // namespace
 
 std::string line_of(const ScoredRun& s) {
-  return format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}, {:.4f} bits per byte, word perplexity {:.2f}",
-                        {s.text, s.result.tokens, s.context, s.context_note, s.stride, s.result.nats_per_token, s.result.perplexity(),
-                         s.result.bits_per_byte(s.size.bytes), s.result.word_perplexity(s.size.words)});
+  const std::string line = format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
+                                          {s.text, s.result.tokens, s.context, s.context_note, s.stride, s.result.nats_per_token, s.result.perplexity()});
+  if (!s.size) return line;
+  return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}", {s.result.bits_per_byte(s.size->bytes), s.result.word_perplexity(s.size->words)});
 }
 
 std::string table_of(std::span<const ScoredRun> scored) {
@@ -54,18 +55,20 @@ std::string table_of(std::span<const ScoredRun> scored) {
 
 std::string json_of(std::span<const ScoredRun> scored) {
   json all = json::array();
-  for (const ScoredRun& s : scored)
+  for (const ScoredRun& s : scored) {
     all.push_back({{"run", s.run},
                    {"text", s.text},
                    {"tokens", s.result.tokens},
                    {"context", s.context},
                    {"stride", s.stride},
                    {"nats_per_token", s.result.nats_per_token},
-                   {"perplexity", s.result.perplexity()},
-                   {"bytes", s.size.bytes},
-                   {"bits_per_byte", s.result.bits_per_byte(s.size.bytes)},
-                   {"words", s.size.words},
-                   {"word_perplexity", s.result.word_perplexity(s.size.words)}});
+                   {"perplexity", s.result.perplexity()}});
+    if (!s.size) continue;
+    all.back().update({{"bytes", s.size->bytes},
+                       {"bits_per_byte", s.result.bits_per_byte(s.size->bytes)},
+                       {"words", s.size->words},
+                       {"word_perplexity", s.result.word_perplexity(s.size->words)}});
+  }
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }
 

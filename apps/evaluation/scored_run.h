@@ -1,6 +1,7 @@
 // What ricci-eval tells of a run: as a line, as a row of a table, as JSON.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,7 +15,7 @@ struct ScoredRun {
   int64_t context = 0, stride = 0;   // of the windows, in tokens
   std::string context_note;          // RunFolder::context_note
   Evaluation result;
-  TextSize size;                     // of the text
+  std::optional<TextSize> size;      // of the text; nothing: it is no plain text
 };
 
 std::string line_of(const ScoredRun& scored);

@@ -19,7 +19,9 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
 
-std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
+  if (is_classifier(config))
+    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)});
   return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
                         {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
 }

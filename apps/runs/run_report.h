@@ -12,7 +12,8 @@ namespace ricci::apps {
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
-std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
+// Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents
+std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& evaluation);
 
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);

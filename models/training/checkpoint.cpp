@@ -66,6 +66,7 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
     metadata.insert({{"unrecorded_loss", fmt::format("{}", last->loss)},
                      {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},
                      {"unrecorded_learning_rate", fmt::format("{}", last->learning_rate)}});
+  if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
   metadata.insert(more.begin(), more.end());
   save_checked_safetensors(place, tensors, metadata);
 }
@@ -78,6 +79,7 @@ TrainState read_train_state(const SafetensorsFile& file) {
   if (file.metadata().contains("unrecorded_loss"))
     state.unrecorded = {number_of<double>(file, "unrecorded_loss"), number_of<double>(file, "unrecorded_gradient_norm"),
                         number_of<double>(file, "unrecorded_learning_rate")};
+  if (const auto place = file.metadata().find("data_place"); place != file.metadata().end()) state.data_place = place->second;
   return state;
 }
 

@@ -1,7 +1,7 @@
 // Where a training stands, as a file. checkpoints/step-00001234.safetensors holds everything that the next step depends on
 // beside the config and the text: the parameters under their own names (f32 where bf16 is trained: the masters), the state
-// of the optimizer as optimizer.NAME, and numbers as metadata: steps, the random state, the best evaluation. The position
-// in the data is the step, as a batch is a function of its number. A checksum covers the file.
+// of the optimizer as optimizer.NAME, and numbers as metadata: steps, the random state, the best evaluation. The place
+// in the data is the step where a batch is a function of its number; else it is told too. A checksum covers the file.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,6 +30,7 @@ struct TrainState {
   // What the last step measured, where an interruption came before its evaluation and its record: both are made first when
   // the training goes on.
   std::optional<StepRecord> unrecorded = {};
+  std::string data_place = {};  // where the order of the data goes on; empty where the step tells it
 
   // Notes an evaluation after this step. True: it is the best so far.
   bool improves(double val_loss);

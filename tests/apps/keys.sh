@@ -31,6 +31,9 @@ model.scale_embedding  true
 model.tie              false
 model.head_bias        true
 data                   other.txt
+format                 tsv
+text_field             2       format=tsv
+label_field            1       model.family=classifier
 validation             other.txt
 train_fraction         0.7
 tokenizer              byte
@@ -38,6 +41,9 @@ eos                    line    tokenizer=word
 init                   base
 init_changes           [tokenizer]
 freeze                 tok
+order                  shuffled
+weights                [1,3]   order=shuffled
+shuffle_buffer         1       order=shuffled
 batch                  3
 accumulation           2
 recompute              blocks

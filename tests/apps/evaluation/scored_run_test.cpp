@@ -13,7 +13,7 @@ namespace {
 
 // 12 tokens of 0.5 nats each are 6 nats.
 ScoredRun scored(const char* run, int64_t words) {
-  ScoredRun s{run, "a.txt", 16, 4, "", {}, {.bytes = 40, .words = words}};
+  ScoredRun s{run, "a.txt", 16, 4, "", {}, TextSize{.bytes = 40, .words = words}};
   s.result.nats_per_token = 0.5, s.result.tokens = 12;
   return s;
 }

@@ -1,0 +1,50 @@
+#include "apps/corpus/step_feed.h"
+
+#include <utility>
+
+#include "apps/corpus/micro_batches.h"
+#include "core/error.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr size_t kStepsAhead = 2;
+
+std::variant<RandomCrops, SequenceStream> order_of(const Corpus& corpus, const TrainConfig& config) {
+  if (!is_shuffled(config)) return RandomCrops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
+  return SequenceStream(corpus.sources, {.context = *config.context, .seed = config.seed, .shuffle_buffer = config.shuffle_buffer, .weights = config.weights,
+                                         .whole_documents = is_classifier(config), .full_width = config.cuda_graph});
+}
+
+}  // namespace
+
+StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config) : config_(config), order_(order_of(corpus, config)) {}
+
+StepFeed::~StepFeed() = default;
+
+void StepFeed::start(int64_t step, const std::string& place) {
+  step_ = step;
+  if (auto* const stream = std::get_if<SequenceStream>(&order_); stream && step > 0) stream->go_to(place);
+  thread_ = std::make_unique<Prefetch<StepData>>([this] { return make(); }, kStepsAhead);
+}
+
+std::optional<StepData> StepFeed::make() {
+  if (step_ >= config_.steps) return {};
+  StepData data;
+  if (auto* const stream = std::get_if<SequenceStream>(&order_)) {
+    data.batches = stream->next_step(layout_of(config_).micro_batches, layout_of(config_).sequences);
+    data.place = stream->place();
+  } else {
+    data.batches = batches_of(std::get<RandomCrops>(order_), config_, step_);
+  }
+  ++step_;
+  return data;
+}
+
+StepData StepFeed::next() {
+  std::optional<StepData> data = thread_->next();
+  if (!data) fail("training data: there is no step behind the last one");
+  return std::move(*data);
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A classifier learns from JSONL, TSV and shards with labels; killed and started again it ends with the same bytes; ricci-eval reads
+# the same formats. What is wrong with labels ends in one line.
+#   classify.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+RANDOM=1
+
+# ---- Reviews: the words tell the label
+for ((i = 0; i < 400; ++i)); do
+  words=
+  for ((w = RANDOM % 12 + 3; w > 0; --w)); do
+    case $((RANDOM % 5 + 5 * (i * 7 % 3 == 0))) in
+      0) words+=" awful" ;; 1) words+=" poor" ;; 5) words+=" good" ;; 6) words+=" great" ;; *) words+=" film" ;;
+    esac
+  done
+  echo "$((i * 7 % 3 == 0))	${words# }"
+done >reviews.tsv
+awk -F'\t' '{ printf "{\"stars\":%d,\"body\":\"%s\"}\n", $1, $2 }' reviews.tsv | gzip >reviews.jsonl.gz
+head -c 3000 reviews.tsv | cut -f 2 >words.txt
+accept 'a vocabulary' tokenize train words.txt --kind word -o words.json
+
+small=(model.family=classifier model.layers=1 model.heads=2 model.d=16 model.ctx=32 tokenizer=words.json batch=8 steps=60 eval_every=20 checkpoint_every=5 lr=1e-2 model.dropout=0.1)
+tsv=(data=reviews.tsv format=tsv label_field=1)
+jsonl=(data=reviews.jsonl.gz format=jsonl text_field=body label_field=stars)
+
+accept 'TSV' train "${small[@]}" "${tsv[@]}" name=tsv
+verdict 'it learns' "$(awk '/^step 60: / { learnt = $8 < 0.3 } END { exit learnt }' out && cat out)"
+accept 'JSONL, compressed' train "${small[@]}" "${jsonl[@]}" name=jsonl threads=1
+verdict 'the same documents give the same model' "$(cmp runs/{tsv,jsonl}/model.safetensors 2>&1)"
+accept 'shards with labels' prepare reviews.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --shard-tokens 500 --output shards
+accept 'a classifier on shards' train "${small[@]}" data=shards name=shards
+accept 'a vocabulary made from the documents' train "${small[@]}" "${tsv[@]}" name=words tokenizer=word
+accept 'a mixture' train "${small[@]}" "${tsv[@]}" name=mixed data='[reviews.tsv, reviews.tsv]' weights='[1, 2]'
+
+# ---- Killed at drawn moments
+for kill in {1..6}; do
+  { RICCI_SIGNAL_AT="9 $((20 + RANDOM % 60))" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${small[@]}" "${tsv[@]}" name=killed >out 2>err </dev/null; } 2>/dev/null
+  [ $? = 137 ] || verdict "kill $kill" 'it survived'
+done
+accept 'killed 6 times, it runs to the end' train "${small[@]}" "${tsv[@]}" name=killed
+verdict 'with the same model' "$(cmp runs/{tsv,killed}/model.safetensors 2>&1)"
+
+# ---- Evaluation
+accept 'evaluation on the documents that were left out' eval runs/tsv
+verdict 'which are 40' "$(grep -q '^reviews\.tsv (validation): 40 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' out || cat out)"
+accept 'evaluation on a file' eval runs/tsv --data reviews.tsv
+verdict 'of all documents' "$(grep -q '^reviews\.tsv: 400 documents' out || cat out)"
+cp out expected
+accept 'as JSON' eval runs/tsv --data reviews.tsv --json
+verdict 'with the counts' "$(grep -qE '^\{"sequences":400,.*"confusion":\[\[[0-9]+,[0-9]+\],\[[0-9]+,[0-9]+\]\]\}$' out || cat out)"
+accept 'evaluation on shards' eval runs/tsv --data shards
+verdict 'is the same' "$(diff <(sed 's/^[^:]*//' expected) <(sed 's/^[^:]*//' out))"
+
+# ---- What is wrong, in one line
+refuse 'a text without labels' 1 'data: words\.txt \(train\) has no labels, but model\.family: classifier learns from them' train "${small[@]}" data=words.txt
+accept 'shards without labels' prepare words.txt --documents line --tokenizer words.json --output plain
+refuse 'are refused' 1 'data: plain \(train\) has no labels' train "${small[@]}" data=plain
+refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' train "${small[@]}" data=reviews.tsv format=tsv
+refuse 'a field of plain text' 1 'label_field: only jsonl and tsv have fields, but format: text' train "${small[@]}" data=reviews.tsv label_field=1
+echo '7	film' >>reviews.tsv
+refuse 'a label out of range' 1 'reviews\.tsv:401: label 7 is out of range: 2 classes have 0 to 1' train "${small[@]}" "${tsv[@]}" name=range
+refuse 'in an evaluation, too' 1 'reviews\.tsv:401: label 7 is out of range' eval runs/tsv --data reviews.tsv
+accept 'shards of more classes' prepare reviews.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
+refuse 'than the model has' 1 'data: more \(train\) has labels of 8 classes, but model\.classes: 2' train "${small[@]}" data=more
+refuse 'a sample of a classifier' 1 'sample\.tokens: 5, but model\.family: classifier writes no text' train "${small[@]}" "${tsv[@]}" sample.tokens=5
+refuse 'text of a classifier' 1 'a classifier does not write text' generate runs/tsv --prompt film
+
+echo "$failures failed"
+exit $((failures > 0))
