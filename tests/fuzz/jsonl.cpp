@@ -1,0 +1,12 @@
+// Fuzzes JSONL. The first byte chooses how it is read.
+#include "tests/fuzz/records.h"
+
+using namespace ricci;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  DocumentOptions options{.format = DocumentFormat::jsonl, .encoding = static_cast<Encoding>(data[0] % 3)};
+  if (data[0] & 4) options.label_field = "label", options.classes = 5;
+  fuzz::read_documents({reinterpret_cast<const char*>(data) + 1, size - 1}, options);
+  return 0;
+}

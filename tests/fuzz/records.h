@@ -1,0 +1,33 @@
+// What the targets of JSONL and TSV share: all documents of a text, from its start and from the middle.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "data/documents/document_reader.h"
+#include "data/tokenizers/utf8.h"
+#include "tests/fuzz/input.h"
+
+namespace fuzz {
+
+inline void read_documents(std::string_view text, const ricci::DocumentOptions& options) {
+  using namespace ricci;
+  const TextSource source = TextSource::of_paths({"input"}, std::array{BuiltInText{"input", text}});
+  std::vector<DocumentPiece> pieces;
+  attempt([&] {
+    DocumentReader reader({source}, options, complete_utf8_prefix);
+    for (DocumentPiece piece; reader.next(piece);) {
+      require(piece.text.size() <= DocumentReader::kPiece, "a piece is bounded");
+      require(piece.label == -1 || (piece.label >= 0 && piece.label < options.classes), "a label is in its range");
+      pieces.push_back(piece);
+    }
+  });
+  if (pieces.empty()) return;
+  attempt([&] {
+    const size_t middle = pieces.size() / 2;
+    DocumentReader rest({source}, options, complete_utf8_prefix, pieces[middle].end);
+    DocumentPiece piece;
+    if (middle + 1 < pieces.size()) require(rest.next(piece) && piece.text == pieces[middle + 1].text && piece.end == pieces[middle + 1].end, "reading goes on where it ended");
+  });
+}
+
+}  // namespace fuzz
