@@ -44,4 +44,13 @@ template <class Body> void run_vectorized(const Body& body, int64_t begin, int64
   run_baseline(body, begin, end);
 }
 
+// The same for a body that was written for vectors of so many bytes: in the narrowest instruction set that has them.
+template <int Bytes, class Body> void run_with_vectors(const Body& body, int64_t begin, int64_t end) {
+#if defined(__x86_64__)
+  if constexpr (Bytes == 64) return run_avx512(body, begin, end);
+  if constexpr (Bytes == 32) return run_avx2(body, begin, end);
+#endif
+  run_baseline(body, begin, end);
+}
+
 }  // namespace ricci

@@ -11,14 +11,14 @@ namespace ricci {
 const std::vector<OpCheck>& op_checks() {
   static const std::vector<OpCheck> checks = [] {
     std::vector<OpCheck> all;
-    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_product_checks, add_attention_checks, add_model_checks}) add(all);
+    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_product_checks, add_attention_checks, add_mixing_checks, add_model_checks}) add(all);
     return all;
   }();
   return checks;
 }
 
 const std::vector<const char*>& ops_without_backward() {
-  static const std::vector<const char*> names = {"attention_cached"};
+  static const std::vector<const char*> names = {"attention_cached", "shift_and_sum_cached"};
   return names;
 }
 

@@ -4,6 +4,7 @@
 #include "ops/elements/dropout.h"
 #include "ops/elements/gelu.h"
 #include "ops/elements/relu.h"
+#include "ops/elements/sigmoid.h"
 #include "ops/shapes/shape_ops.h"
 
 namespace ricci {
@@ -44,6 +45,7 @@ void add_element_checks(std::vector<OpCheck>& all) {
     all.push_back({name, "odd size", {normal({3, 7})}, of(op)});
     all.push_back({name, "one element", {normal({1})}, of(op)});
   }
+  all.push_back({"sigmoid", "odd size", {normal({3, 7})}, of(sigmoid)});
   for (const auto& [name, op] : {std::pair<const char*, Binary>{"add", add}, {"subtract", subtract}, {"multiply", multiply}, {"divide", divide}}) {
     all.push_back({name, "equal shapes", {normal({3, 5}), positive({3, 5})}, of(op)});
     all.push_back({name, "broadcast on the left", {normal({5}), positive({2, 3, 5})}, of(op)});

@@ -109,8 +109,9 @@ HOST Index take_longest(std::vector<Index>& list) {
   return taken;
 }
 
-// The product itself, nothing recorded. Every letter is in at least two of the three.
-HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
+// The product itself, nothing recorded, as `result`: the dtype of the factors, or f32 where they are bf16. Every letter is in at
+// least two of the three.
+HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
   Shape shape;
   for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
   std::vector<Index> loops;
@@ -123,8 +124,9 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
     loops.insert(loops.end(), list.begin(), list.end());
   }
   const bool nothing = a.size() == 0 || b.size() == 0;
-  if (nothing) return zeros(shape, a.dtype(), a.device());
-  const bool f32 = a.dtype() == Dtype::bf16 && summed_from < loops.size();  // sums of several products are not rounded in between
+  if (nothing) return zeros(shape, result, a.device());
+  // Sums of several products are not rounded in between.
+  const bool f32 = a.dtype() == Dtype::bf16 && (result == Dtype::f32 || summed_from < loops.size());
   const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
   auto at = [&](const Tensor& t, int64_t element) { return static_cast<char*>(t.raw()) + element * size_of(t.dtype()); };
   std::vector<int64_t> count(loops.size(), 0);
@@ -145,7 +147,7 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b) {
       if (!more) count[i] = 0;
     }
   }
-  return convert(y, a.dtype());
+  return convert(y, result);
 }
 
 // Sums a factor over the letters that are in it alone, and takes them out of the formula.
@@ -160,10 +162,10 @@ HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::strin
 }
 
 HOST Tensor record_product(const Formula& f, const Arg& a, const Arg& b) {
-  return record("contract", {a, b}, multiply(f, a, b), keep(a, b, f),
+  return record("contract", {a, b}, multiply(f, a, b, a.dtype()), keep(a, b, f),
                 [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
-    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b) : Tensor(),
-            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a) : Tensor()};
+    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b, gradient_dtype(0)) : Tensor(),
+            wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a, gradient_dtype(1)) : Tensor()};
   });
 }
 

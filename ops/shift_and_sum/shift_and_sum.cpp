@@ -1,0 +1,83 @@
+// With G^R = dL/dV^R and from the last level to the first:
+//   dc[i, r] = <G^{r+1}[i], V^r[i - 2^r]>  (over the columns of the head),   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]
+// and dV^0 = G^0. Kept for the backward: V^0 and c.
+#include "ops/shift_and_sum/shift_and_sum.h"
+
+#include "autograd/random.h"
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/trace.h"
+#include "ops/shift_and_sum/kernels.h"
+
+namespace ricci {
+namespace shift_and_sum_kernels {
+namespace {
+
+double flops_of(const Problem& problem) {
+  double rows = 0;
+  for (int r = 0; r < problem.used; ++r) rows += static_cast<double>(problem.positions - (int64_t{1} << r));
+  return 2 * rows * static_cast<double>(problem.batches * problem.d());
+}
+
+Dtype sums_of(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
+Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
+  const Tensor y_bcd = like(v_bcd);
+  if (y_bcd.size() == 0) return y_bcd;
+  if (trace::enabled) trace::flops(flops_of(problem));
+  if (v_bcd.device() == Device::cpu)
+    forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
+  else
+    forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd)), kSharedBytes), v_bcd, coef_bcx, y_bcd);
+  return y_bcd;
+}
+
+Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx) {
+  const Tensor dv_bcd = like(v_bcd), dcoef_bcx = like(coef_bcx);
+  if (v_bcd.size() == 0 || coef_bcx.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
+  if (trace::enabled) trace::flops(3 * flops_of(problem));
+  const bool cpu = v_bcd.device() == Device::cpu;
+  const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd)), kSharedBytes);
+  const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices(problem, gpu_plan);
+  const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd), v_bcd.device());
+  if (cpu)
+    backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  else
+    backward_gpu(problem, gpu_plan, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  sum_slices(problem, partial, dcoef_bcx);
+  return {dv_bcd, dcoef_bcx};
+}
+
+}  // namespace
+
+Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options) {
+  Dims n;
+  n.bind(op, "v_bcd, coef_bcx", {v_bcd, coef_bcx});
+  if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
+  if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
+  if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
+  const int64_t levels = n['x'] / options.heads;
+  if (levels > kMostLevels) fail("{}: {} levels, expected at most {}", {op, levels, kMostLevels});
+  if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
+  int used = 0;
+  while (used < levels && int64_t{1} << used < n['c']) ++used;
+  Problem problem{n['b'], n['c'], options.heads, n['d'] / options.heads, static_cast<int>(levels), used};
+  if (options.dropout > 0) problem.dropout = {take_stream(), static_cast<uint32_t>(options.dropout * 0x1p32), options.drops_level_0 ? 0 : 1};
+  return problem;
+}
+
+}  // namespace shift_and_sum_kernels
+
+using namespace shift_and_sum_kernels;
+
+Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
+  const Problem problem = check("shift_and_sum", v_bcd, coef_bcx, options);
+  return record("shift_and_sum", {v_bcd, coef_bcx}, forward(problem, v_bcd, coef_bcx), keep(v_bcd, coef_bcx, problem),
+                [](const Tensor& dy_bcd, const Tensor& v, const Tensor& coef, const Problem& kept) -> Grads {
+                  return shift_and_sum_kernels::backward(kept, dy_bcd, v, coef);
+                });
+}
+
+}  // namespace ricci

@@ -1,0 +1,41 @@
+// The shift-and-sum of the Dispatcher (Ciosici et al. 2021, models_spec section 2). In reading order:
+//   definition.cpp     the formula, level by level, from recorded ops
+//   walk.h             three levels of it in one walk over the positions, and their derivative: what the CPU and GPUs share
+//   shift_and_sum.cpp  the public op: what it keeps for the backward, and who computes it
+//   problem.h          what the implementations share: extents, and which levels dropout skips
+//   cpu.cpp            the walk on a strip of columns that stays in the cache
+//   parts.cpp          how a GPU divides sequences that do not fit into its shared memory
+//   forward.cu, backward.cu, tile.h     the walk in shared memory
+//   cached.cu          decoding: new positions against rings of the values of earlier ones
+#pragma once
+#include "autograd/arg.h"
+
+namespace ricci {
+
+struct ShiftAndSumOptions {
+  int64_t heads = 1;
+  double dropout = 0;         // probability that a level is skipped; not of shift_and_sum_cached
+  bool drops_level_0 = true;  // false: dropout never skips level 0
+};
+
+// Every position adds to its value those of the positions 1, 2, 4, ... before it, each times a coefficient of its own:
+//   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     where i >= 2^r, for r = 0 .. R - 1
+// v_bcd are the values V^0, of every head d / heads neighbouring columns; coef_bcx are the coefficients, x = heads R, those of a
+// head standing together. Returns V^R [b c d]. A position hears the 2^R - 1 before it.
+// With dropout each level is skipped with that probability, for the whole batch and all heads at once; the call takes one random
+// stream. Nothing is scaled for it.
+// The backward keeps v and coef only and computes the V^r again. The result has the same bits for any number of CPU threads.
+// Errors: batches, positions, dtypes or devices that differ; widths that are no multiple of the heads; more than 30 levels; a
+// dropout outside [0, 1).
+Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
+
+// The definition of the above, level by level, with every V^r in memory.
+Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
+
+// The shift-and-sum of the new positions past .. past + c. rings_bsd [b, 2^R - 1, d] remembers the V^r of the earlier ones:
+// slots 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, where position t has slot t mod 2^r. It is written. With fewer
+// slots, 2^L - 1, the levels from L on are left out: that is right where no position reaches 2^L. Without gradient.
+// Errors: as above; dropout; rings of another shape, dtype or device; a number of slots that is not one less than a power of two.
+Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options);
+
+}  // namespace ricci

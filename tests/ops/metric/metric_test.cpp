@@ -1,0 +1,154 @@
+#include "ops/metric/metric.h"
+
+#include "core/cpu/parallel.h"
+#include "ops/attention/attention.h"
+#include "ops/elements/arithmetic.h"
+#include "ops/products/contract.h"
+#include "ops/rows/softmax.h"
+#include "ops/shapes/shape_ops.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+namespace {
+
+struct Case {
+  int64_t b, c, heads, width;
+  Triangle triangle;
+  Tensor p(Dtype dtype, Device device) const { return drawn({b, c, heads * width}, dtype, device, 1); }
+  Tensor m(Dtype dtype, Device device) const { return drawn({heads, packed_size(width)}, dtype, device, 2); }
+};
+
+const std::vector<Case> kCases = {{1, 1, 1, 1, Triangle::upper}, {2, 5, 2, 3, Triangle::upper}, {1, 19, 3, 5, Triangle::upper}, {2, 17, 1, 33, Triangle::upper},
+                                  {1, 1, 2, 1, Triangle::lower}, {2, 5, 2, 4, Triangle::lower}, {1, 18, 2, 9, Triangle::lower}};
+
+// The whole matrices, spelled out.
+Values whole(const Case& of, const Values& packed) {
+  const auto k = static_cast<size_t>(of.width), heads = static_cast<size_t>(of.heads), size = static_cast<size_t>(packed_size(of.width));
+  Values m(heads * k * k);
+  for (size_t n = 0; n < heads; ++n) {
+    Values l(k * k);
+    size_t next = n * size;
+    for (size_t i = 0; i < k; ++i)
+      for (size_t j = of.triangle == Triangle::upper ? i : 0; j < (of.triangle == Triangle::upper ? k : i + 1); ++j, ++next) {
+        l[i * k + j] = packed[next];
+        if (of.triangle == Triangle::upper) l[j * k + i] = packed[next];
+      }
+    for (size_t i = 0; i < k; ++i)
+      for (size_t j = 0; j < k; ++j) {
+        double sum = of.triangle == Triangle::upper ? l[i * k + j] : 0;
+        for (size_t x = 0; x < k && of.triangle == Triangle::lower; ++x) sum += l[i * k + x] * l[j * k + x];
+        m[(n * k + i) * k + j] = sum;
+      }
+  }
+  return m;
+}
+
+// p M of every head, and p M p^T, with the sum of the absolute terms of each.
+struct Expected {
+  Values q, q_size, r, r_size;
+  Expected(const Case& of, const Values& p, const Values& m) : q(p.size()), q_size(p.size()) {
+    const auto k = static_cast<size_t>(of.width), n = static_cast<size_t>(of.heads), c = static_cast<size_t>(of.c), b = static_cast<size_t>(of.b);
+    r.resize(b * n * c * c), r_size.resize(r.size());
+    for (size_t i = 0; i < p.size(); ++i)
+      for (size_t x = 0; x < k; ++x) {
+        const double term = p[i / k * k + x] * m[(i / k % n * k + x) * k + i % k];
+        q[i] += term, q_size[i] += std::abs(term);
+      }
+    for (size_t s = 0; s < b; ++s)
+      for (size_t head = 0; head < n; ++head)
+        for (size_t i = 0; i < c; ++i)
+          for (size_t j = 0; j < c; ++j)
+            for (size_t x = 0; x < k; ++x) {
+              const size_t at = ((s * n + head) * c + i) * c + j, from = ((s * c + i) * n + head) * k + x, other = ((s * c + j) * n + head) * k + x;
+              r[at] += q[from] * p[other], r_size[at] += q_size[from] * std::abs(p[other]);
+            }
+  }
+};
+
+// The visible scores of a causal mask, scaled, through a softmax, times the projections: metric attention step by step.
+Tensor attention_by_scores(const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
+  const int64_t b = p_bcd.shape()[0], c = p_bcd.shape()[1], n = m_nl.shape()[0], k = p_bcd.shape()[2] / n;
+  const Tensor hidden({c, c}, Dtype::f64);
+  for (int64_t i = 0; i < c * c; ++i) hidden.data<double>()[i] = i % c > i / c ? -1e300 : 0;
+  const Tensor s_bncC = softmax(metric_scores(p_bcd, m_nl, triangle) * (1 / std::sqrt(static_cast<double>(k))) + to(hidden, p_bcd.device()));
+  return reshape(contract("bncC,bCnk->bcnk", s_bncC, reshape(p_bcd, {b, c, n, k})), {b, c, n * k});
+}
+
+Tensor attention_with_metric(const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
+  const Rows p{p_bcd};
+  return attention(Rows{times_metric(p_bcd, m_nl, triangle)}, p, p, Visibility::causal(), {.heads = m_nl.shape()[0]});
+}
+
+}  // namespace
+
+TEST_CASE("metric: p M and p M p^T are those of the whole matrices, on every device and in every dtype") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (const Case& of : kCases) {
+      const Tensor p = of.p(dtype, device), m = of.m(dtype, device);
+      Values matrices = whole(of, values_of(m));
+      const double rounded = of.triangle == Triangle::lower ? 2 : 1;  // a product L L^T is rounded before it is used
+      CHECK(error_of(whole_metric(m, of.triangle), matrices) <= static_cast<double>(of.width + 1) * sum_unit(dtype) + unit(dtype));
+      matrices = values_of(tensor_of(matrices, {static_cast<int64_t>(matrices.size())}, dtype, Device::cpu));
+      const Expected expected(of, values_of(p), matrices);
+      const double bound = static_cast<double>(of.width) * sum_unit(dtype) * 4 + rounded * unit(dtype);
+      CHECK(error_of(times_metric(p, m, of.triangle), expected.q, expected.q_size) <= bound);
+      CHECK(error_of(metric_scores(p, m, of.triangle), expected.r, expected.r_size) <= bound);
+    }
+  });
+}
+
+TEST_CASE("metric: attention with q = p M and one tensor as keys and values is what the packed scores give, gradients too") {
+  on_every_device([](Device device) {
+    for (const Case& of : kCases) {
+      const Tensor dy = drawn({of.b, of.c, of.heads * of.width}, Dtype::f64, device, 3);
+      std::vector<std::vector<Tensor>> outcomes;
+      for (auto f : {attention_by_scores, attention_with_metric}) {
+        Tape tape;
+        const Tensor p = tape.watch(of.p(Dtype::f64, device)), m = tape.watch(of.m(Dtype::f64, device)), y = f(p, m, of.triangle);
+        tape.backward({y}, {dy});
+        outcomes.push_back({y.detached(), tape.gradient_of(p), tape.gradient_of(m)});
+      }
+      for (size_t i = 0; i < 3; ++i) CHECK(error_of(outcomes[1][i], values_of(outcomes[0][i])) < 1e-11);
+    }
+  });
+}
+
+TEST_CASE("metric: a factored metric lets no position score itself below 0, a symmetric one may") {
+  const Case of{1, 40, 1, 4, Triangle::lower};
+  const Tensor p = of.p(Dtype::f64, Device::cpu), m = of.m(Dtype::f64, Device::cpu);
+  double least_factored = 0, least_symmetric = 0;
+  for (int64_t c = 0; c < of.c; ++c) {
+    least_factored = std::min(least_factored, item(metric_scores(p, m, Triangle::lower), c * of.c + c));
+    least_symmetric = std::min(least_symmetric, item(metric_scores(p, m, Triangle::upper), c * of.c + c));
+  }
+  CHECK(least_factored >= 0);
+  CHECK(least_symmetric < 0);
+}
+
+TEST_CASE("metric: the bits of the scores and of the gradients do not depend on the number of threads") {
+  const int before = thread_count();
+  const Case of{1, 70, 2, 20, Triangle::upper};
+  std::vector<std::vector<Tensor>> all;
+  for (int threads : {1, 2, 5}) {
+    set_thread_count(threads);
+    for (auto f : {times_metric, metric_scores}) {
+      Tape tape;
+      const Tensor p = tape.watch(of.p(Dtype::f32, Device::cpu)), m = tape.watch(of.m(Dtype::f32, Device::cpu)), y = f(p, m, of.triangle);
+      tape.backward({y}, {drawn(y.shape(), Dtype::f32, Device::cpu, 3)});
+      all.push_back({y.detached(), tape.gradient_of(p), tape.gradient_of(m)});
+    }
+  }
+  set_thread_count(before);
+  for (size_t i = 2; i < all.size(); ++i)
+    for (size_t j = 0; j < 3; ++j) CHECK(same_bits(all[i][j], all[i % 2][j]));
+}
+
+TEST_CASE("metric: messages") {
+  for (auto [name, f] : {std::pair<std::string, decltype(&times_metric)>{"times_metric", times_metric}, {"metric_scores", metric_scores}}) {
+    const auto said = [f = f](Shape p, Shape m) { return message_of([&] { f(Tensor(p), Tensor(m), Triangle::upper); }); };
+    CHECK(said({2, 3, 12}, {4, 10}) == name + ": m_nl[4 10] is a metric of 4 heads of width 4, but p_bcd[2 3 12] has 12 columns");
+    CHECK(said({2, 3, 12}, {3, 11}) == name + ": m_nl[3 11] has 11 entries of a head, which is no triangle");
+    CHECK(message_of([f = f] { f(Tensor({2, 3, 4}), Tensor({1, 10}, Dtype::f64), Triangle::upper); }) == name + ": p_bcd is f32 on cpu, m_nl f64 on cpu");
+  }
+}
