@@ -159,6 +159,7 @@ int train(const RunRequest& request) {
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
   check_sample(config.sample, *corpus.tokenizer);
 
+  for (const std::string& line : warnings(config.model)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   Model model(config.model);
   model.init(config.seed);
   const std::string origin = init ? init->load(model, *corpus.tokenizer) : "";

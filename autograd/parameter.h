@@ -14,10 +14,15 @@ enum class Role : uint8_t {
   table,   // rows are picked: embeddings
 };
 
+// To which entries of its first values 1 is added: the diagonals of matrices [.. k k], or of triangles of such matrices that are
+// packed row by row.
+enum class Diagonal : uint8_t { none, of_matrices, of_packed_upper, of_packed_lower };
+
 // How its first values are drawn.
 struct Init {
   enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
   double value = 0;  // the constant; the standard deviation, with mean 0; the bound of [-bound, bound)
+  Diagonal diagonal = Diagonal::none;
 };
 
 // `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.

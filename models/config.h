@@ -3,6 +3,8 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "core/choice.h"
 #include "core/fields.h"
@@ -47,7 +49,7 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   field("ctx", c.ctx, "longest context, in tokens");
   field("d", c.d, "width of the model");
   field("layers", c.layers, "blocks");
-  field("causal", c.causal, "no token sees a later one (family: false for a classifier)");
+  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
   Mixers::each([&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
@@ -64,6 +66,9 @@ void apply_preset(ModelConfig& config);
 
 // Error: the first value that cannot be, as "model.heads: 3 does not divide d = 64". vocab must be known by now.
 void check(const ModelConfig& config);
+
+// What a user should know of a config that can be trained, a line each: levels that hear less than the context.
+std::vector<std::string> warnings(const ModelConfig& config);
 
 // Fills in what follows from other keys: ff.
 void resolve(ModelConfig& config);

@@ -30,6 +30,9 @@ struct MixerPlace {
 //   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
 //   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
 //   positions_at_once() how many of them one such call takes
+// and may have
+//   kOnlyCausal         true: it cannot hear from later positions, and `causal` is true unless a run file says otherwise
+//   warning(config, place)   what a user should know of a config that works, beside its check; empty: nothing
 template <class M>
 concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache, typename M::Config& config,
                          const MixerPlace& place, Dtype dtype, Device device) {

@@ -4,7 +4,10 @@
 
 #include "core/choice.h"
 #include "models/mixers/avgpool.h"
+#include "models/mixers/dispatcher.h"
 #include "models/mixers/identity.h"
+#include "models/mixers/metric.h"
+#include "models/mixers/quad_full.h"
 #include "models/mixers/sdp.h"
 
 namespace ricci {
@@ -38,7 +41,7 @@ template <Mixer... M> struct MixerList {
   };
 };
 
-using Mixers = MixerList<Sdp, AveragePool, Identity>;
+using Mixers = MixerList<Sdp, Dispatcher, QuadFull, Quad, POnly, Metric, MetricPsd, AveragePool, Identity>;
 
 // The choice of a mixer at run time: its place in the list.
 enum class MixerKind : uint8_t {};

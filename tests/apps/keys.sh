@@ -5,7 +5,7 @@
 #   keys.sh build-folder
 . "$(dirname "$0")/programs.sh" "$@"
 
-# key, another value, and what else must be set for the key to be read.
+# key, another value, and what else must be set for the key to be read or to matter; the last of it is the choice that reads it.
 keys='
 name                   other
 model.family           classifier
@@ -18,6 +18,12 @@ model.layers           2
 model.causal           false
 model.heads            2
 model.window           3
+model.share_heads      true    model.heads=2 model.mixer=dispatcher
+model.coef_act         none    model.mixer=dispatcher
+model.levels           2       model.mixer=dispatcher
+model.drop_level0      false   model.dropout=0.9 model.mixer=dispatcher
+model.mixer_bias       true    model.mixer=dispatcher
+model.value_proj       true    model.mixer=metric
 model.pool             4       model.mixer=avgpool
 model.classes          3       model.family=classifier
 model.norm             post
@@ -118,6 +124,6 @@ while read -r key value needs; do
     verdict "$key=$value is an error" "$(grep -qE "^ricci-train: .*${key##*.}" err && [ "$(grep -c '' err)" = 1 ] || echo 'expected one line with the key')"
   fi
   [ -n "$needs" ] || continue
-  refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(sed 's/^model\.//; s/=/: /' <<<"$needs")" train tiny.yaml "$key=$value"
+  refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(sed 's/^model\.//; s/=/: /' <<<"${needs##* }")" train tiny.yaml "$key=$value"
 done <<<"$keys"
 exit $((failures > 0))

@@ -125,12 +125,12 @@ verdict 'to what it was' "$(grep -q ' 23 tokens, context 6, stride 6: 2\.7045 na
 run generate runs/old --prompt abba --tokens 5
 told 'an old run writes a text' $?
 sed 's/^# commit/# ricci 0.1.0, commit/' runs/old/config.yaml >told.yaml
-refuse 'the same keys in a file that tells its version' 1 "told\.yaml:24: unknown key 'model\.share_heads'" train told.yaml name=bad
+refuse 'the same keys in a file that tells its version' 1 "told\.yaml:31: unknown key 'model\.scales'" train told.yaml name=bad
 accept 'a new run of its config' train runs/old name=again steps=4
 run train runs/old steps=8
 told 'an old run goes on' $?
 verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation loss 2\.7028 ' out || echo no)"
-verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep share_heads runs/old/config.yaml)"
+verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
 

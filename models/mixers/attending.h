@@ -1,0 +1,60 @@
+// What the mixers with a softmax over visible positions share: heads, a window, padding, dropout of weights, and caches.
+#pragma once
+#include <algorithm>
+#include <optional>
+
+#include "core/fields.h"
+#include "cuda/device/device.h"
+#include "models/drop.h"
+#include "models/layers.h"
+#include "models/limits.h"
+#include "models/mixers/mixer.h"
+#include "ops/attention/attention.h"
+
+namespace ricci {
+
+struct AttentionConfig {
+  int64_t heads = 4;
+  std::optional<int64_t> window;
+  bool operator==(const AttentionConfig&) const = default;
+};
+
+template <std::same_as<AttentionConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("heads", c.heads, "attention heads; they divide d");
+  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all");
+}
+
+inline void check(const AttentionConfig& c, const MixerPlace& place) {
+  check_size("heads", c.heads);
+  if (place.d % c.heads != 0) fail("model.heads: {} does not divide d = {}", {c.heads, place.d});
+  if (c.window) check_size("window", *c.window);
+}
+
+struct Attending {
+  Visibility sees;
+  AttentionOptions options;
+  int64_t d, ctx;
+
+  Attending(const MixerPlace& place, const AttentionConfig& config)
+      : sees(place.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
+        options{.heads = config.heads, .dropout = place.dropout}, d(place.d), ctx(place.ctx) {}
+
+  // The options of a call on whole sequences.
+  AttentionOptions now(const Tensor& lengths_b) const {
+    AttentionOptions now = options;
+    now.lengths_b = lengths_b;
+    if (!Training::active()) now.dropout = 0;
+    return now;
+  }
+
+  // Room for the keys or the values of the positions read so far. Position t lies in slot t mod slots.
+  Tensor make_cache(int64_t batch, Dtype dtype, Device device) const {
+    return zeros({batch, options.heads, slots(), d / options.heads}, dtype, device);
+  }
+  // With a window twice the window, so that many positions can be read at once.
+  int64_t slots() const { return std::min(ctx, 2 * sees.most); }
+  // A new position takes the slot of the one that is `slots` older. The first of those read at once must find its window.
+  int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
+};
+
+}  // namespace ricci

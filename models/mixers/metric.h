@@ -1,0 +1,123 @@
+// The mixers `quad`, `p_only`, `metric` and `metric_psd` (models_spec section 4): attention whose scores are a form of one projection
+//   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
+// with v = p, or v = x W_val^T where value_proj says so. M_n is a k x k matrix for every head:
+//   quad         any                           p_only       the identity
+//   metric       symmetric, packed             metric_psd   L L^T, L packed: no p_c scores itself below 0
+// With q = p M this is attention with p as its keys and its values: one stored tensor serves both, and decoding keeps p alone.
+#pragma once
+#include "models/mixers/attending.h"
+#include "ops/metric/metric.h"
+#include "ops/products/contract.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci {
+
+struct FormConfig : AttentionConfig {
+  bool value_proj = false;
+  bool operator==(const FormConfig&) const = default;
+};
+
+template <std::same_as<FormConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  visit_fields(static_cast<AttentionConfig&>(c), field);
+  field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
+}
+
+inline void check(const FormConfig& c, const MixerPlace& place) { check(static_cast<const AttentionConfig&>(c), place); }
+
+// A form makes queries of the projection.
+struct PackedForm {
+  Parameter m{.role = Role::matrix};
+  Triangle triangle;
+  PackedForm(Triangle of, int64_t heads, int64_t k) : triangle(of) {
+    m.value = Tensor({heads, packed_size(k)});
+    m.init = {Init::Kind::normal, 0.02, of == Triangle::upper ? Diagonal::of_packed_upper : Diagonal::of_packed_lower};
+  }
+  Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }
+};
+
+struct SymmetricForm : PackedForm {
+  static constexpr const char* kName = "metric";
+  SymmetricForm(int64_t heads, int64_t k) : PackedForm(Triangle::upper, heads, k) {}
+  template <class V> void visit(V&& v) { v("m_metric", m); }
+};
+
+struct FactoredForm : PackedForm {
+  static constexpr const char* kName = "metric_psd";
+  FactoredForm(int64_t heads, int64_t k) : PackedForm(Triangle::lower, heads, k) {}
+  template <class V> void visit(V&& v) { v("l_metric", m); }
+};
+
+struct GeneralForm {
+  static constexpr const char* kName = "quad";
+  Parameter a_nkK{.role = Role::matrix, .init = {Init::Kind::normal, 0.02, Diagonal::of_matrices}};
+  GeneralForm(int64_t heads, int64_t k) { a_nkK.value = Tensor({heads, k, k}); }
+  Tensor queries(const Arg& p_bcd) const {
+    const Shape& a = a_nkK.value.shape();
+    const Tensor p_bcnk = reshape(p_bcd, {p_bcd.shape()[0], p_bcd.shape()[1], a[0], a[1]});
+    return reshape(contract("bcnk,nkK->bcnK", p_bcnk, a_nkK), p_bcd.shape());
+  }
+  template <class V> void visit(V&& v) { v("a_metric", a_nkK); }
+};
+
+struct IdentityForm {
+  static constexpr const char* kName = "p_only";
+  IdentityForm(int64_t, int64_t) {}
+  Tensor queries(const Arg& p_bcd) const { return p_bcd; }
+  template <class V> void visit(V&&) {}
+};
+
+template <class Form> struct FormAttention {
+  static constexpr const char* kName = Form::kName;
+  using Config = FormConfig;
+
+  // Keys are projections; v_bnsk is the same tensor where these are the values too.
+  struct Cache {
+    Tensor p_bnsk, v_bnsk;
+    int64_t position = 0;
+  };
+
+  Linear proj_in, val, out;  // val is empty where the values are the keys
+  Form form;
+  Attending attending;
+
+  FormAttention(const MixerPlace& place, const Config& config)
+      : proj_in(place.d, place.d, place.bias, place.init.map(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+        form(config.heads, place.d / config.heads), attending(place, config) {
+    if (config.value_proj) val = Linear(place.d, place.d, place.bias, place.init.map(place.d));
+  }
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    return mix(x_bcd, [&](const Rows& q, const Rows& p, const Rows& v) { return attention(q, p, v, attending.sees, attending.now(lengths_b)); });
+  }
+
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    const Tensor p = attending.make_cache(batch, dtype, device);
+    return {p, val.weight.value ? attending.make_cache(batch, dtype, device) : p, 0};
+  }
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    return mix(x_bcd, [&](const Rows& q, const Rows& p, const Rows& v) {
+      const int64_t past = cache.position;
+      cache.position += x_bcd.shape()[1];
+      return attention_cached(q, p, v, cache.p_bnsk, cache.v_bnsk, past, attending.sees, attending.options);
+    });
+  }
+  int64_t positions_at_once() const { return attending.positions_at_once(); }
+
+  template <class V> void visit(V&& v) { v("proj_in", proj_in), form.visit(v), v("val", val), v("out", out); }
+
+ private:
+  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
+    const Tensor p_bcd = proj_in(x_bcd);
+    const Rows p{p_bcd}, v = val.weight.value ? Rows{val(x_bcd)} : p;
+    return out(attend(Rows{form.queries(p_bcd)}, p, v));
+  }
+};
+
+using Quad = FormAttention<GeneralForm>;
+using POnly = FormAttention<IdentityForm>;
+using Metric = FormAttention<SymmetricForm>;
+using MetricPsd = FormAttention<FactoredForm>;
+
+static_assert(Mixer<Quad> && Mixer<POnly> && Mixer<Metric> && Mixer<MetricPsd>);
+
+}  // namespace ricci

@@ -1,0 +1,68 @@
+// The mixer `quad_full` (models_spec section 4): attention whose scores are a quadratic form of the whole input for every head,
+//   r_bncC = x_bc U_n x_bC^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T,   v = x W_val^T
+// U_n = Wq_n^T Wk_n makes it scaled dot-product attention; a U_n of rank above k can be more than that. Queries, keys and values are
+// d wide in every head instead of k = d / h, so its attention takes h times the work of that of sdp.
+#pragma once
+#include <cmath>
+
+#include "models/mixers/attending.h"
+#include "ops/products/contract.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci {
+
+struct QuadFull {
+  static constexpr const char* kName = "quad_full";
+  using Config = AttentionConfig;
+
+  struct Cache {
+    Tensor x_bnsk, v_bnsk;  // n is 1: the same keys for all heads, and the values of all heads side by side
+    int64_t position = 0;
+  };
+
+  Parameter u_ndD{.role = Role::matrix};
+  Linear val, out;
+  Attending attending;  // of one head of width d
+  int64_t heads;
+
+  QuadFull(const MixerPlace& place, const Config& config)
+      : val(place.d, place.d, place.bias, place.init.map(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+        attending(place, {1, config.window}), heads(config.heads) {
+    u_ndD.value = Tensor({heads, place.d, place.d}), u_ndD.init = place.init.map(place.d).weight;
+    attending.options.scale = 1 / std::sqrt(static_cast<double>(place.d / heads));
+  }
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    return mix(x_bcd, [&](const Rows& q, const Rows& x, const Rows& v) { return attention(q, x, v, attending.sees, attending.now(lengths_b)); });
+  }
+
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    return {attending.make_cache(batch, dtype, device), attending.make_cache(batch, dtype, device), 0};
+  }
+  // Every head writes the new keys and values again, with the same numbers.
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    const Tensor y_bcd = mix(x_bcd, [&](const Rows& q, const Rows& x, const Rows& v) {
+      return attention_cached(q, x, v, cache.x_bnsk, cache.v_bnsk, cache.position, attending.sees, attending.options);
+    });
+    cache.position += x_bcd.shape()[1];
+    return y_bcd;
+  }
+  int64_t positions_at_once() const { return attending.positions_at_once(); }
+
+  template <class V> void visit(V&& v) { v("u_metric", u_ndD), v("val", val), v("out", out); }
+
+ private:
+  // Attention of one head sums the values of all heads; the columns of its own are what it is for.
+  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
+    const int64_t d = attending.d, k = d / heads;
+    const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);
+    const Tensor q_bcx = reshape(q_bcnd, {x_bcd.shape()[0], x_bcd.shape()[1], heads * d}), v_bcd = val(x_bcd);
+    std::vector<Arg> of_heads;
+    for (int64_t n = 0; n < heads; ++n) of_heads.push_back(slice(attend(Rows{q_bcx, n * d, d}, Rows{x_bcd}, Rows{v_bcd}), 2, n * k, k));
+    return out(heads == 1 ? of_heads[0] : Arg(concatenate(of_heads, 2)));
+  }
+};
+
+static_assert(Mixer<QuadFull>);
+
+}  // namespace ricci
