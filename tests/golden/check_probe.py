@@ -37,6 +37,8 @@ QUICK = [  # (name, config, batch, length, lengths of the sequences where they a
     ("avgpool", {**GPT, "d": 15, "mixer": "avgpool"}, 2, 7),
     ("identity", {**GPT, "d": 15, "mixer": "identity"}, 2, 7),
     ("classifier lengths 7 3 0", {**CLASSIFIER, "d": 12, "heads": 4}, 3, 7, [7, 3, 0]),
+    ("dispatcher", {**MSA, "d": 15, "heads": 3, "mixer": "dispatcher"}, 2, 19),
+    ("metric", {**GPT, "d": 15, "heads": 3, "mixer": "metric"}, 2, 7),
 ]
 FULL = QUICK + [
     ("avgpool window 4", {**GPT, "d": 11, "mixer": "avgpool", "pool": 4}, 3, 19),
@@ -45,6 +47,26 @@ FULL = QUICK + [
     ("avgpool of one", {**MSA, "d": 10, "mixer": "avgpool", "pool": 1}, 2, 3),
     ("msa avgpool, lengths", {**MSA, "d": 10, "mixer": "avgpool", "pool": 5}, 3, 9, [9, 1, 4]),
     ("msa identity, no bias", {**MSA, "d": 10, "mixer": "identity", "bias": False}, 2, 7),
+    ("dispatcher, one head", {**GPT, "d": 11, "heads": 1, "mixer": "dispatcher"}, 3, 7),
+    ("dispatcher, shared heads", {**GPT, "d": 15, "heads": 3, "mixer": "dispatcher", "share_heads": True}, 3, 13),
+    ("dispatcher, one shared head, biases", {**MSA, "d": 7, "heads": 1, "mixer": "dispatcher", "share_heads": True, "mixer_bias": True}, 1, 5),
+    ("dispatcher, no activation, biases", {**GPT, "d": 10, "heads": 2, "mixer": "dispatcher", "coef_act": "none", "mixer_bias": True}, 2, 6),
+    ("dispatcher, 2 levels", {**GPT, "d": 10, "heads": 2, "mixer": "dispatcher", "levels": 2}, 2, 19),
+    ("dispatcher, 9 levels", {**MSA, "d": 10, "heads": 5, "mixer": "dispatcher", "levels": 9}, 2, 19),
+    ("dispatcher, one token", {**GPT, "d": 8, "heads": 2, "mixer": "dispatcher"}, 3, 1),
+    ("dispatcher, lengths", {**GPT, "d": 8, "heads": 2, "mixer": "dispatcher", "bias": False}, 4, 7, [7, 3, 0, 1]),
+    ("dispatcher, full ctx", {**MSA, "d": 8, "heads": 1, "mixer": "dispatcher"}, 2, 24),
+    ("dispatcher, long", {**MSA, "d": 38, "heads": 1, "mixer": "dispatcher", "ctx": 140}, 2, 131),
+    *((f"{mixer}, {what}", {**GPT, "d": 15, "heads": 3, "mixer": mixer, **extra}, 3, 7, *lengths)
+      for mixer in ("quad_full", "quad", "p_only", "metric", "metric_psd")
+      for what, extra, *lengths in (("window 3", {"window": 3}), ("not causal, no bias", {"causal": False, "bias": False}),
+                                    ("lengths", {}, [7, 3, 0]), ("one head", {"heads": 1, "preset": "msa"}))),
+    *((f"{mixer}, values", {**MSA, "d": 12, "heads": 2, "mixer": mixer, "value_proj": True}, 2, 11, [11, 4])
+      for mixer in ("quad", "p_only", "metric", "metric_psd")),
+    ("metric, one token", {**GPT, "d": 6, "heads": 6, "mixer": "metric"}, 1, 1),
+    ("metric, long, wide heads", {**GPT, "d": 72, "heads": 1, "mixer": "metric", "ctx": 140, "layers": 1}, 1, 131),
+    *((f"classifier {mixer}", {**CLASSIFIER, "d": 12, "heads": 3, "mixer": mixer}, 3, 7, [7, 3, 0])
+      for mixer in ("dispatcher", "quad_full", "quad", "p_only", "metric", "metric_psd")),
     ("classifier", {**CLASSIFIER, "d": 15, "heads": 3}, 4, 7),
     ("classifier, causal", {**CLASSIFIER, "d": 15, "heads": 3, "causal": True}, 4, 7),
     ("classifier, window 3, no bias", {**CLASSIFIER, "d": 15, "heads": 3, "window": 3, "bias": False}, 4, 19, [19, 2, 7, 1]),
@@ -242,7 +264,7 @@ def parse_arguments():
     parser.add_argument("--probe", required=True, help="path of the ricci-probe binary")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "cuda_emulated"])
     parser.add_argument("--dtype", default="f64", choices=["f64", "f32", "bf16"])
-    parser.add_argument("--quick", action="store_true", help="seven small cases")
+    parser.add_argument("--quick", action="store_true", help="twelve small cases")
     parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
     parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
     args = parser.parse_args()

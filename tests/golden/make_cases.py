@@ -28,6 +28,19 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "classifier_padded": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 1, "d": 12, "heads": 3, "ff": 13, "classes": 3},
                           4, 7, [7, 3, 0, 1]),
     "classifier_avgpool": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 2, "d": 8, "ff": 9, "mixer": "avgpool"}, 3, 6),
+    "dispatcher": ({**MSA, "d": 9, "heads": 3, "ff": 10, "layers": 2, "mixer": "dispatcher"}, 2, 13),
+    "dispatcher_shared_heads": ({**GPT, "d": 10, "heads": 2, "ff": 9, "mixer": "dispatcher", "share_heads": True, "mixer_bias": True}, 1, 19),
+    "dispatcher_few_levels_padded": ({**GPT, "d": 6, "heads": 1, "ff": 7, "mixer": "dispatcher", "levels": 2, "coef_act": "none"}, 3, 7, [7, 3, 0]),
+    "quad_full_window": ({**GPT, "d": 6, "heads": 2, "ff": 7, "mixer": "quad_full", "window": 3}, 2, 7),
+    "quad": ({**MSA, "d": 9, "heads": 3, "ff": 10, "mixer": "quad"}, 2, 7),
+    "p_only_padded": ({**GPT, "d": 8, "heads": 2, "ff": 9, "mixer": "p_only"}, 4, 7, [7, 3, 0, 1]),
+    "metric": ({**GPT, "d": 10, "heads": 2, "ff": 11, "layers": 2, "mixer": "metric"}, 2, 11),
+    "metric_values_no_bias": ({**GPT, "d": 9, "heads": 3, "ff": 10, "mixer": "metric", "value_proj": True, "bias": False}, 2, 5),
+    "metric_psd_not_causal": ({**GPT, "d": 10, "heads": 2, "ff": 11, "mixer": "metric_psd", "causal": False}, 2, 7),
+    "classifier_metric_padded": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 1, "d": 6, "heads": 2, "ff": 7, "mixer": "metric"},
+                                 3, 6, [6, 2, 0]),
+    "classifier_dispatcher": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 1, "d": 6, "heads": 2, "ff": 7, "mixer": "dispatcher"},
+                              2, 5),
 }
 
 

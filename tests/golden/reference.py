@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Independent PyTorch definition of the families decoder and classifier, the mixers sdp, avgpool and identity and the
-presets gpt and msa, for golden values.
+"""Independent PyTorch definition of the families decoder and classifier and of the presets gpt and msa around every mixer
+(mixers.py), for golden values.
 
 Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared with the C++ code.
 
@@ -25,9 +25,12 @@ import sys
 
 import torch
 
+import mixers
+
 DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None, "ctx": None, "d": None,
             "heads": None, "layers": None, "ff": None, "dropout": 0.0, "bias": True, "window": None,
-            "causal": None, "tie": None, "pool": 3, "classes": 2}
+            "causal": None, "tie": None, "pool": 3, "classes": 2, "share_heads": False, "coef_act": "sigmoid",
+            "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False}
 
 
 def resolve(config):
@@ -35,11 +38,11 @@ def resolve(config):
     if unknown := config.keys() - DEFAULTS.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
     c = {**DEFAULTS, **config}
-    known = {"family": ("decoder", "classifier"), "mixer": ("sdp", "avgpool", "identity"), "preset": ("gpt", "msa")}
+    known = {"family": ("decoder", "classifier"), "mixer": mixers.NAMES, "preset": ("gpt", "msa")}
     if any(c[key] not in names for key, names in known.items()):
         raise ValueError(f"not covered: family {c['family']}, mixer {c['mixer']}, preset {c['preset']}")
-    c["causal"] = c["family"] == "decoder" if c["causal"] is None else c["causal"]
-    if c["mixer"] == "sdp" and c["d"] % c["heads"]:
+    c["causal"] = c["family"] == "decoder" or c["mixer"] == "dispatcher" if c["causal"] is None else c["causal"]
+    if c["mixer"] not in ("avgpool", "identity") and c["d"] % c["heads"]:
         raise ValueError(f"heads {c['heads']} does not divide d {c['d']}")
     c["ff"] = 4 * c["d"] if c["ff"] is None else c["ff"]
     c["tie"] = c["preset"] == "gpt" if c["tie"] is None else c["tie"]
@@ -57,11 +60,9 @@ def parameter_shapes(config):
         block = f"blocks.{i}."
         for norm in ("ln1", "ln2"):
             shapes[f"{block}{norm}.weight"] = shapes[f"{block}{norm}.bias"] = (d,)
-        mixer = (("mixer.qkv", (3 * d, d)), ("mixer.proj", (d, d))) if c["mixer"] == "sdp" else ()
-        for name, shape in (*mixer, ("fc", (ff, d)), ("fc_out", (d, ff))):
-            shapes[f"{block}{name}.weight"] = shape
-            if c["bias"]:
-                shapes[f"{block}{name}.bias"] = shape[:1]
+        of_mixer = {f"mixer.{name}": shape for name, shape in mixers.shapes(c).items()}
+        feed_forward = mixers.linear_shapes({"fc": (ff, d), "fc_out": (d, ff)}, c["bias"])
+        shapes.update({f"{block}{name}": shape for name, shape in {**of_mixer, **feed_forward}.items()})
     if c["preset"] == "gpt":
         shapes["ln_f.weight"] = shapes["ln_f.bias"] = (d,)
     if c["family"] == "classifier":
@@ -120,29 +121,6 @@ def visible_keys(batch, length, window=None, causal=True, lengths=None):
     return keep & (s < lengths[:, None, None, None]) if lengths is not None else keep
 
 
-def attention(q_bntk, k_bnsk, v_bnsk, keep):
-    """softmax over the visible keys; a query without one gives exactly zero and passes no gradient."""
-    scores = q_bntk @ k_bnsk.transpose(-1, -2) / math.sqrt(q_bntk.shape[-1])
-    scores = scores.masked_fill(~keep, -math.inf)
-    highest = scores.detach().amax(-1, keepdim=True)
-    e = torch.exp(scores - highest.masked_fill(highest == -math.inf, 0.0))
-    total = e.sum(-1, keepdim=True)
-    return e / total.masked_fill(total == 0, 1.0) @ v_bnsk
-
-
-def pool(x_btd, window, causal, lengths=None):
-    """The mean over the window's positions that are no padding, minus x; a mean over none is 0."""
-    length = x_btd.shape[1]
-    y = torch.zeros_like(x_btd)
-    for b in range(x_btd.shape[0]):
-        real = length if lengths is None else int(lengths[b])
-        for t in range(length):
-            back, ahead = (window - 1, 0) if causal else (window // 2, window // 2)
-            seen = [s for s in range(t - back, t + ahead + 1) if 0 <= s < real]
-            y[b, t] = sum((x_btd[b, s] for s in seen), torch.zeros_like(x_btd[b, t])) / max(1, len(seen)) - x_btd[b, t]
-    return y
-
-
 class Decoder:
     """The model of either family; `table` maps every state_dict name of the specification to its nn.Parameter."""
 
@@ -165,15 +143,8 @@ class Decoder:
         return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
 
     def mix(self, name, x_btd, keep, lengths):
-        b, t, d = x_btd.shape
-        if self.config["mixer"] == "identity":
-            return x_btd
-        if self.config["mixer"] == "avgpool":
-            return pool(x_btd, self.config["pool"], self.config["causal"], lengths)
-        heads = self.config["heads"]
-        q, k, v = (part.reshape(b, t, heads, d // heads).transpose(1, 2)
-                   for part in self.linear(f"{name}.qkv", x_btd).split(d, dim=-1))
-        return self.linear(f"{name}.proj", attention(q, k, v, keep).transpose(1, 2).reshape(b, t, d))
+        table = {path[len(name) + 1:]: p for path, p in self.table.items() if path.startswith(f"{name}.")}
+        return mixers.mix(self.config, table, x_btd, keep, lengths)
 
     def block(self, i, x, keep, lengths):
         p = f"blocks.{i}."
@@ -290,10 +261,10 @@ def attention_checks():
     for window in (None, 1, 3, 99):
         keep = visible_keys(3, 7, window)
         theirs = sdpa(q, k, v, keep) if window else sdpa(q, k, v, is_causal=True)
-        yield f"window {window} against sdpa", difference(attention(q, k, v, keep), theirs), 1e-12
-    yield "window 1 gives the values", difference(attention(q, k, v, visible_keys(3, 7, 1)), v), 0
+        yield f"window {window} against sdpa", difference(mixers.attention(q, k, v, keep), theirs), 1e-12
+    yield "window 1 gives the values", difference(mixers.attention(q, k, v, visible_keys(3, 7, 1)), v), 0
     keep = visible_keys(3, 7, lengths=torch.tensor([7, 3, 0]), window=2)
-    y = attention(q, k, v, keep)
+    y = mixers.attention(q, k, v, keep)
     blind = ~keep.any(-1).expand(3, 2, 7)
     dq, dk, dv = torch.autograd.grad((y * torch.randn(y.shape, generator=generator)).sum(), (q, k, v))
     silent = torch.cat([x.flatten() for x in (y[blind], dq[blind], dk[2], dv[2], dv[1, :, 3:])])
@@ -301,10 +272,32 @@ def attention_checks():
     yield "and nothing that is not finite", float(sum((~x.isfinite()).sum() for x in (y, dq, dk, dv))), 0
 
 
+def mixer_checks():
+    """A value travels along the binary digits of the distance; the seed's grouped formula of metric scores is not the definition."""
+    generator = torch.Generator().manual_seed(5)
+    for length, rank in ((1, 2), (7, 3), (13, 4), (13, 2), (6, 5)):
+        v, c = (torch.randn(2, 3, length, n, generator=generator, dtype=torch.float64) for n in (4, rank))
+        expected = torch.zeros_like(v)
+        for i in range(length):
+            for j in range(i + 1):
+                weight, at = torch.ones(2, 3, dtype=torch.float64), i
+                for r in reversed(range(20)):
+                    if (i - j) >> r & 1:
+                        weight, at = weight * c[:, :, at, r] if r < rank else 0 * weight, at - 2 ** r
+                expected[:, :, i] += weight[..., None] * v[:, :, j]
+        yield f"shift and sum of {length} by {rank} levels", difference(mixers.shift_and_sum(v, c), expected), 1e-12
+    packed = torch.arange(1.0, 7.0, dtype=torch.float64)[None]
+    upper = torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]], dtype=torch.float64)
+    low = torch.tensor([[1, 0, 0], [2, 3, 0], [4, 5, 6]], dtype=torch.float64)
+    yield "a packed metric", difference(mixers.triangle_to_matrix(packed, 3, False)[0], upper), 0
+    yield "a packed factor", difference(mixers.triangle_to_matrix(packed, 3, True)[0], low @ low.T), 0
+
+
 def gradient_checks(base):
     """Every gradient against central differences along a random direction."""
-    for preset in ("gpt", "msa"):
-        config = {**base, "preset": preset, "window": 3}
+    others = ({"mixer": mixer, "share_heads": mixer == "dispatcher"} for mixer in mixers.NAMES[1:])
+    for extra in ({"preset": "gpt", "window": 3}, {"preset": "msa", "window": 3}, *others):
+        config, preset = {**base, **extra}, str(extra)
         weights, (ids, targets) = random_weights(config, 4), random_batch(config, 3, 7, 5)
         result, step = evaluate(config, weights, ids, targets), 1e-6
         for name, direction in random_weights(config, 6).items():
@@ -318,7 +311,7 @@ def self_test():
     """Prints one line per check; returns True when all hold."""
     base = {"vocab": 11, "ctx": 9, "d": 15, "heads": 3, "layers": 2, "ff": 22}
     failed = 0
-    for name, error, tolerance in (*model_checks(base), *attention_checks(), *gradient_checks(base)):
+    for name, error, tolerance in (*model_checks(base), *attention_checks(), *mixer_checks(), *gradient_checks(base)):
         failed += not error <= tolerance
         print(f"{'ok  ' if error <= tolerance else 'FAIL'} {error:8.1e}  {name}")
     print(f"{failed} checks failed")
