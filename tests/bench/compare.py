@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Training steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
+"""Steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
 
-    compare.py BUILD [name ...] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--json out.json]
+    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--json out.json]
 
-Run it with the Python that has PyTorch. BUILD holds ricci-bench-training; the models are those of training.cpp. PyTorch runs
+Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; the rows are those of training.cpp
+and mixers.cpp. PyTorch runs
   shipped   as pip installs it
   tuned     with huge pages for malloc and, where a C compiler is there, its AVX-512 products on processors of any maker
   compiled  tuned, and through torch.compile (--compile)
@@ -23,6 +24,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROWS = {"training": ["nano_12x64", "gpt2_4x64", "gpt2_4x256", "msa_20x512"],
+        "mixers": [*(f"stack_dispatcher_{n}" for n in (128, 512, 1024, 2048, 4096)), *(f"mixer_{m}_{n}" for n in (512, 1024) for m in ("sdp", "metric"))]}
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
 
 
@@ -49,9 +52,9 @@ def contestants(args, folder):
     library = preload(folder)
     if library:
         tuned["LD_PRELOAD"] = library
-    torch = [sys.executable, str(HERE / "torch_training.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
+    torch = [sys.executable, str(HERE / f"torch_{args.bench}.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
     found = {
-        "ricci": ([str(pathlib.Path(args.build) / "ricci-bench-training"), f"--dtype={args.dtype}"], plain, "--steps={}"),
+        "ricci": ([str(pathlib.Path(args.build) / f"ricci-bench-{args.bench}"), f"--dtype={args.dtype}"], plain, "--steps={}"),
         "shipped": (torch, plain, "--steps {}"),
         "tuned": (torch, tuned, "--steps {}"),
     }
@@ -63,13 +66,15 @@ def contestants(args, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("names", nargs="*", default=["nano_12x64", "gpt2_4x64", "gpt2_4x256", "msa_20x512"])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--bench", choices=list(ROWS), default="training")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5, help="per run; the smallest model takes 30 times as many")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
+    args.names = args.names or ROWS[args.bench]
     rows = {name: {} for name in args.names}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.names:
@@ -103,7 +108,7 @@ def show(name, runs):
     for who, all_runs in runs.items():
         medians = [run["median"] for run in all_runs]
         ratio = statistics.median(a / b for a, b in zip(ours, medians))
-        print(f"{name:<12} {who:<9} median {statistics.median(medians):9.2f} ms   fastest {min(run['min'] for run in all_runs):9.2f} ms   "
+        print(f"{name:<21} {who:<9} median {statistics.median(medians):9.2f} ms   fastest {min(run['min'] for run in all_runs):9.2f} ms   "
               f"memory {all_runs[-1]['memory']:7.0f} MB   ours / it {ratio:.3f}", flush=True)
 
 

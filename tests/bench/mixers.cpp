@@ -1,0 +1,175 @@
+// Forward and backward of mixers, alone and in a stack of blocks, beside torch_mixers.py; tests/bench/compare.py --bench mixers runs
+// both in turn. 4096 tokens in all, width 512:
+//   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
+//   mixer_MIXER_N   one mixer of 8 heads with its maps
+//   ricci-bench-mixers [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
+// Prints "measure NAME VALUE UNIT": the median and the fastest step, the most memory the process held, FLOPs of the products per second.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/terminal/cli.h"
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "cuda/device/device.h"
+#include "cuda/trace.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/mixers/mixers.h"
+#include "models/stack.h"
+#include "models/visit.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr int64_t kTokens = 4096, kWidth = 512, kLayers = 6;
+
+struct Options {
+  int steps = 0;  // 0: about five seconds of them
+  std::string dtype = "f32", device = "cpu";
+  std::vector<std::string> names;
+  Device on() const { return parse_device(device.c_str()); }
+  Dtype as() const { return parse_dtype(dtype.c_str()); }
+};
+
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+Tensor random(const Shape& shape, uint64_t stream, const Options& options) {
+  const Tensor t(shape);
+  fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
+  return to(convert(t, options.as()), options.on());
+}
+
+template <class Module> std::vector<Parameter*> drawn(Module& module, const Options& options) {
+  std::vector<Parameter*> all;
+  each_parameter(module, [&](const std::string& path, Parameter& p) {
+    p.path = path;
+    draw(p, 1);
+    p.value = to(convert(p.value, options.as()), options.on());
+    all.push_back(&p);
+  });
+  return all;
+}
+
+void report(const std::string& name, std::vector<double> seconds, double flops) {
+  std::sort(seconds.begin(), seconds.end());
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const char* const n = name.c_str();
+  const double median = seconds[seconds.size() / 2];
+  std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", n, median * 1e3, n, seconds[0] * 1e3);
+  std::printf("measure %s_memory %.1f MB\nmeasure %s_products %.1f GFLOP/s\n", n, static_cast<double>(usage.ru_maxrss) * 1.024e-3, n, flops / median * 1e-9);
+  std::fflush(stdout);
+}
+
+// Steps of f, which walks forward and gives y. x_needed: the gradient of the input is computed too, as inside of a model.
+void measure(const std::string& name, const Options& options, std::vector<Parameter*> parameters, const Shape& shape, bool x_needed, double flops,
+             const std::function<Tensor(const Arg&)>& f) {
+  const Tensor x_bcd = random(shape, 1, options), dy_bcd = random(shape, 2, options);
+  std::vector<double> seconds;
+  double total = 0;
+  constexpr int kWarmUp = 3;
+  for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 5 && step < 1000); ++step) {
+    const double started = seconds_now();
+    {
+      Tape tape;
+      const Tensor y = f(x_needed ? tape.watch(x_bcd) : x_bcd);
+      for (Parameter* p : parameters) p->grad = {};
+      tape.backward(y, dy_bcd);
+    }
+    synchronize(options.on());
+    if (step < kWarmUp) {
+      trace::restart();
+      continue;
+    }
+    seconds.push_back(seconds_now() - started);
+    total += seconds.back();
+  }
+  report(name, seconds, flops);
+}
+
+// FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.
+template <class M> double flops_of(const std::vector<Parameter*>& parameters, int64_t context, int64_t mixers) {
+  double weights = 0;
+  for (const Parameter* p : parameters)
+    if (p->role == Role::matrix && p->value.shape().rank() == 2 && !p->path.ends_with("_metric")) weights += static_cast<double>(p->value.size());
+  if (std::is_same_v<M, Metric>) weights += static_cast<double>(kWidth * kWidth / 8 * mixers);  // p M
+  const double attention = std::is_same_v<M, Dispatcher> ? 0 : 6.0 * static_cast<double>(context * kWidth * mixers);
+  return (6 * weights + attention) * kTokens;
+}
+
+MixerPlace place_of(int64_t context, int64_t layers) { return {.d = kWidth, .ctx = context, .init = {Preset::msa, layers}}; }
+
+template <class M> struct Blocks {
+  std::vector<Block<M>>& blocks;
+  template <class V> void visit(V&& v) { v("blocks", blocks); }
+};
+
+template <class M> void measure_stack(const std::string& name, int64_t context, const Options& options) {
+  BlockConfig block;
+  block.norm = Norm::post, block.activation = Activation::relu, block.ff = kWidth;
+  typename M::Config config;
+  config.heads = 1;
+  Stack<M> stack({place_of(context, kLayers), kLayers, PositionKind::none, block, config});
+  Blocks<M> blocks{stack.blocks};
+  const auto parameters = drawn(blocks, options);
+  measure(name, options, parameters, {kTokens / context, context, kWidth}, false, flops_of<M>(parameters, context, kLayers),
+          [&](const Arg& x) { return stack(x, Tensor()); });
+}
+
+template <class M> void measure_mixer(const std::string& name, int64_t context, const Options& options) {
+  typename M::Config config;
+  config.heads = 8;
+  M mixer(place_of(context, 1), config);
+  const auto parameters = drawn(mixer, options);
+  measure(name, options, parameters, {kTokens / context, context, kWidth}, true, flops_of<M>(parameters, context, 1),
+          [&](const Arg& x) { return mixer(x, Tensor()); });
+}
+
+struct Row {
+  std::string name;
+  std::function<void(const std::string&, const Options&)> run;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> all;
+  const auto stack = [&]<class M>(int64_t context) {
+    all.push_back({"stack_" + std::string(M::kName) + "_" + std::to_string(context),
+                   [=](const std::string& name, const Options& options) { measure_stack<M>(name, context, options); }});
+  };
+  const auto mixer = [&]<class M>(int64_t context) {
+    all.push_back({"mixer_" + std::string(M::kName) + "_" + std::to_string(context),
+                   [=](const std::string& name, const Options& options) { measure_mixer<M>(name, context, options); }});
+  };
+  for (int64_t context : {128, 512, 1024, 2048, 4096}) stack.operator()<Dispatcher>(context), stack.operator()<Sdp>(context);
+  for (int64_t context : {512, 1024}) mixer.operator()<Sdp>(context), mixer.operator()<Metric>(context), mixer.operator()<Dispatcher>(context);
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  const apps::AppText text{"ricci-bench-mixers", "The speed of mixers, forward and backward."};
+  const auto setup = [&](CLI::App& app) {
+    app.add_option("names", options.names, "rows; none: all");
+    app.add_option("--steps", options.steps, "that are measured; 0: about five seconds of them");
+    app.add_option("--dtype", options.dtype, "f32 or bf16");
+    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
+  };
+  return apps::run_app(argc, argv, text, setup, [&] {
+    const std::vector<Row> all = rows();
+    for (const std::string& name : options.names)
+      if (std::none_of(all.begin(), all.end(), [&](const Row& row) { return row.name == name; })) fail("{}: no such row", {name});
+    for (const Row& row : all)
+      if (options.names.empty() || std::find(options.names.begin(), options.names.end(), row.name) != options.names.end()) row.run(row.name, options);
+    return 0;
+  });
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Forward and backward of mixers in current PyTorch, for the rows of mixers.cpp, which tells what they are.
+
+    torch_mixers.py [name ...] [--steps N] [--dtype f32|bf16] [--device cpu|cuda] [--compile] [--threads N]
+
+sdp is nn.MultiheadAttention's own path: one packed projection and scaled_dot_product_attention. metric is the shortest
+composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_product_attention with p as keys and
+values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is folded into the coefficients
+once. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT".
+"""
+import argparse
+import contextlib
+import math
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+TOKENS, WIDTH, LAYERS = 4096, 512, 6
+
+
+class Sdp(nn.Module):
+    def __init__(self, heads, context):
+        super().__init__()
+        self.heads, self.qkv, self.proj = heads, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x_bcd):
+        b, c, d = x_bcd.shape
+        q, k, v = (y.view(b, c, self.heads, d // self.heads).transpose(1, 2) for y in self.qkv(x_bcd).split(d, dim=2))
+        return self.proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, c, d))
+
+
+class Metric(nn.Module):
+    def __init__(self, heads, context):
+        super().__init__()
+        k = WIDTH // heads
+        self.heads, self.proj_in, self.out = heads, nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        upper = torch.triu_indices(k, k)
+        place = torch.zeros(k, k, dtype=torch.long)
+        place[upper[0], upper[1]] = place[upper[1], upper[0]] = torch.arange(upper.shape[1])
+        self.register_buffer("place", place.flatten(), persistent=False)
+        self.m_metric = nn.Parameter(torch.eye(k)[upper[0], upper[1]].repeat(heads, 1) + 0.02 * torch.randn(heads, upper.shape[1]))
+
+    def forward(self, x_bcd):
+        b, c, d = x_bcd.shape
+        k = d // self.heads
+        p = self.proj_in(x_bcd).view(b, c, self.heads, k).transpose(1, 2)
+        q = p @ self.m_metric[:, self.place].view(self.heads, k, k)
+        return self.out(F.scaled_dot_product_attention(q, p, p, is_causal=True).transpose(1, 2).reshape(b, c, d))
+
+
+class Dispatcher(nn.Module):
+    def __init__(self, heads, context):
+        super().__init__()
+        levels = int(math.log2(context))
+        self.heads, self.levels = heads, levels
+        self.value, self.coef = nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, heads * levels, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
+        positions = torch.arange(context).view(1, context, 1, 1)
+        self.register_buffer("mask", (positions >= 2 ** torch.arange(levels)).float(), persistent=False)
+
+    def forward(self, x_bcd):
+        b, c, d = x_bcd.shape
+        v = self.value(x_bcd).view(b, c, self.heads, d // self.heads)
+        coef = torch.sigmoid(self.coef(x_bcd)).view(b, c, self.heads, self.levels) * self.mask
+        for level in range(self.levels):
+            v = v + coef[..., level:level + 1] * torch.roll(v, shifts=2 ** level, dims=1)
+        return self.out(v.reshape(b, c, d))
+
+
+MIXERS = {"sdp": Sdp, "metric": Metric, "dispatcher": Dispatcher}
+
+
+class Block(nn.Module):
+    def __init__(self, mixer, context):
+        super().__init__()
+        self.mixer, self.fc, self.fc_out = mixer(1, context), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.ln1, self.ln2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+
+    def forward(self, x_bcd):
+        x_bcd = self.ln1(x_bcd + self.mixer(x_bcd))
+        return self.ln2(x_bcd + self.fc_out(F.relu(self.fc(x_bcd))))
+
+
+def rows():
+    found = [f"stack_{mixer}_{n}" for n in (128, 512, 1024, 2048, 4096) for mixer in ("dispatcher", "sdp")]
+    return found + [f"mixer_{mixer}_{n}" for n in (512, 1024) for mixer in ("sdp", "metric", "dispatcher")]
+
+
+def measure(name, args):
+    kind, mixer, context = name.split("_")
+    context = int(context)
+    torch.manual_seed(1)
+    if kind == "stack":
+        model = nn.Sequential(*(Block(MIXERS[mixer], context) for _ in range(LAYERS)))
+    else:
+        model = MIXERS[mixer](8, context)
+    model.to(args.device)
+    run = torch.compile(model) if args.compile else model
+    x_bcd = torch.randn(TOKENS // context, context, WIDTH, device=args.device, requires_grad=kind == "mixer")
+    dy_bcd = torch.randn(TOKENS // context, context, WIDTH, device=args.device)
+
+    def step():
+        for p in (*model.parameters(), x_bcd):
+            p.grad = None
+        with torch.autocast(args.device, torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext():
+            y_bcd = run(x_bcd)
+        y_bcd.backward(dy_bcd.to(y_bcd.dtype))
+        if args.device == "cuda":
+            torch.cuda.synchronize()
+
+    seconds, warm_up = [], 3
+    while len(seconds) < (args.steps + warm_up if args.steps else warm_up + 5) or (not args.steps and sum(seconds[warm_up:]) < 5 and len(seconds) < 1000):
+        started = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - started)
+    print(f"measure {name}_median {statistics.median(seconds[warm_up:]) * 1e3:.3f} ms")
+    print(f"measure {name}_min {min(seconds[warm_up:]) * 1e3:.3f} ms")
+    print(f"measure {name}_memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3:.1f} MB", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=rows())
+    parser.add_argument("--steps", type=int, default=0, help="0: about five seconds of them")
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--threads", type=int, default=0)
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    for name in args.names:
+        measure(name, args)
+
+
+if __name__ == "__main__":
+    main()
