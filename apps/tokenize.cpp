@@ -25,7 +25,7 @@ struct Options {
   OpenOptions open;
   TrainingOptions training;
   EosOptions end;
-  bool json_lines = false, u16 = false;
+  bool keep_all = false, json_lines = false, u16 = false;
   int threads = 0;
 };
 
@@ -39,8 +39,10 @@ int train(Options options) {
   if (!kind) fail("--kind: expected one of {}, got {}", {list_of_tokenizers(), one_line(options.kind)});
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
-  const auto tokenizer = options.from.empty() ? train_tokenizer(*kind, text, options.training, options.end)
-                                              : with_eos(restrict_to(text, *open_tokenizer(options.from, options.open)), options.end.behind, options.end.piece);
+  if (options.keep_all && options.from.empty()) fail("--keep-all: needs --from");
+  const auto given = options.from.empty() ? nullptr : open_tokenizer(options.from, options.open);
+  const auto tokenizer = !given ? train_tokenizer(*kind, text, options.training, options.end)
+                                : with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
   return 0;
@@ -153,6 +155,7 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
   app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")->check(at_least_one)->capture_default_str();
   app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
+  app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too");
   add_common(app, options);
 }
 

@@ -25,6 +25,9 @@ verdict 'the files are equal' "$(cmp bpe.json again.json 2>&1)"
 accept 'train WordPiece' tokenize train text.txt --kind wordpiece --vocab 90 --lowercase -o wordpiece.json
 accept 'train words' tokenize train text.txt --kind word --min-count 1 --eos line -o word.json
 accept 'keep what a text needs' tokenize train text.txt --from "$small/gpt2.json" -o fewer.json
+accept 'keep everything' tokenize train text.txt --from "$small/gpt2.json" --keep-all -o all.json
+verdict 'all pieces are there' "$(diff out - <<<'all.json: bpe, 600 tokens')"
+refuse 'keep everything of nothing' 1 '--keep-all: needs --from' tokenize train text.txt --vocab 290 --keep-all
 accept 'count' tokenize count text.txt --tokenizer word.json
 verdict 'ten words and <eos> in each of 60 lines' "$(grep -q '^text.txt: 660 tokens, 2811 bytes, ' out || echo 'expected 660 tokens')"
 refuse 'no size' 1 'bpe tokenizer: the size of the vocabulary that is to be trained is not given' tokenize train text.txt
