@@ -73,6 +73,7 @@ TEST_CASE("interrupt: a second signal ends the program, whichever of the three w
   }
 }
 
+#if !defined(__SANITIZE_THREAD__)  // which queues signals, and forgets those whose handler has gone by then
 TEST_CASE("interrupt: two signals that arrive together are two") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -92,6 +93,7 @@ TEST_CASE("interrupt: two signals that arrive together are two") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
 }
+#endif
 
 TEST_CASE("interrupt: a call that waits in the system ends") {
   int ends[2];
