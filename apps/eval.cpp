@@ -54,29 +54,29 @@ ScoredRun score(const Scoring& s, const Options& options) {
           text ? std::optional(size_of_text(*text)) : std::nullopt};
 }
 
-// A classifier is told on a line of its own.
-void print_classes(const Scoring& s, const Options& options) {
+ScoredClassifier score_classifier(const Scoring& s) {
   const ClassEvaluation result = s.with_progress([&](auto... how) { return evaluate_classes(s.opened.model, how...); });
-  const std::string line =
-      format_message("{}: {} documents, context {}{}: {:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
-                     {s.tokens.name(), result.confusion.total(), s.opened.context, s.opened.run.context_note(s.opened.context), result.nats_per_sequence,
-                      result.confusion.accuracy(), result.confusion.macro().f1});
-  std::puts((options.as_json ? json_of(result) : line).c_str());
+  return {s.opened.run.path(), s.tokens.name(), s.opened.context, s.opened.run.context_note(s.opened.context), result};
 }
 
 int evaluate_runs(const Options& options) {
   for (const std::string& path : options.runs) RunFolder::open(path);  // a missing one is told before the first takes its time
   std::vector<ScoredRun> scored;
+  std::vector<ScoredClassifier> classifiers;
   for (const std::string& path : options.runs) {
     const Scoring scoring(path, options);
     if (is_classifier(scoring.opened.run.config()))
-      print_classes(scoring, options);
+      classifiers.push_back(score_classifier(scoring));
     else
       scored.push_back(score(scoring, options));
   }
-  if (scored.empty()) return 0;
-  const bool one = scored.size() == 1;
-  std::puts((options.as_json ? json_of(scored) : one ? line_of(scored[0]) : table_of(scored)).c_str());
+  if (options.as_json) {
+    std::puts(json_of(scored, classifiers).c_str());
+    return 0;
+  }
+  const bool one = options.runs.size() == 1;
+  if (!scored.empty()) std::puts((one ? line_of(scored[0]) : table_of(scored)).c_str());
+  for (const ScoredClassifier& each : classifiers) std::puts(((one ? "" : each.run + ", ") + line_of(each)).c_str());
   return 0;
 }
 

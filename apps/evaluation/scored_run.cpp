@@ -26,7 +26,31 @@ Cells cells_of(const ScoredRun& s) {
           s.text};
 }
 
+json object_of(const ClassEvaluation& evaluation) {
+  const Confusion& confusion = evaluation.confusion;
+  const ClassScores macro = confusion.macro();
+  json counts = json::array();
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    json row = json::array();
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
+    counts.push_back(row);
+  }
+  return {{"sequences", confusion.total()},
+          {"nats_per_sequence", evaluation.nats_per_sequence},
+          {"accuracy", confusion.accuracy()},
+          {"macro_precision", macro.precision},
+          {"macro_recall", macro.recall},
+          {"macro_f1", macro.f1},
+          {"confusion", counts}};
+}
+
 }  // namespace
+
+std::string line_of(const ScoredClassifier& s) {
+  return format_message("{}: {} documents, context {}{}: {:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
+                        {s.text, s.result.confusion.total(), s.context, s.context_note, s.result.nats_per_sequence, s.result.confusion.accuracy(),
+                         s.result.confusion.macro().f1});
+}
 
 std::string line_of(const ScoredRun& s) {
   const std::string line = format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
@@ -53,7 +77,7 @@ std::string table_of(std::span<const ScoredRun> scored) {
   return table;
 }
 
-std::string json_of(std::span<const ScoredRun> scored) {
+std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredClassifier> classifiers) {
   json all = json::array();
   for (const ScoredRun& s : scored) {
     all.push_back({{"run", s.run},
@@ -69,26 +93,13 @@ std::string json_of(std::span<const ScoredRun> scored) {
                        {"words", s.size->words},
                        {"word_perplexity", s.result.word_perplexity(s.size->words)}});
   }
+  for (const ScoredClassifier& s : classifiers) {
+    all.push_back({{"run", s.run}, {"text", s.text}, {"context", s.context}});
+    all.back().update(object_of(s.result));
+  }
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
-std::string json_of(const ClassEvaluation& evaluation) {
-  const Confusion& confusion = evaluation.confusion;
-  const ClassScores macro = confusion.macro();
-  json counts = json::array();
-  for (int64_t target = 0; target < confusion.classes(); ++target) {
-    json row = json::array();
-    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
-    counts.push_back(row);
-  }
-  const json scores = {{"sequences", confusion.total()},
-                       {"nats_per_sequence", evaluation.nats_per_sequence},
-                       {"accuracy", confusion.accuracy()},
-                       {"macro_precision", macro.precision},
-                       {"macro_recall", macro.recall},
-                       {"macro_f1", macro.f1},
-                       {"confusion", counts}};
-  return scores.dump();
-}
+std::string json_of(const ClassEvaluation& evaluation) { return object_of(evaluation).dump(); }
 
 }  // namespace ricci::apps

@@ -18,11 +18,20 @@ struct ScoredRun {
   std::optional<TextSize> size;      // of the text; nothing: it is no plain text
 };
 
+// A run of a classifier.
+struct ScoredClassifier {
+  std::string run, text;
+  int64_t context = 0;
+  std::string context_note;
+  ClassEvaluation result;
+};
+
 std::string line_of(const ScoredRun& scored);
+std::string line_of(const ScoredClassifier& scored);
 // A row per run under a row of names. Ends without a line end.
 std::string table_of(std::span<const ScoredRun> scored);
-// A list with an object per run. What is not finite is null.
-std::string json_of(std::span<const ScoredRun> scored);
+// A list with an object per run, classifiers last. What is not finite is null.
+std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredClassifier> classifiers = {});
 
 // On one line: the mean loss, accuracy, macro precision, recall and F1, and the counts: a list per class, in which predictions are
 // counted.

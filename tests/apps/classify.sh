@@ -47,7 +47,12 @@ accept 'evaluation on a file' eval runs/tsv --data reviews.tsv
 verdict 'of all documents' "$(grep -q '^reviews\.tsv: 400 documents' out || cat out)"
 cp out expected
 accept 'as JSON' eval runs/tsv --data reviews.tsv --json
-verdict 'with the counts' "$(grep -qE '^\{"sequences":400,.*"confusion":\[\[[0-9]+,[0-9]+\],\[[0-9]+,[0-9]+\]\]\}$' out || cat out)"
+counts='"sequences":400,.*"confusion":\[\[[0-9]+,[0-9]+\],\[[0-9]+,[0-9]+\]\]\}'
+verdict 'with the counts' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv","text":"reviews\.tsv","context":32,'"$counts"'\]$' || cat out)"
+accept 'two classifiers as JSON' eval runs/tsv runs/killed --data reviews.tsv --json
+verdict 'are one list' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv",.*'"$counts"',\{"run":"runs/killed",.*'"$counts"'\]$' || cat out)"
+accept 'two classifiers' eval runs/tsv runs/killed --data reviews.tsv
+verdict 'have a line each' "$([ "$(grep -cE '^runs/(tsv|killed), reviews\.tsv: 400 documents' out)" = 2 ] || cat out)"
 accept 'evaluation on shards' eval runs/tsv --data shards
 verdict 'is the same' "$(diff <(sed 's/^[^:]*//' expected) <(sed 's/^[^:]*//' out))"
 
