@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/memory/memory_report.h"
 #include "models/planning/plan.h"
+#include "models/planning/published_memory.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -22,7 +23,7 @@ using json = nlohmann::ordered_json;
 struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
-  bool as_json = false;
+  bool as_json = false, published = false;
 };
 
 StepShape shape_of(const TrainConfig& config) {
@@ -98,7 +99,25 @@ void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t
   print_levels(levels, memory);
 }
 
+// The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
+int print_published() {
+  const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
+  std::puts("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value");
+  std::printf("%-24s %7s %7s %7s %7s %7s %7s %7s %7s %8s %12s %8s %8s\n", "", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total",
+              "with h = 12", "fused", "weights");
+  size_t i = 0;
+  for (const PublishedMemory& row : published_memory({})) {
+    std::printf("%-24s", row.name.c_str());
+    for (const double bytes : {row.embedding, row.qkv, row.scores, row.projection, row.feed_forward, row.norms, row.logits, row.hierarchy})
+      std::printf(" %7.3f", bytes * 1e-9);
+    std::printf(" %8.3f %12.3f %8.3f %8.3f\n", row.total() * 1e-9, materialised[i].total() * 1e-9, fused[i].total() * 1e-9, row.weights * 1e-9);
+    ++i;
+  }
+  return 0;
+}
+
 int plan(const Options& options) {
+  if (options.published) return print_published();
   TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
   if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
@@ -118,6 +137,7 @@ int main(int argc, char** argv) {
                    add_run_options<TrainConfig>(app, options.run);
                    app.add_option("--memory", options.memory, "Tells the largest batch that fits into it: 8GiB, 80GB")->transform(CLI::AsSizeValue(false));
                    app.add_flag("--json", options.as_json, "Print JSON");
+                   app.add_flag("--published", options.published, "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
                  },
                  [&] { return plan(options); });
 }

@@ -67,6 +67,14 @@ refuse 'too many threads' 2 '--threads: expected an integer from 1 to 1024, got 
 refuse 'top-p of 0' 1 'top-p: expected more than 0 and at most 1, got 0' generate runs/tiny --top-p 0
 refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny --top-k -1
 
+# ---- Plans
+accept 'a plan' plan tiny.yaml --memory 64MiB
+verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || cat out)"
+accept 'a plan as JSON' plan tiny.yaml --memory 64MiB --json
+verdict 'has both ways to recompute' "$([ "$(grep -cE '"recompute": "(none|blocks)"' out)" = 2 ] && grep -q '"largest_batch": [1-9]' out || cat out)"
+accept 'the published table' plan --published
+verdict 'has the printed total of the vanilla model' "$(grep -qE '^vanilla, 12 layers .* 21\.26' out || cat out)"
+
 # ---- A run whose context was shorter than what the model takes
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
 accept 'its evaluation' eval runs/shorter
