@@ -183,7 +183,10 @@ help() {
 }
 help train FILE KEY=VALUE --help-config
 help eval run --data --context --stride --batch --json --dtype --device --threads
-help generate run --prompt --tokens --temperature --top-k --top-p --seed --dtype --device --threads
+help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --seed --dtype --device --threads
+help plan FILE KEY=VALUE --memory --json --published
+help tokenize train encode decode count
+help prepare --output --tokenizer --format --documents
 help convert import export
 help check
 help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
