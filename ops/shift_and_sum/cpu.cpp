@@ -35,13 +35,24 @@ template <class T, int Bytes> struct WalkRows {
   Rows<const A> of_gradients{};
   Rows<A> dc{};
 
-  HD const V& values(int64_t i) const { return Of::at(of_values.first + i * of_values.row); }
-  HD const V& gradients(int64_t i) const { return Of::at(of_gradients.first + i * of_gradients.row); }
+  HD const V& values(int64_t i) const { return at(of_values.first + i * of_values.row); }
+  HD const V& gradients(int64_t i) const { return at(of_gradients.first + i * of_gradients.row); }
   HD A coefficient(int64_t i, int l) const { return A(c[i * c_row + l]); }
   HD bool active(int l) const { return active_levels >> l & 1; }
-  HD void store(int64_t i, const V& v) const { Of::at(to.first + i * to.row) = v; }
+  HD void store(int64_t i, const V& v) const { at(to.first + i * to.row) = v; }
   HD void add(int64_t i, int l, const V& g, const V& v) const {
     if (active(l)) dc.first[i * dc.row + l] += Of::sum(g * v);
+  }
+
+ private:
+  // In a tensor the next strip stands beside this one. It is fetched now: its rows are too far apart for the processor to guess.
+  HD static const V& at(const A* row) {
+    __builtin_prefetch(row + Of::kLanes);
+    return Of::at(row);
+  }
+  HD static V& at(A* row) {
+    __builtin_prefetch(row + Of::kLanes);
+    return Of::at(row);
   }
 };
 
