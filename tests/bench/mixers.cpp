@@ -3,7 +3,8 @@
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps
 //   ricci-bench-mixers [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
-// Prints "measure NAME VALUE UNIT": the median and the fastest step, the most memory the process held, FLOPs of the products per second.
+// Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
+// held, FLOPs of the products per second.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -58,13 +59,20 @@ template <class Module> std::vector<Parameter*> drawn(Module& module, const Opti
   return all;
 }
 
-void report(const std::string& name, std::vector<double> seconds, double flops) {
-  std::sort(seconds.begin(), seconds.end());
+rusage usage_now() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+double processor_seconds(const rusage& usage) { return static_cast<double>(usage.ru_utime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec) * 1e-6; }
+
+void report(const std::string& name, std::vector<double> seconds, double processor, double flops) {
+  std::sort(seconds.begin(), seconds.end());
+  const rusage usage = usage_now();
   const char* const n = name.c_str();
   const double median = seconds[seconds.size() / 2];
   std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", n, median * 1e3, n, seconds[0] * 1e3);
+  std::printf("measure %s_processor %.3f ms\n", n, processor / static_cast<double>(seconds.size()) * 1e3);
   std::printf("measure %s_memory %.1f MB\nmeasure %s_products %.1f GFLOP/s\n", n, static_cast<double>(usage.ru_maxrss) * 1.024e-3, n, flops / median * 1e-9);
   std::fflush(stdout);
 }
@@ -74,7 +82,7 @@ void measure(const std::string& name, const Options& options, std::vector<Parame
              const std::function<Tensor(const Arg&)>& f) {
   const Tensor x_bcd = random(shape, 1, options), dy_bcd = random(shape, 2, options);
   std::vector<double> seconds;
-  double total = 0;
+  double total = 0, processor_before = 0;
   constexpr int kWarmUp = 3;
   for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 5 && step < 1000); ++step) {
     const double started = seconds_now();
@@ -87,12 +95,13 @@ void measure(const std::string& name, const Options& options, std::vector<Parame
     synchronize(options.on());
     if (step < kWarmUp) {
       trace::restart();
+      processor_before = processor_seconds(usage_now());
       continue;
     }
     seconds.push_back(seconds_now() - started);
     total += seconds.back();
   }
-  report(name, seconds, flops);
+  report(name, seconds, processor_seconds(usage_now()) - processor_before, flops);
 }
 
 // FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.

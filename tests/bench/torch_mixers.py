@@ -112,13 +112,16 @@ def measure(name, args):
         if args.device == "cuda":
             torch.cuda.synchronize()
 
-    seconds, warm_up = [], 3
+    seconds, warm_up, processor = [], 3, 0
     while len(seconds) < (args.steps + warm_up if args.steps else warm_up + 5) or (not args.steps and sum(seconds[warm_up:]) < 5 and len(seconds) < 1000):
+        if len(seconds) == warm_up:
+            processor = time.process_time()
         started = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - started)
     print(f"measure {name}_median {statistics.median(seconds[warm_up:]) * 1e3:.3f} ms")
     print(f"measure {name}_min {min(seconds[warm_up:]) * 1e3:.3f} ms")
+    print(f"measure {name}_processor {(time.process_time() - processor) / (len(seconds) - warm_up) * 1e3:.3f} ms")
     print(f"measure {name}_memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3:.1f} MB", flush=True)
 
 
