@@ -39,7 +39,7 @@ TEST_CASE("configs: each can be read and built, and a run is named after its fil
     CHECK(config_of(file).name == (room.empty() ? "" : room + "_") + file.stem().string());
     ++files;
   }
-  CHECK(files >= 18);
+  CHECK(files >= 36);
 }
 
 TEST_CASE("configs: the models of the Dispatcher paper have the published numbers of parameters") {
