@@ -48,7 +48,7 @@ struct Scoring {
 };
 
 ScoredRun score(const Scoring& s, const Options& options) {
-  const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, how...); });
+  const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
   const std::optional<TextSource> text = text_of(s.opened.run.config(), options.data);
   return {s.opened.run.path(), s.tokens.name(), s.opened.context, s.stride, s.opened.run.context_note(s.opened.context), result,
           text ? std::optional(size_of_text(*text)) : std::nullopt};

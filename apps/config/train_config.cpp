@@ -66,6 +66,13 @@ void check_data(const TrainConfig& c) {
   if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
+void check_sorting(const TrainConfig& c) {
+  if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
+  at_least("sort_length", c.sorting.length, 1);
+  const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
+  if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
+}
+
 void check_classifier(const TrainConfig& c) {
   if (c.format != DocumentFormat::text && c.label_field.empty()) fail("label_field: not given, but model.family: classifier learns from labelled documents");
   if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
@@ -95,6 +102,7 @@ void check(const TrainConfig& config) {
   if (!is_classifier(config) && !model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
+  if (is_sorting(config)) check_sorting(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   at_least("steps", config.steps, 1);
   check_schedule(config.schedule);

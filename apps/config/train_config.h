@@ -36,6 +36,12 @@ struct SampleConfig {
   Sampling sampling;
 };
 
+// The rows of data: sorter (data/sorting.h).
+struct SortingConfig {
+  int64_t symbols = 3;
+  int64_t length = 11;
+};
+
 struct TrainConfig {
   std::string name = "run";
   ModelConfig model;
@@ -43,6 +49,7 @@ struct TrainConfig {
   std::vector<std::string> data = {"embedded"};
   std::vector<std::string> validation;
   double train_fraction = 0.9;
+  SortingConfig sorting;
   DocumentFormat format = DocumentFormat::text;
   std::string text_field, label_field;
   Order order = Order::crops;
@@ -83,6 +90,9 @@ struct TrainConfig {
 // Whether the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
 bool has_pieces(const TrainConfig& config);
 
+// Whether the data is generated.
+inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
+
 inline bool is_classifier(const TrainConfig& config) { return config.model.family == Family::classifier; }
 // Whether training goes through the documents in a random order; a classifier always does.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
@@ -103,25 +113,32 @@ template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Conf
   visit_fields(c.sampling, free);
 }
 
+template <std::same_as<SortingConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("sort_symbols", c.symbols, "how many different ones there are: a, b, c ...");
+  field("sort_length", c.length, "symbols of a sequence");
+}
+
 template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("name", c.name, "of the run; its folder is runs/NAME", may_change());
   field("model", c.model, "");
-  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus");
-  field("validation", c.validation, "files or folders; [] for the end of data", decides());
-  auto splitting = read_when(field, c.validation.empty(), "validation: []");
+  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated sequences to sort", decides());
+  visit_fields(c.sorting, read_when(field, is_sorting(c), "data: sorter"));
+  auto given = read_when(field, !is_sorting(c), "data that is not generated");
+  given("validation", c.validation, "files or folders; [] for the end of data", decides());
+  auto splitting = read_when(given, c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
-  field("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs", decides());
+  given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs", decides());
   auto fields = read_when(field, c.format != DocumentFormat::text, "format: tsv or jsonl");
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   auto labels = read_when(field, is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
-  field("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
+  given("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
   field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
   field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
   field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
-  auto packing = read_when(field, !is_classifier(c), "family: decoder");
+  auto packing = read_when(given, !is_classifier(c), "family: decoder");
   packing("order", c.order, "crops: from anywhere in the data, drawn each time; shuffled: the documents in a random order, each once per epoch", decides());
   auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");

@@ -11,6 +11,7 @@
 #include "data/documents/document_tokens.h"
 #include "data/documents/members.h"
 #include "data/shards/sharded_tokens.h"
+#include "data/sorting.h"
 #include "data/text/split.h"
 #include "data/text/text_cache.h"
 #include "data/tokenizers/char_tokenizer.h"
@@ -188,6 +189,15 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (tokens.classes() > classes) fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
 }
 
+// ---- The sorter
+Corpus generated(const TrainConfig& config) {
+  constexpr int64_t kTraining = 1 << 20, kHeldOut = 1024;  // rows
+  const auto rows = [&](SortingRows::Part part, int64_t count) { return SortingRows(config.sorting.symbols, config.sorting.length, part, count); };
+  const Tokens train = rows(SortingRows::Part::training, kTraining), held_out = rows(SortingRows::Part::held_out, kHeldOut);
+  const std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
+  return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, held_out};
+}
+
 }  // namespace
 
 // Checkpoints hold this number, so that its text stays that of the first version, which wrote hashes as signed numbers.
@@ -196,6 +206,7 @@ uint64_t Corpus::hash() const {
 }
 
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  if (is_sorting(config)) return generated(config);
   Parts parts;
   if (are_shards(config.data)) {
     if (!tokenizer) tokenizer = tokenizer_for_shards(config);
@@ -240,7 +251,7 @@ Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const To
 std::optional<TextSource> text_of(const TrainConfig& config, const std::vector<std::string>& paths) {
   const bool validates = paths.empty(), is_cut = validates && config.validation.empty();
   const std::vector<std::string>& read = is_cut ? config.data : validates ? config.validation : paths;
-  if (config.format != DocumentFormat::text || are_shards(read) || (is_cut && is_mixed(config))) return {};
+  if ((is_cut && is_sorting(config)) || config.format != DocumentFormat::text || are_shards(read) || (is_cut && is_mixed(config))) return {};
   return is_cut ? open_split(config, open_plain_text(read)).validation : open_plain_text(read);
 }
 

@@ -41,6 +41,7 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
 
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
   if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
+  if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
   return Windows(tokens, batch, context, stride);
 }
 
@@ -52,10 +53,15 @@ MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device devi
   return micro_batch_of(std::visit([&](const auto& each) { return each.at(index); }, batches), device);
 }
 
+Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
+  if (std::holds_alternative<SortingBatches>(kind)) return evaluate_predictions(model, count, batch, after_batch);
+  return ricci::evaluate(model, count, batch, after_batch);
+}
+
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,
                     const std::function<void(int64_t)>& after_batch) {
   const int64_t count = max_batches > 0 ? std::min(max_batches, count_of(batches)) : count_of(batches);
-  return ricci::evaluate(model, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
+  return evaluate(model, batches, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
 }
 
 }  // namespace ricci::apps

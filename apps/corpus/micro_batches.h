@@ -6,6 +6,7 @@
 
 #include "apps/config/train_config.h"
 #include "data/batches.h"
+#include "data/sorting.h"
 #include "data/stream/document_batches.h"
 #include "models/evaluation/evaluation.h"
 #include "models/training/micro_batch.h"
@@ -31,11 +32,15 @@ inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const 
   return micro_batches_of(batches_of(crops, config, step), device);
 }
 
-// What a text is evaluated by: windows of it, or whole documents for a classifier, which has no use for the stride.
-using EvaluationBatches = std::variant<Windows, DocumentBatches>;
+// What a text is evaluated by: windows of it, or whole documents for a classifier, or whole rows of the sorter, which have no use for
+// the stride.
+using EvaluationBatches = std::variant<Windows, DocumentBatches, SortingBatches>;
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 int64_t count_of(const EvaluationBatches& batches);
 MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device);
+
+// The mean loss over batches; the sorter's predictions are counted, too.
+Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch);
 
 // Over all batches, or the first `max_batches` of them when that is not 0.
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,

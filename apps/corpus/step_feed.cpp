@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kStepsAhead = 2;
 
-std::variant<RandomCrops, SequenceStream> order_of(const Corpus& corpus, const TrainConfig& config) {
+std::variant<RandomCrops, SequenceStream, SortingBatches> order_of(const Corpus& corpus, const TrainConfig& config) {
+  if (is_sorting(config)) return SortingBatches(corpus.train, config.sorting.length, layout_of(config).sequences, config.seed);
   if (!is_shuffled(config)) return RandomCrops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
   return SequenceStream(corpus.sources, {.context = *config.context, .seed = config.seed, .shuffle_buffer = config.shuffle_buffer, .weights = config.weights,
                                          .whole_documents = is_classifier(config), .full_width = config.cuda_graph});
@@ -34,6 +35,8 @@ std::optional<StepData> StepFeed::make() {
   if (auto* const stream = std::get_if<SequenceStream>(&order_)) {
     data.batches = stream->next_step(layout_of(config_).micro_batches, layout_of(config_).sequences);
     data.place = stream->place();
+  } else if (auto* const sorting = std::get_if<SortingBatches>(&order_)) {
+    for (int64_t i = 0; i < layout_of(config_).micro_batches; ++i) data.batches.push_back(sorting->of_step(step_, i));
   } else {
     data.batches = batches_of(std::get<RandomCrops>(order_), config_, step_);
   }

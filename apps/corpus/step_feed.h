@@ -9,6 +9,7 @@
 #include "apps/config/train_config.h"
 #include "apps/corpus/corpus.h"
 #include "data/batches.h"
+#include "data/sorting.h"
 #include "data/stream/prefetch.h"
 #include "data/stream/sequence_stream.h"
 
@@ -34,7 +35,7 @@ class StepFeed {
   std::optional<StepData> make();
   TrainConfig config_;
   int64_t step_ = 0;  // the next to be made
-  std::variant<RandomCrops, SequenceStream> order_;
+  std::variant<RandomCrops, SequenceStream, SortingBatches> order_;
   std::unique_ptr<Prefetch<StepData>> thread_;
 };
 

@@ -53,10 +53,15 @@ std::string line_of(const ScoredClassifier& s) {
 }
 
 std::string line_of(const ScoredRun& s) {
-  const std::string line = format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
+  std::string line = format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
                                           {s.text, s.result.tokens, s.context, s.context_note, s.stride, s.result.nats_per_token, s.result.perplexity()});
+  if (s.result.predictions) line += predictions_note(*s.result.predictions);
   if (!s.size) return line;
   return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}", {s.result.bits_per_byte(s.size->bytes), s.result.word_perplexity(s.size->words)});
+}
+
+std::string predictions_note(const Predictions& p) {
+  return format_message(", {:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
 std::string table_of(std::span<const ScoredRun> scored) {
@@ -87,6 +92,8 @@ std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredCla
                    {"stride", s.stride},
                    {"nats_per_token", s.result.nats_per_token},
                    {"perplexity", s.result.perplexity()}});
+    if (const auto& p = s.result.predictions)
+      all.back().update({{"token_accuracy", p->token_accuracy()}, {"sequence_accuracy", p->sequence_accuracy()}});
     if (!s.size) continue;
     all.back().update({{"bytes", s.size->bytes},
                        {"bits_per_byte", s.result.bits_per_byte(s.size->bytes)},

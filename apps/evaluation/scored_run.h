@@ -28,6 +28,8 @@ struct ScoredClassifier {
 
 std::string line_of(const ScoredRun& scored);
 std::string line_of(const ScoredClassifier& scored);
+// What such a line and that of an evaluation while training say of predictions.
+std::string predictions_note(const Predictions& predictions);
 // A row per run under a row of names. Ends without a line end.
 std::string table_of(std::span<const ScoredRun> scored);
 // A list with an object per run, classifiers last. What is not finite is null.

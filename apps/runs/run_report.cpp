@@ -1,5 +1,6 @@
 #include "apps/runs/run_report.h"
 
+#include "apps/evaluation/scored_run.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
@@ -23,7 +24,8 @@ std::string evaluation_line(const TrainConfig& config, int64_t step, double trai
   if (is_classifier(config))
     return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)});
   return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
-                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()});
+                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
+         (e.predictions ? predictions_note(*e.predictions) : "");
 }
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {

@@ -32,6 +32,16 @@ Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, con
   return mean_of(count, batch, after_batch, [&](const MicroBatch& one) { return item(model.loss(one.inputs)); });
 }
 
+Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
+  Predictions predictions;
+  Evaluation result = mean_of(count, batch, after_batch, [&](const MicroBatch& one) {
+    predictions.add(model.logits(one.inputs), one.inputs.targets);
+    return item(model.loss(one.inputs));
+  });
+  result.predictions = predictions;
+  return result;
+}
+
 ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
   ClassEvaluation result{0, Confusion(model.config().classifier.classes)};
   result.nats_per_sequence = mean_of(count, batch, after_batch, [&](const MicroBatch& one) {

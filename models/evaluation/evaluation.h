@@ -2,8 +2,10 @@
 #pragma once
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "models/evaluation/confusion.h"
+#include "models/evaluation/predictions.h"
 #include "models/model.h"
 #include "models/training/micro_batch.h"
 
@@ -12,6 +14,7 @@ namespace ricci {
 struct Evaluation {
   double nats_per_token = 0;
   int64_t tokens = 0;
+  std::optional<Predictions> predictions = {};  // where they are counted
   double perplexity() const { return std::exp(nats_per_token); }
 
   // The same nats over other units of the text, so that models with different tokenizers can be compared. The first token of a text
@@ -30,6 +33,9 @@ using AfterBatch = std::function<void(int64_t done)>;
 // Over the batches batch(0) .. batch(count - 1), of which each is asked for once. `after_batch` is called after each.
 // Nothing is recorded, dropout is off.
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+
+// The same, and the predictions are counted.
+Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
 
 struct ClassEvaluation {
   double nats_per_sequence = 0;

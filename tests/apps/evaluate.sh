@@ -40,6 +40,13 @@ verdict 'has the same values' "$(diff <(sed '1d;$d' out) <(sed -n '/runs\/words/
 refuse 'a run that is not there, after one that is' 1 'runs/none: no such run folder' eval runs/characters runs/none
 verdict 'prints nothing' "$([ ! -s out ] || cat out)"
 
+# ---- The sorter
+accept 'train the sorter' train tiny.yaml name=sorter data=sorter model.ctx=21 sample.tokens=0
+accept 'it is evaluated' eval runs/sorter
+verdict 'on what is held out' "$(grep -qE '^sorter \(held out\): 11264 tokens, .*, [0-9.]+% of the tokens and [0-9.]+% of the sequences right$' out || cat out)"
+accept 'as JSON' eval runs/sorter --json
+verdict 'with both accuracies' "$(grep -q '"token_accuracy": 0' out && grep -q '"sequence_accuracy": 0' out || cat out)"
+
 # ---- A classifier
 probe=(probe --config "$cases/classifier_avgpool/model.yaml" --weights "$cases/classifier_avgpool/weights.safetensors" --input "$cases/classifier_avgpool/in.safetensors" --output probe.out)
 accept 'the scores of a classifier' "${probe[@]}" --scores

@@ -37,6 +37,8 @@ model.scale_embedding  true
 model.tie              false
 model.head_bias        true
 data                   other.txt
+sort_symbols           4       sample.tokens=0 model.ctx=21 data=sorter
+sort_length            12      sample.tokens=0 model.ctx=21 data=sorter
 format                 tsv
 text_field             2       format=tsv
 label_field            1       model.family=classifier

@@ -198,6 +198,8 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
   CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
   CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 20}\n") == "model.ctx: 20, but sort_length: 11 takes 21 positions");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 21, family: classifier}\n").starts_with("data: sorter, but model.family: classifier"));
   CHECK(complaint("data: []\n") == "data: nothing given");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
