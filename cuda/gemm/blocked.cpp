@@ -7,6 +7,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/scratch.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/gemm/pack.h"
 #include "cuda/gemm/pairs.h"
@@ -169,8 +170,8 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   const int64_t a = Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks), bias = g.bias_n ? cut.columns : 0;
   const int64_t sums = std::is_same_v<C, Sum> || g.k <= block_ks ? 0 : cut.rows * cut.columns;
   parallel_for(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
-    const Tensor memory({a + b + sums + bias}, dtype_of<Sum>);
-    Sum* const room = memory.data<Sum>();
+    const Scratch<Sum> memory(a + b + sums + bias);
+    Sum* const room = memory.data();
     for (int64_t task = begin; task < end; ++task) {
       const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
       TileTo<Sum, C> to{};

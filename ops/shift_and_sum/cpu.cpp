@@ -6,6 +6,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/scratch.h"
 #include "ops/attention/cpu/vectors.h"
 #include "ops/shift_and_sum/kernels.h"
 #include "ops/shift_and_sum/walk.h"
@@ -211,9 +212,9 @@ void forward_cpu(const Problem& problem, const Tensor& v_bcd, const Tensor& coef
       using Task = ForwardTask<T, bytes()>;
       constexpr int64_t kLanes = Task::S::kLanes;
       parallel_for(problem.batches * problem.heads * strips_of(problem, kLanes), 1, [&](int64_t begin, int64_t end) {
-        const Tensor memory({problem.positions, kLanes}, dtype_of<Accumulator<T>>);
+        const Scratch<Accumulator<T>> memory(problem.positions * kLanes);
         run_with_vectors<bytes()>(Task{problem, problem.active(), walks_of(problem), v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>(),
-                               memory.data<Accumulator<T>>()},
+                               memory.data()},
                           begin, end);
       });
     });
@@ -227,9 +228,9 @@ void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_
       constexpr int64_t kLanes = Task::S::kLanes;
       const int64_t slices = gradient_slices_cpu(problem), strips = strips_of(problem, kLanes);
       parallel_for(problem.batches * problem.heads * slices, 1, [&](int64_t begin, int64_t end) {
-        const Tensor memory({walks_of(problem) + 1, problem.positions, kLanes}, dtype_of<Accumulator<T>>);
+        const Scratch<Accumulator<T>> memory((walks_of(problem) + 1) * problem.positions * kLanes);
         run_with_vectors<bytes()>(Task{problem, problem.active(), walks_of(problem), dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),
-                               partial.data<Accumulator<T>>(), memory.data<Accumulator<T>>(), slices, (strips + slices - 1) / slices},
+                               partial.data<Accumulator<T>>(), memory.data(), slices, (strips + slices - 1) / slices},
                           begin, end);
       });
     });

@@ -4,6 +4,7 @@
 //   dv_j += sum_t p_tj dy_t,   dk_j += sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
+#include "core/memory/scratch.h"
 #include "ops/attention/cpu/block.h"
 #include "ops/attention/kernels.h"
 
@@ -35,13 +36,14 @@ template <class T> class BackwardTask {
         share_(share),
         of_(of),
         gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
-        row_(padded_width<A>(problem.width)) {
-    const int64_t rows = share.queries * row_, block = kBlock * row_, transposed = kBlock * round_up(problem.width, kColumns);
-    scratch_ = Tensor({3 * rows + share.queries + 3 * block + 2 * transposed + 3 * kBlock * kBlock}, dtype_of<A>);
-    A* next = scratch_.data<A>();
+        row_(padded_width<A>(problem.width)),
+        transposed_(kBlock * round_up(problem.width, kColumns)),
+        scratch_(share.queries * (3 * row_ + 1) + kBlock * 3 * (row_ + kBlock) + 2 * transposed_) {
+    const int64_t rows = share.queries * row_, block = kBlock * row_;
+    A* next = scratch_.data();
     auto take = [&](int64_t n) { return next += n, next - n; };
     q_ = take(rows), dy_ = take(rows), dq_ = take(rows);
-    k_ = take(block), dk_ = take(block), dv_ = take(block), k_xj_ = take(transposed), v_xj_ = take(transposed);
+    k_ = take(block), dk_ = take(block), dv_ = take(block), k_xj_ = take(transposed_), v_xj_ = take(transposed_);
     p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), f_ = take(kBlock * kBlock), delta_ = take(share.queries);
     if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
     if (of.one_sum_of_k_and_v()) dv_ = dk_;
@@ -134,8 +136,8 @@ template <class T> class BackwardTask {
   // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
   // not computed, but the sums over queries read them: they must be 0.
   bool gaps_;
-  int64_t row_;
-  Tensor scratch_;
+  int64_t row_, transposed_;
+  Scratch<A> scratch_;
   A *q_, *dy_, *dq_, *delta_;                         // of the task's queries
   A *k_, *k_xj_, *v_xj_, *dk_, *dv_, *p_, *ds_, *f_;  // of one block of keys
 };

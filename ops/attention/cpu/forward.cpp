@@ -3,6 +3,7 @@
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
+#include "core/memory/scratch.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block.h"
 #include "ops/attention/kernels.h"
@@ -25,8 +26,8 @@ template <class T> class ForwardTask {
         of_(of),
         row_(padded_width<A>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        scratch_({queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)}, dtype_of<A>),
-        q_(scratch_.data<A>()),
+        scratch_(queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)),
+        q_(scratch_.data()),
         o_(q_ + queries * row_),
         m_(o_ + queries * row_),
         l_(m_ + queries),
@@ -78,7 +79,7 @@ template <class T> class ForwardTask {
   Problem problem_;
   Tensors<T> of_;
   int64_t row_, transposed_;
-  Tensor scratch_;
+  Scratch<A> scratch_;
   A *q_, *o_, *m_, *l_;     // of the task's queries
   A *k_xj_, *v_, *s_, *f_;  // of one block of keys
 };

@@ -1,6 +1,7 @@
 // Decoding on the CPU: per query one pass over the visible keys for the scores, their softmax, one pass over the values.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/scratch.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block.h"
 #include "ops/attention/decode/decode.h"
@@ -61,8 +62,8 @@ template <class T> void attend_cached_cpu(const CachedQueries<T>& of) {
   using A = Accumulator<T>;
   const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.first_key(of.first);
   parallel_for(of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
-    const Tensor scratch({2 * width + most_keys}, dtype_of<A>);
-    A* const q = scratch.data<A>();
+    const Scratch<A> scratch(2 * width + most_keys);
+    A* const q = scratch.data();
     run_vectorized(CachedTask<T>{of, q, q + width, q + 2 * width}, begin, end);
   });
 }
