@@ -13,7 +13,7 @@
 #include "apps/terminal/input.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 
 using namespace ricci;
 using namespace ricci::apps;

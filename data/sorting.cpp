@@ -77,11 +77,11 @@ template <class Row> Batch SortingBatches::batch_of(int64_t rows, const Row& row
   return batch;
 }
 
-Batch SortingBatches::of_step(int64_t step, int64_t part) const {
-  if (step < 0 || part < 0) fail("sorter: step {} and part {}, expected 0 or more of each", {step, part});
+Batch SortingBatches::of_step(int64_t step, int64_t micro_batch) const {
+  if (step < 0 || micro_batch < 0) fail("sorter: step {} and micro-batch {}, expected 0 or more of each", {step, micro_batch});
   const Philox random{seed_, hash_bytes("sorter")};
   return batch_of(batch_, [&](int64_t b) {
-    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(part * batch_ + b);
+    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(micro_batch * batch_ + b);
     return static_cast<int64_t>(index_below(static_cast<uint64_t>(rows()), random, draw));
   });
 }

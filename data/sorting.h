@@ -38,8 +38,8 @@ class SortingBatches {
   SortingBatches(Tokens tokens, int64_t length, int64_t batch, uint64_t seed);
 
   int64_t context() const { return 2 * length_ - 1; }
-  // Training: rows drawn independently and uniformly from the seed. Rows [part * batch, (part + 1) * batch) of a step.
-  Batch of_step(int64_t step, int64_t part = 0) const;
+  // Training: rows drawn independently and uniformly from the seed. Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step.
+  Batch of_step(int64_t step, int64_t micro_batch = 0) const;
   // Evaluation: every row once, in their order; the last batch has fewer rows if there are fewer.
   int64_t batches() const { return (rows() + batch_ - 1) / batch_; }
   int64_t batch() const { return batch_; }

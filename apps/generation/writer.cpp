@@ -1,7 +1,7 @@
 #include "apps/generation/writer.h"
 
 #include "core/error.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci::apps {

@@ -10,7 +10,7 @@
 #include "apps/runs/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/open.h"
 
 namespace ricci::apps {

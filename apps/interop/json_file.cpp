@@ -1,66 +1,64 @@
 #include "apps/interop/json_file.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/files/json_depth.h"
 
 namespace ricci::apps {
-
-using nlohmann::json;
-
-struct JsonFile::Object {
-  json value;
-};
-
-JsonFile::JsonFile(const std::string& path) : path_(path) {
-  constexpr int64_t most = 16 << 20;
-  constexpr int deepest = 32;
-  const std::string text = read_text(path, most);
-  if (const int depth = json_depth(text); depth > deepest) fail("{}: nested {} levels deep, at most {} are read", {path, depth, deepest});
-  json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) fail("{}: expected a JSON object", {path});
-  object_ = std::make_unique<const Object>(Object{std::move(object)});
-}
-
-JsonFile::~JsonFile() = default;
-
-template <class T> std::optional<T> JsonFile::value(const char* key, bool (*fits)(const void*), const char* expected) const {
-  const auto found = object_->value.find(key);
-  if (found == object_->value.end() || found->is_null()) return {};
-  if (!fits(&*found)) fail("{}: {}: expected {}", {path_, key, expected});
-  return found->get<T>();
-}
-
 namespace {
 
-const json& of(const void* value) { return *static_cast<const json*>(value); }
-bool all_texts(const json& values) {
-  return std::all_of(values.begin(), values.end(), [](const json& v) { return v.is_string(); });
-}
+constexpr JsonLimits kLimits{.bytes = 16 << 20, .depth = 32};
 
-// Numbers beyond 63 bits are no integers here.
-bool is_integer(const void* v) { return of(v).is_number_integer() && !(of(v).is_number_unsigned() && of(v).get<uint64_t>() > INT64_MAX); }
+bool all_texts(const JsonValue& v) { return std::all_of(v.items().begin(), v.items().end(), [](const JsonValue& item) { return item.is_text(); }); }
 
 }  // namespace
 
+JsonFile::JsonFile(const std::string& path) : path_(path), object_(parse_json(read_text(path, kLimits.bytes), path.c_str(), kLimits)) {
+  if (!object_.is_object()) fail("{}: expected a JSON object", {path});
+}
+
+const JsonValue* JsonFile::find(const char* key, bool (*fits)(const JsonValue&), const char* expected) const {
+  const JsonValue& value = object_[key];
+  if (value.is_null()) return nullptr;
+  if (!fits(value)) fail("{}: {}: expected {}", {path_, key, expected});
+  return &value;
+}
+
 std::optional<bool> JsonFile::flag(const char* key) const {
-  return value<bool>(key, [](const void* v) { return of(v).is_boolean(); }, "true or false");
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_bool(); }, "true or false");
+  return v ? std::optional(v->boolean()) : std::nullopt;
 }
-std::optional<int64_t> JsonFile::integer(const char* key) const { return value<int64_t>(key, is_integer, "an integer"); }
+
+std::optional<int64_t> JsonFile::integer(const char* key) const {
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_integer(); }, "an integer");
+  return v ? std::optional(v->integer()) : std::nullopt;
+}
+
 std::optional<double> JsonFile::number(const char* key) const {
-  return value<double>(key, [](const void* v) { return of(v).is_number(); }, "a number");
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_number(); }, "a number");
+  return v ? std::optional(v->number()) : std::nullopt;
 }
+
 std::optional<std::string> JsonFile::text(const char* key) const {
-  return value<std::string>(key, [](const void* v) { return of(v).is_string(); }, "a text");
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_text(); }, "a text");
+  return v ? std::optional(v->text()) : std::nullopt;
 }
+
 std::optional<std::vector<std::string>> JsonFile::texts(const char* key) const {
-  return value<std::vector<std::string>>(key, [](const void* v) { return of(v).is_array() && all_texts(of(v)); }, "a list of texts");
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_list() && all_texts(of); }, "a list of texts");
+  if (!v) return {};
+  std::vector<std::string> all;
+  for (const JsonValue& item : v->items()) all.push_back(item.text());
+  return all;
 }
+
 std::optional<std::map<std::string, std::string>> JsonFile::texts_by_name(const char* key) const {
-  return value<std::map<std::string, std::string>>(key, [](const void* v) { return of(v).is_object() && all_texts(of(v)); }, "names with texts");
+  const JsonValue* v = find(key, [](const JsonValue& of) { return of.is_object() && all_texts(of); }, "names with texts");
+  if (!v) return {};
+  std::map<std::string, std::string> all;
+  for (size_t i = 0; i < v->items().size(); ++i) all[v->keys()[i]] = v->items()[i].text();
+  return all;
 }
 
 }  // namespace ricci::apps

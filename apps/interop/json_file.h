@@ -2,10 +2,11 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "core/json/value.h"
 
 namespace ricci::apps {
 
@@ -14,22 +15,21 @@ class JsonFile {
  public:
   // Errors: unreadable, more than 16 MiB, nested too deeply, not JSON, no object; each names the file.
   explicit JsonFile(const std::string& path);
-  ~JsonFile();
 
   const std::string& path() const { return path_; }
   std::optional<bool> flag(const char* key) const;
   std::optional<int64_t> integer(const char* key) const;
   std::optional<double> number(const char* key) const;
   std::optional<std::string> text(const char* key) const;
-  std::optional<std::vector<std::string>> texts(const char* key) const;            // a list
+  std::optional<std::vector<std::string>> texts(const char* key) const;                    // a list
   std::optional<std::map<std::string, std::string>> texts_by_name(const char* key) const;  // an object
 
  private:
-  template <class T> std::optional<T> value(const char* key, bool (*fits)(const void*), const char* expected) const;
+  // Null where the key is missing or null.
+  const JsonValue* find(const char* key, bool (*fits)(const JsonValue&), const char* expected) const;
 
-  struct Object;
   std::string path_;
-  std::unique_ptr<const Object> object_;
+  JsonValue object_;
 };
 
 }  // namespace ricci::apps

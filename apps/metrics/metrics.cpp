@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/files/file.h"
-#include "core/files/json_depth.h"
+#include "core/json/depth.h"
 
 namespace ricci::apps {
 namespace {

@@ -13,7 +13,7 @@
 #include "apps/metrics/metrics.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/files/json_depth.h"
+#include "core/json/depth.h"
 
 namespace ricci::apps {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci::apps {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/files/json_depth.h"
+#include "core/json/depth.h"
 
 namespace ricci {
 namespace {

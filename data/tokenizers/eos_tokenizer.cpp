@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "data/tokenizers/json/read.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 
 namespace ricci {
 

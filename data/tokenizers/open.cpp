@@ -9,7 +9,7 @@
 #include "core/files/file.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/json/read.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/utf8.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 

@@ -97,5 +97,5 @@ TEST_CASE("sorter: what cannot be is said") {
   CHECK(message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of 20");
   CHECK(message_of([&] { SortingBatches(rows, 11, 0, 1); }) == "sorter: batch 0, expected 1 or more");
   CHECK(message_of([&] { SortingBatches(rows, 11, 2, 1).at(3); }) == "sorter: batch 3, expected 0 to 2");
-  CHECK(message_of([&] { SortingBatches(rows, 11, 2, 1).of_step(-1); }) == "sorter: step -1 and part 0, expected 0 or more of each");
+  CHECK(message_of([&] { SortingBatches(rows, 11, 2, 1).of_step(-1); }) == "sorter: step -1 and micro-batch 0, expected 0 or more of each");
 }

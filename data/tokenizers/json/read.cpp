@@ -3,19 +3,42 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/eos_tokenizer.h"
-#include "data/tokenizers/json/value.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
 namespace ricci {
 namespace {
 
+// A member of a type; null where it is not there or null. Error: it is of another type.
+const JsonValue* find(const JsonValue& object, const char* key, bool (JsonValue::*fits)() const, const char* expected) {
+  const JsonValue& value = object[key];
+  if (value.is_null()) return nullptr;
+  if (!(value.*fits)()) fail("tokenizer: '{}' in the JSON is not {}", {key, expected});
+  return &value;
+}
+
+std::string text_at(const JsonValue& object, const char* key, const std::string& otherwise) {
+  const JsonValue* value = find(object, key, &JsonValue::is_text, "a text");
+  return value ? value->text() : otherwise;
+}
+
+bool bool_at(const JsonValue& object, const char* key, bool otherwise) {
+  const JsonValue* value = find(object, key, &JsonValue::is_bool, "true or false");
+  return value ? value->boolean() : otherwise;
+}
+
+int64_t integer_at(const JsonValue& object, const char* key, int64_t otherwise) {
+  const JsonValue* value = find(object, key, &JsonValue::is_integer, "an integer");
+  return value ? value->integer() : otherwise;
+}
+
 // The type of a component, such as the pre_tokenizer; empty where it is null.
-std::string type_of(const JsonValue& component) { return component.text_at("type", ""); }
+std::string type_of(const JsonValue& component) { return text_at(component, "type", ""); }
 
 [[noreturn]] void unsupported(const char* part, const std::string& found, const char* supported) {
   fail("tokenizer.json: the {} '{}' is not supported, {}", {part, one_line(found), supported});
@@ -34,13 +57,13 @@ Vocabulary vocabulary_of(const JsonValue& model) {
 std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
   std::vector<AddedToken> tokens;
   for (const JsonValue& each : root["added_tokens"].items())
-    tokens.push_back({.id = each.integer_at("id", -1),
-                      .content = each.text_at("content", ""),
-                      .single_word = each.bool_at("single_word", false),
-                      .lstrip = each.bool_at("lstrip", false),
-                      .rstrip = each.bool_at("rstrip", false),
-                      .normalized = each.bool_at("normalized", true),
-                      .special = each.bool_at("special", false)});
+    tokens.push_back({.id = integer_at(each, "id", -1),
+                      .content = text_at(each, "content", ""),
+                      .single_word = bool_at(each, "single_word", false),
+                      .lstrip = bool_at(each, "lstrip", false),
+                      .rstrip = bool_at(each, "rstrip", false),
+                      .normalized = bool_at(each, "normalized", true),
+                      .special = bool_at(each, "special", false)});
   return tokens;
 }
 
@@ -65,15 +88,15 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   expect(parts.size() == 1 || parts.size() == 2, "pre_tokenizer", type_of(component), supported);
   const JsonValue& last = parts.back();
   expect(type_of(last) == "ByteLevel", "pre_tokenizer", type_of(last), supported);
-  options.add_prefix_space = last.bool_at("add_prefix_space", true);
+  options.add_prefix_space = bool_at(last, "add_prefix_space", true);
   if (parts.size() == 1) {
-    expect(last.bool_at("use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
+    expect(bool_at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
     return;
   }
   const JsonValue& split = parts.front();
   expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
-  expect(!last.bool_at("use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
-  expect(split.text_at("behavior", "") == "Isolated" && !split.bool_at("invert", false), "pre_tokenizer", "Split with behavior " + split.text_at("behavior", ""), "supported is Isolated");
+  expect(!bool_at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
+  expect(text_at(split, "behavior", "") == "Isolated" && !bool_at(split, "invert", false), "pre_tokenizer", "Split with behavior " + text_at(split, "behavior", ""), "supported is Isolated");
   const JsonValue& regex = split["pattern"]["Regex"];
   expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
   options.pattern = &split_pattern_of_regex(regex.text());
@@ -85,8 +108,8 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   const JsonValue& model = root["model"];
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
-    expect(model.text_at(suffix, "").empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
-  expect(!model.bool_at("byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
+    expect(text_at(model, suffix, "").empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
+  expect(!bool_at(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
   expect(model["dropout"].is_null() || model["dropout"].to_json() == "0.0", "model", "BPE with dropout", "supported is BPE without");
   read_pre_tokenizer(root["pre_tokenizer"], options);
   const std::string normalizer = type_of(root["normalizer"]);
@@ -95,9 +118,9 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   const std::string decoder = type_of(root["decoder"]);
   expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
   options.compose = normalizer == "NFC";
-  options.ignore_merges = model.bool_at("ignore_merges", false);
-  options.unknown = model.text_at("unk_token", "");
-  expect(options.unknown.empty() || !model.bool_at("fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
+  options.ignore_merges = bool_at(model, "ignore_merges", false);
+  options.unknown = text_at(model, "unk_token", "");
+  expect(options.unknown.empty() || !bool_at(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
   options.post_processor = kept_json(root["post_processor"]);
   std::vector<BpeTokenizer::Pair> merges;
   for (const JsonValue& merge : model["merges"].items()) merges.push_back(merge_of(merge, merges.size()));
@@ -112,16 +135,16 @@ std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vect
   expect(pre_tokenizer == "BertPreTokenizer", "pre_tokenizer", pre_tokenizer, "supported for WordPiece is BertPreTokenizer");
   expect(decoder.empty() || decoder == "WordPiece", "decoder", decoder, "supported for WordPiece is WordPiece");
   WordPieceOptions options;
-  options.text.lowercase = normalizer.bool_at("lowercase", true);
-  options.text.clean = normalizer.bool_at("clean_text", true);
-  options.text.ideographs = normalizer.bool_at("handle_chinese_chars", true);
-  options.text.strip_accents = normalizer.bool_at("strip_accents", options.text.lowercase);
-  options.unknown = model.text_at("unk_token", options.unknown);
-  options.prefix = model.text_at("continuing_subword_prefix", options.prefix);
-  options.longest_word = model.integer_at("max_input_chars_per_word", options.longest_word);
-  options.cleanup = root["decoder"].bool_at("cleanup", true);
+  options.text.lowercase = bool_at(normalizer, "lowercase", true);
+  options.text.clean = bool_at(normalizer, "clean_text", true);
+  options.text.ideographs = bool_at(normalizer, "handle_chinese_chars", true);
+  options.text.strip_accents = bool_at(normalizer, "strip_accents", options.text.lowercase);
+  options.unknown = text_at(model, "unk_token", options.unknown);
+  options.prefix = text_at(model, "continuing_subword_prefix", options.prefix);
+  options.longest_word = integer_at(model, "max_input_chars_per_word", options.longest_word);
+  options.cleanup = bool_at(root["decoder"], "cleanup", true);
   options.post_processor = kept_json(root["post_processor"]);
-  expect(root["decoder"].text_at("prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model", "supported is the same");
+  expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model", "supported is the same");
   return std::make_shared<WordPieceTokenizer>(vocabulary_of(model), std::move(added), std::move(options));
 }
 
@@ -129,12 +152,12 @@ std::shared_ptr<const Tokenizer> read_word(const JsonValue& root, std::vector<Ad
   const std::string normalizer = type_of(root["normalizer"]), pre_tokenizer = type_of(root["pre_tokenizer"]);
   expect(root["normalizer"].is_null(), "normalizer", normalizer, "supported for WordLevel is null");
   expect(pre_tokenizer == "WhitespaceSplit", "pre_tokenizer", pre_tokenizer, "supported for WordLevel is WhitespaceSplit");
-  return std::make_shared<WordTokenizer>(vocabulary_of(root["model"]), std::move(added), root["model"].text_at("unk_token", "<unk>"));
+  return std::make_shared<WordTokenizer>(vocabulary_of(root["model"]), std::move(added), text_at(root["model"], "unk_token", "<unk>"));
 }
 
 // Hugging Face's format; a piece that is not empty is added to the vocabulary.
 std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const std::string& piece) {
-  const std::string type = root["model"].text_at("type", root["model"]["merges"].is_null() ? "" : "BPE");
+  const std::string type = text_at(root["model"], "type", root["model"]["merges"].is_null() ? "" : "BPE");
   std::vector<AddedToken> added = added_tokens_of(root);
   if (!piece.empty()) {
     int64_t next = 0;
@@ -151,8 +174,8 @@ std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const 
 std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece);
 
 std::shared_ptr<const Tokenizer> read_eos(const JsonValue& root) {
-  const Eos behind = choice_of<Eos>("tokenizer: behind", root.text_at("behind", ""));
-  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), behind, root.text_at("piece", ""));
+  const Eos behind = choice_of<Eos>("tokenizer: behind", text_at(root, "behind", ""));
+  return std::make_shared<EosTokenizer>(read_any(root["tokenizer"], ""), behind, text_at(root, "piece", ""));
 }
 
 std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::string& piece) {

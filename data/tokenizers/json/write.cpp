@@ -1,7 +1,7 @@
 #include "data/tokenizers/json/write.h"
 
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 

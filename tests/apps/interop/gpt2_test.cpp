@@ -143,7 +143,10 @@ TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
   CHECK(refused("\"n_layer\": 2", "\"n_layer\": \"2\"") == file + "n_layer: expected an integer");
   CHECK(refused("\"n_layer\"", "\"layers\"") == file + "n_layer is missing");
   CHECK(refused("\"n_head\": 2", "\"n_head\": 3") == file + "model.heads: 3 does not divide d = 8");
-  CHECK(refused("{", "[{") == file + "expected a JSON object");
+  CHECK(refused("{", "[{").starts_with(file + "not JSON: fault at byte "));
+  const Copy list("gpt2");
+  list.folder.write("theirs/config.json", "[]");
+  CHECK(list.refused() == file + "expected a JSON object");
 }
 
 TEST_CASE("GPT-2: weights that do not fit") {

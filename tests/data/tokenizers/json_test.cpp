@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "data/tokenizers/json/value.h"
 #include "data/tokenizers/open.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
@@ -83,14 +82,4 @@ TEST_CASE("tokenizer.json: faults of the file") {
   std::string ones = "[1";
   for (int i = 0; i < 5'000'000; ++i) ones += ",1";
   CHECK(fault(ones + "]") == "tokenizer: more than 4194304 values");
-}
-
-TEST_CASE("json value: members in their order, numbers, escapes") {
-  const JsonValue value = parse_json(R"({"b":[1,-2,2.5,null,true],"a":"\u00e9\ud83d\ude00","a":"last"})", "test");
-  CHECK(value["a"].text() == "last");
-  CHECK(value["b"].items()[1].integer() == -2);
-  CHECK(value["none"].is_null());
-  CHECK(value.to_json() == R"({"b":[1,-2,2.5,null,true],"a":"é😀","a":"last"})");
-  CHECK(quoted_json("é\n\"\u2028", true) == R"("\u00e9\n\"\u2028")");
-  CHECK(error_of([] { parse_json("\"\\ud800\"", "test"); }).starts_with("test: not JSON: fault at byte"));
 }

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "data/tokenizers/bpe/byte_letters.h"
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "tests/data/files.h"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 #include "data/tokenizers/open.h"
 #include "data/tokenizers/parallel_encode.h"
 #include "data/tokenizers/utf8.h"

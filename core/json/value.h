@@ -23,11 +23,14 @@ class JsonValue {
   bool is_list() const { return is<List>(); }
   bool is_text() const { return is<std::string>(); }
   bool is_integer() const { return is<int64_t>(); }
+  bool is_number() const { return is<int64_t>() || is<double>(); }
   bool is_bool() const { return is<bool>(); }
 
   // Of a value of that type.
   const std::string& text() const { return std::get<std::string>(value_); }
   int64_t integer() const { return std::get<int64_t>(value_); }
+  double number() const { return is_integer() ? static_cast<double>(integer()) : std::get<double>(value_); }
+  bool boolean() const { return std::get<bool>(value_); }
   // The keys of an object; empty where this is none.
   const std::vector<std::string>& keys() const;
   // What a list holds, or the values of an object in the order of its keys; empty where this is neither.
@@ -35,11 +38,6 @@ class JsonValue {
 
   // The member of this key, the last where it stands several times; null where this is no object or has no such member.
   const JsonValue& operator[](std::string_view key) const;
-
-  // The member as one type; `otherwise` where it is not there or null. Error: it is of another type.
-  std::string text_at(std::string_view key, std::string_view otherwise) const;
-  bool bool_at(std::string_view key, bool otherwise) const;
-  int64_t integer_at(std::string_view key, int64_t otherwise) const;
 
   // As JSON on one line.
   std::string to_json() const;

@@ -1,9 +1,9 @@
-#include "data/tokenizers/json/value.h"
+#include "core/json/value.h"
 
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/files/json_depth.h"
+#include "core/json/depth.h"
 
 namespace ricci {
 
@@ -63,12 +63,6 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<JsonValue*> open_;
 };
 
-namespace {
-
-[[noreturn]] void wrong_type(std::string_view key, const char* expected) { fail("tokenizer: '{}' in the JSON is not {}", {one_line(key), expected}); }
-
-}  // namespace
-
 const std::vector<std::string>& JsonValue::keys() const {
   static const std::vector<std::string> none;
   return is_object() ? std::get<Object>(value_).keys : none;
@@ -87,27 +81,6 @@ const JsonValue& JsonValue::operator[](std::string_view key) const {
   return none;
 }
 
-std::string JsonValue::text_at(std::string_view key, std::string_view otherwise) const {
-  const JsonValue& value = (*this)[key];
-  if (value.is_null()) return std::string(otherwise);
-  if (!value.is_text()) wrong_type(key, "a text");
-  return value.text();
-}
-
-bool JsonValue::bool_at(std::string_view key, bool otherwise) const {
-  const JsonValue& value = (*this)[key];
-  if (value.is_null()) return otherwise;
-  if (!value.is_bool()) wrong_type(key, "true or false");
-  return std::get<bool>(value.value_);
-}
-
-int64_t JsonValue::integer_at(std::string_view key, int64_t otherwise) const {
-  const JsonValue& value = (*this)[key];
-  if (value.is_null()) return otherwise;
-  if (!value.is_integer()) wrong_type(key, "an integer");
-  return value.integer();
-}
-
 std::string JsonValue::to_json() const {
   std::string json;
   append_json(json);
@@ -116,7 +89,7 @@ std::string JsonValue::to_json() const {
 
 void JsonValue::append_json(std::string& json) const {
   if (is_null()) json += "null";
-  if (is_bool()) json += std::get<bool>(value_) ? "true" : "false";
+  if (is_bool()) json += boolean() ? "true" : "false";
   if (is_integer()) json += std::to_string(integer());
   if (is<double>()) json += nlohmann::json(std::get<double>(value_)).dump();
   if (is_text()) json += quoted_json(text());
