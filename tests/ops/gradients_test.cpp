@@ -1,12 +1,32 @@
 // Every op on every device here: its backward is the derivative of its forward.
 #include <doctest/doctest.h>
 
+#include "autograd/tape.h"
 #include "cuda/device/device.h"
 #include "ops/checks/checks.h"
+#include "tests/ops/values.h"
+#include "tests/sanitized.h"
 
 using namespace ricci;
 
-TEST_CASE("every backward is the derivative of its forward") {
+namespace {
+
+// The gradients of a check's inputs, given drawn ones of its outputs.
+std::vector<Values> gradients(const OpCheck& check, Device device) {
+  std::vector<Parameter> inputs = draw_inputs(check, device);
+  Tape tape;
+  const std::vector<Tensor> ys = check.run(inputs);
+  std::vector<Tensor> dys;
+  for (const Tensor& y : ys) dys.push_back(drawn(y.shape(), y.dtype(), device, dys.size()));
+  tape.backward(ys, dys);
+  std::vector<Values> all;
+  for (const Parameter& x : inputs) all.push_back(x.grad ? values_of(x.grad) : Values());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every backward is the derivative of its forward" * doctest::skip(test::kThreadSanitizer)) {
   for (Device device : {Device::cpu, Device::cuda_emulated, Device::cuda}) {
     if (!available(device)) {
       MESSAGE("skipped on ", name_of(device), ": ", why_not(device));
@@ -23,6 +43,27 @@ TEST_CASE("every backward is the derivative of its forward") {
       bool recorded = false;
       for (const std::string& op : result.ops) recorded |= op == check.op;
       CHECK_MESSAGE(recorded, "the op it is named after was not recorded");
+    }
+  }
+}
+
+TEST_CASE("every backward has on the GPU what it has on the CPU") {
+  for (Device device : {Device::cuda_emulated, Device::cuda}) {
+    if (!available(device)) continue;  // said above
+    for (const OpCheck& check : op_checks()) {
+      CAPTURE(std::string(name_of(device)));
+      CAPTURE(std::string(check.op));
+      CAPTURE(std::string(check.what));
+      const std::vector<Values> expected = gradients(check, Device::cpu), got = gradients(check, device);
+      for (size_t k = 0; k < expected.size(); ++k) {
+        REQUIRE(got[k].size() == expected[k].size());
+        double worst = 0, largest = 1;
+        for (size_t i = 0; i < got[k].size(); ++i) {
+          raise_to(worst, std::abs(got[k][i] - expected[k][i]));
+          largest = std::max(largest, std::abs(expected[k][i]));
+        }
+        CHECK(worst <= 1e-12 * largest);
+      }
     }
   }
 }

@@ -3,6 +3,8 @@
 #include "apps/corpus/micro_batches.h"
 #include "data/tokens/token_file.h"
 #include "models/config.h"
+#include "tests/ops/values.h"
+#include "tests/sanitized.h"
 
 namespace ricci {
 
@@ -26,6 +28,13 @@ inline std::vector<MicroBatch> on_device(const std::vector<Batch>& batches, Devi
   std::vector<MicroBatch> all;
   for (const Batch& batch : batches) all.push_back(apps::micro_batch_of(batch, device));
   return all;
+}
+
+// Steps on the emulator take minutes under ThreadSanitizer, which has seen its kernels in ops/gradients and a step in step_graph.
+inline void on_training_devices(const std::function<void(Device)>& f) {
+  on_every_device([&](Device device) {
+    if (!test::kThreadSanitizer || device != Device::cuda_emulated) f(device);
+  });
 }
 
 // Ids that repeat after 33 tokens.

@@ -64,7 +64,7 @@ Trained trained(Preset preset, Dtype dtype, Device device) {
 // bound is small against what was learned, this says that bf16 learned the same. At five times the learning rate training
 // becomes chaotic: any difference grows.
 TEST_CASE("training in bf16: the losses are those of f32 within the rounding of weights and activations") {
-  on_every_device([](Device device) {
+  on_training_devices([](Device device) {
     for (Preset preset : {Preset::gpt, Preset::msa}) {
       CAPTURE(std::string(name_of(preset)));
       const Trained wide = trained(preset, Dtype::f32, device), narrow = trained(preset, Dtype::bf16, device);

@@ -74,7 +74,7 @@ std::vector<Batch> parts_of(const Batch& whole, int64_t rows) {
 }  // namespace
 
 TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1 targets and dropout included") {
-  on_every_device([](Device device) {
+  on_training_devices([](Device device) {
     for (Preset preset : {Preset::gpt, Preset::msa}) {
       if (device == Device::cuda_emulated && preset == Preset::msa) continue;  // slow, and nothing new
       std::map<std::string, Values> expected;
@@ -122,7 +122,7 @@ TEST_CASE("train step: a step without any target has loss 0 and no gradient") {
 }
 
 TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits when batch_invariant") {
-  on_every_device([](Device device) {
+  on_training_devices([](Device device) {
     const int64_t steps = device == Device::cuda_emulated ? 2 : 10;  // a step there takes a second
     for (bool invariant : {false, true}) {
       for (double dropout : {0.0, 0.2}) {
@@ -145,7 +145,7 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
 }
 
 TEST_CASE("train step: recomputed blocks change no bit, dropout included, and keep less") {
-  on_every_device([](Device device) {
+  on_training_devices([](Device device) {
     for (Preset preset : {Preset::gpt, Preset::msa}) {
       std::vector<Tensor> gradients;
       double loss = 0;
