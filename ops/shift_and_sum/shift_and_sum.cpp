@@ -36,7 +36,7 @@ Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_b
 
 Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor dv_bcd = like(v_bcd), dcoef_bcx = like(coef_bcx);
-  if (v_bcd.size() == 0 || coef_bcx.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
+  if (v_bcd.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
   if (trace::enabled) trace::flops(3 * flops_of(problem));
   const bool cpu = v_bcd.device() == Device::cpu;
   const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd)), kSharedBytes);
@@ -59,7 +59,7 @@ Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const
   if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
   if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
   const int64_t levels = n['x'] / options.heads;
-  if (levels > kMostLevels) fail("{}: {} levels, expected at most {}", {op, levels, kMostLevels});
+  if (levels < 1 || levels > kMostLevels) fail("{}: {} levels, expected 1 .. {}", {op, levels, kMostLevels});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   int used = 0;
   while (used < levels && int64_t{1} << used < n['c']) ++used;

@@ -25,8 +25,8 @@ struct ShiftAndSumOptions {
 // With dropout each level is skipped with that probability, for the whole batch and all heads at once; the call takes one random
 // stream. Nothing is scaled for it.
 // The backward keeps v and coef only and computes the V^r again. The result has the same bits for any number of CPU threads.
-// Errors: batches, positions, dtypes or devices that differ; widths that are no multiple of the heads; more than 30 levels; a
-// dropout outside [0, 1).
+// Errors: batches, positions, dtypes or devices that differ; widths that are no multiple of the heads; no level, or more than 30;
+// a dropout outside [0, 1).
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 
 // The definition of the above, level by level, with every V^r in memory.

@@ -42,12 +42,13 @@ TEST_CASE("shift_and_sum_cached: rings of fewer levels leave out those that no p
 }
 
 TEST_CASE("shift_and_sum_cached: messages") {
-  const auto said = [](Shape v, Shape rings, int64_t past, ShiftAndSumOptions options = {}) {
+  const auto said = [](Shape v, Shape rings, int64_t past, ShiftAndSumOptions options = {}, int64_t levels = 3) {
     return message_of([&] {
       Tensor memory(rings);
-      shift_and_sum_cached(Tensor(v), Tensor({v[0], v[1], 3}), memory, past, options);
+      shift_and_sum_cached(Tensor(v), Tensor({v[0], v[1], levels}), memory, past, options);
     });
   };
+  CHECK(said({2, 1, 4}, {2, 0, 4}, 0, {}, 0) == "shift_and_sum_cached: 0 levels, expected 1 .. 30");
   CHECK(said({2, 1, 4}, {2, 6, 4}, 0) == "shift_and_sum_cached: rings of 6 slots, expected one less than a power of two");
   CHECK(said({2, 1, 4}, {1, 7, 4}, 0) == "shift_and_sum_cached: index b is 2 in v_bcd[2 1 4] but 1 in rings_bsd[1 7 4]");
   CHECK(said({2, 1, 4}, {2, 7, 4}, -1) == "shift_and_sum_cached: past is -1, expected 0 or more");

@@ -98,6 +98,9 @@ TEST_CASE("shift_and_sum: what is not finite stays on the paths that it takes") 
 TEST_CASE("shift_and_sum: no elements") {
   CHECK(shift_and_sum(Tensor({0, 3, 4}), Tensor({0, 3, 2}), {}).shape() == Shape({0, 3, 4}));
   CHECK(shift_and_sum(Tensor({2, 0, 4}), Tensor({2, 0, 2}), {}).shape() == Shape({2, 0, 4}));
+  const auto sum = [](const std::vector<Tensor>& in) { return shift_and_sum(in[0], in[1], {}); };
+  const auto gradients = gradients_of(sum, {Tensor({2, 3, 0}), Tensor({2, 3, 2})}, Tensor({2, 3, 0}));
+  CHECK(values_of(gradients[1]) == Values(12));
 }
 
 TEST_CASE("shift_and_sum: messages") {
@@ -105,7 +108,8 @@ TEST_CASE("shift_and_sum: messages") {
   CHECK(said({2, 3, 4}, {2, 5, 2}, {}) == "shift_and_sum: index c is 3 in v_bcd[2 3 4] but 5 in coef_bcx[2 5 2]");
   CHECK(said({2, 3, 5}, {2, 3, 4}, {.heads = 2}) == "shift_and_sum: 5 columns of v are not a multiple of 2 heads");
   CHECK(said({2, 3, 4}, {2, 3, 5}, {.heads = 2}) == "shift_and_sum: 5 coefficients of a position are not a multiple of 2 heads");
-  CHECK(said({2, 3, 4}, {2, 3, 31}, {}) == "shift_and_sum: 31 levels, expected at most 30");
+  CHECK(said({2, 3, 4}, {2, 3, 31}, {}) == "shift_and_sum: 31 levels, expected 1 .. 30");
+  CHECK(said({2, 3, 4}, {2, 3, 0}, {}) == "shift_and_sum: 0 levels, expected 1 .. 30");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.heads = 0}) == "shift_and_sum: heads is 0, expected at least 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = -0.1}) == "shift_and_sum: dropout is -0.1, expected 0 or more and less than 1");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.dropout = 1}) == "shift_and_sum: dropout is 1, expected 0 or more and less than 1");
