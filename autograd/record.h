@@ -105,12 +105,12 @@ bool wants_gradient(int input);
 
 // The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights, else that of the
 // input. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
-// Tape::gradient_dtype answers the same.
+// Tape::gradient_dtype answers the same. Error: no gradient of the input is wanted.
 Dtype gradient_dtype(int input);
 
 // The gradient that input i of that op has by now, so that a matrix product can accumulate into it.
 // Its dtype is gradient_dtype(i). Empty when there is none, or somebody else holds it. It is handed over: what the op returns
-// for the input takes its place.
+// for the input takes its place. Error: no gradient of the input is wanted.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

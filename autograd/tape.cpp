@@ -66,10 +66,16 @@ Tensor take_gradient(int input) { return walking->take_gradient(*differentiating
 
 Dtype gradient_dtype(int input) { return walking->gradient_dtype(*differentiating, input); }
 
-Dtype Tape::gradient_dtype(const Node& node, int input) const { return slots_[static_cast<size_t>(node.inputs[static_cast<size_t>(input)])].sum_dtype; }
+size_t Tape::slot_of(const Node& node, int input) const {
+  const int slot = node.inputs[static_cast<size_t>(input)];
+  if (slot < 0) fail("backward of {}: it asks about the gradient of input {}, which is a constant", {place(node), input});
+  return static_cast<size_t>(slot);
+}
+
+Dtype Tape::gradient_dtype(const Node& node, int input) const { return slots_[slot_of(node, input)].sum_dtype; }
 
 Tensor Tape::take_gradient(const Node& node, int input) {
-  Slot& slot = slots_[static_cast<size_t>(node.inputs[static_cast<size_t>(input)])];
+  Slot& slot = slots_[slot_of(node, input)];
   Tensor& total = slot.parameter ? slot.parameter->grad : slot.grad;
   return total && total.unique() ? std::move(total) : Tensor();
 }

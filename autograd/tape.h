@@ -84,6 +84,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
     bool watched = false;
     Tensor grad;
   };
+  size_t slot_of(const Node& node, int input) const;  // error: the input is a constant
   void check_start(const Tensor& y, const Tensor& dy) const;
   Tensor add_slot(const Tensor& t, const Parameter* parameter);
   void run_backward(Node& node);

@@ -111,11 +111,20 @@ HOST void add_weighted(const Extents& n, const Tensor& r_bncC, bool transposed, 
 HOST Grads scores_backward(const Tensor& dr_bncC, const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
   const Extents n = check("metric_scores", p_bcd, m_nl);
   const Dtype sums = sums_of(p_bcd);
-  const Tensor r = convert(dr_bncC, sums), p = convert(p_bcd, sums), weighted = like(p), dp = like(p);
-  const Tensor u = times_whole(p, metric_of(m_nl, triangle, n.width, sums));
-  add_weighted(n, r, false, u, dp, false), add_weighted(n, r, true, u, dp, true);
-  add_weighted(n, r, false, p, weighted, false);
-  return {convert(dp, p_bcd.dtype()), packed_gradient(summed_outer_products(p, weighted, n.heads), m_nl, triangle, gradient_dtype(1))};
+  const Tensor r = convert(dr_bncC, sums), p = convert(p_bcd, sums);
+  Tensor dp, dm_nl;
+  if (wants_gradient(0)) {
+    const Tensor u = times_whole(p, metric_of(m_nl, triangle, n.width, sums));
+    dp = like(p);
+    add_weighted(n, r, false, u, dp, false), add_weighted(n, r, true, u, dp, true);
+    dp = convert(dp, p_bcd.dtype());
+  }
+  if (wants_gradient(1)) {
+    const Tensor weighted = like(p);
+    add_weighted(n, r, false, p, weighted, false);
+    dm_nl = packed_gradient(summed_outer_products(p, weighted, n.heads), m_nl, triangle, gradient_dtype(1));
+  }
+  return {dp, dm_nl};
 }
 
 }  // namespace metric_kernels

@@ -51,7 +51,28 @@ Tensor forgotten(const Arg& x) {
   return record("forgotten", {x}, like(x), keep(), [](const Tensor&) -> Grads { return {Tensor()}; });
 }
 
+// Its backward asks about the gradient of its second input, whatever that is.
+Tensor asks_for_dtype(const Arg& x, const Arg& y) {
+  return record("asks_for_dtype", {x, y}, like(x), keep(), [](const Tensor& dy) -> Grads { return {dy, convert(dy, gradient_dtype(1))}; });
+}
+Tensor takes_gradient(const Arg& x, const Arg& y) {
+  return record("takes_gradient", {x, y}, like(x), keep(), [](const Tensor& dy) -> Grads { return {dy, take_gradient(1)}; });
+}
+
 }  // namespace
+
+TEST_CASE("a backward that asks about the gradient of a constant is told that there is none") {
+  const Parameter p{vector_of({1, 2}), {}, "p"};
+  using Op = Tensor (*)(const Arg&, const Arg&);
+  for (auto [name, f] : {std::pair<std::string, Op>{"asks_for_dtype", asks_for_dtype}, {"takes_gradient", takes_gradient}}) {
+    const std::string message = message_of([f = f, &p] {
+      Tape tape;
+      tape.backward(sum(f(p, vector_of({3, 4}))));
+    });
+    CHECK(contains(message, "backward of " + name + " ("));
+    CHECK(contains(message, "): it asks about the gradient of input 1, which is a constant"));
+  }
+}
 
 TEST_CASE("a frozen parameter is a constant: nothing is recorded for it alone, and no gradient reaches it") {
   Parameter p{vector_of({1, 2, 3}), {}, "p"}, q{vector_of({4, 5, 6}), {}, "q"};

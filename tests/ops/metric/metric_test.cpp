@@ -114,6 +114,21 @@ TEST_CASE("metric: attention with q = p M and one tensor as keys and values is w
   });
 }
 
+TEST_CASE("metric: where one of projections and metric is a constant, the other has the gradient that it has beside it") {
+  on_every_device([](Device device) {
+    for (const Triangle triangle : {Triangle::upper, Triangle::lower})
+      for (auto f : {times_metric, metric_scores}) {
+        const Case of{2, 5, 2, 3, triangle};
+        const Tensor p = of.p(Dtype::f64, device), m = of.m(Dtype::f64, device), dy = drawn(f(p, m, triangle).shape(), Dtype::f64, device, 3);
+        const auto both = gradients_of([&](const std::vector<Tensor>& in) { return f(in[0], in[1], triangle); }, {p, m}, dy);
+        const auto of_p = gradients_of([&](const std::vector<Tensor>& in) { return f(in[0], m, triangle); }, {p}, dy);
+        const auto of_m = gradients_of([&](const std::vector<Tensor>& in) { return f(p, in[0], triangle); }, {m}, dy);
+        CHECK(same_bits(of_p[0], both[0]));
+        CHECK(same_bits(of_m[0], both[1]));
+      }
+  });
+}
+
 TEST_CASE("metric: a factored metric lets no position score itself below 0, a symmetric one may") {
   const Case of{1, 40, 1, 4, Triangle::lower};
   const Tensor p = of.p(Dtype::f64, Device::cpu), m = of.m(Dtype::f64, Device::cpu);
