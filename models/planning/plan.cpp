@@ -110,7 +110,7 @@ int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimize
   const auto fits = [&](int64_t sequences) {
     StepShape tried = shape;
     tried.sequences = sequences;
-    return plan_step(model, optimizer, tried).peak <= bytes;
+    return plan_step(model, optimizer, tried).process <= bytes;
   };
   int64_t fit = 0, too_many = 1;
   while (too_many < (int64_t{1} << 20) && fits(too_many)) fit = too_many, too_many *= 2;

@@ -29,7 +29,10 @@ struct Plan {
   int64_t peak = 0;        // most bytes of tensors at one time
   HeldBytes at_peak{};     // what they are held for; `other` are values between ops and buffers of kernels
 
-  int64_t process = 0;     // on the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included
+  // On the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included. Not counted: the
+  // Scratch of the chunks of parallel loops (core/memory/scratch.h), one for every thread at work, since a dry run begins no chunk.
+  // On a GPU: peak.
+  int64_t process = 0;
 
   struct Kept {
     std::string op, place;  // "linear", "models/block.h:31"
@@ -45,7 +48,7 @@ struct Plan {
 // Errors: those of Model and Optimizer, a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
-// The most sequences in a micro-batch whose step stays within `bytes`; 0: not even one does.
+// The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
 
 }  // namespace ricci
