@@ -102,7 +102,8 @@ void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t
 // The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
 int print_published() {
   const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
-  std::puts("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value");
+  std::puts("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
+            "the totals of models hold one value per position, width and layer more than the cells, as those of the paper do");
   std::printf("%-24s %7s %7s %7s %7s %7s %7s %7s %7s %8s %12s %8s %8s\n", "", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total",
               "with h = 12", "fused", "weights");
   size_t i = 0;

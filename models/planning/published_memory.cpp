@@ -1,13 +1,19 @@
 #include "models/planning/published_memory.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ricci {
 namespace {
 
-constexpr double kBytes = 2;        // of a value
-constexpr double kNormsAlone = 10;  // the paper's a: 10 in its rows of one layer, 12 in those of models
-constexpr double kNorms = 12;
+constexpr double kBytes = 2;  // of a value
+
+// The paper's a of norms, dropout and residuals, in units u: 10 in its rows of one layer; in those of models 11 in the cells, but 12
+// in the totals.
+constexpr double kNormsAlone = 10, kNorms = 11, kNormsOfTotals = 12;
+
+// Top-down the first position that hears all scales 1, 4, 16 and 64.
+constexpr double kFirstFull = 63;
 
 class Formula {
  public:
@@ -15,13 +21,19 @@ class Formula {
 
   double u(double length) const { return kBytes * s_.batch * length * s_.d; }
 
-  PublishedMemory layers(const std::string& name, double count, double length, double norms = kNorms) const {
+  PublishedMemory layers_alone(const std::string& name, double count, double length) const {
     return {.name = name,
             .qkv = count * 3 * u(length),
             .scores = count * scores(length),
             .projection = count * 2 * u(length),
             .feed_forward = count * 10 * u(length),
-            .norms = count * norms * u(length)};
+            .norms = count * kNormsAlone * u(length)};
+  }
+  PublishedMemory layers_of_model(const std::string& name, double count, double length) const {
+    PublishedMemory row = layers_alone(name, count, length);
+    row.norms = count * kNorms * u(length);
+    row.in_total_alone = count * (kNormsOfTotals - kNorms) * u(length);
+    return row;
   }
 
   // The embeddings and the logits with their gradient stand beside the layers of the finest scale. `scored`: positions with logits.
@@ -54,6 +66,7 @@ PublishedMemory sum_of(const std::string& name, const std::vector<PublishedMemor
   for (const PublishedMemory& row : rows) {
     sum.embedding += row.embedding, sum.qkv += row.qkv, sum.scores += row.scores, sum.projection += row.projection;
     sum.feed_forward += row.feed_forward, sum.norms += row.norms, sum.logits += row.logits, sum.hierarchy += row.hierarchy;
+    sum.in_total_alone += row.in_total_alone;
   }
   sum.weights = weights;
   return sum;
@@ -62,11 +75,13 @@ PublishedMemory sum_of(const std::string& name, const std::vector<PublishedMemor
 // Only positions at which every scale is present are scored: of 511 inputs 448, and of the coarser scales as many cells as those
 // read (models_spec section 3.2).
 std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
-  const double words = std::floor(length * 7 / 8);
-  const double quarter = std::floor((words - 1 - 3) / 4), sixteenth = std::floor((quarter - 3) / 4), coarsest = std::floor((sixteenth - 3) / 4);
-  std::vector<PublishedMemory> rows{formula.layers("top-down 64x, 7 layers", 7, coarsest), formula.layers("top-down 16x, 7 layers", 7, sixteenth),
-                                    formula.layers("top-down 4x, 8 layers", 8, quarter),
-                                    formula.with_ends(formula.layers("top-down 1x, 8 layers", 8, words), words)};
+  const auto cells = [](double finer) { return std::max(0.0, std::floor((finer - 3) / 4)); };
+  const double words = std::max(0.0, length - 1 - kFirstFull);
+  const double quarter = cells(words - 1), sixteenth = cells(quarter), coarsest = cells(sixteenth);
+  std::vector<PublishedMemory> rows{formula.layers_of_model("top-down 64x, 7 layers", 7, coarsest),
+                                    formula.layers_of_model("top-down 16x, 7 layers", 7, sixteenth),
+                                    formula.layers_of_model("top-down 4x, 8 layers", 8, quarter),
+                                    formula.with_ends(formula.layers_of_model("top-down 1x, 8 layers", 8, words), words)};
   rows[0].hierarchy = 16 * formula.u(coarsest), rows[1].hierarchy = 16 * formula.u(sixteenth), rows[2].hierarchy = 16 * formula.u(quarter);
   rows[3].hierarchy = 7 * formula.u(words);
   rows.push_back(sum_of("top-down", rows, formula.weights(30)));
@@ -74,8 +89,9 @@ std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
 }
 
 std::vector<PublishedMemory> bottom_up(const Formula& formula, const PublishedSetting& s) {
-  std::vector<PublishedMemory> rows{formula.layers("bottom-up 16x, 7 layers", 7, s.length / 16), formula.layers("bottom-up 4x, 8 layers", 8, s.length / 4),
-                                    formula.with_ends(formula.layers("bottom-up 1x, 8 layers", 8, s.length), s.length)};
+  std::vector<PublishedMemory> rows{formula.layers_of_model("bottom-up 16x, 7 layers", 7, s.length / 16),
+                                    formula.layers_of_model("bottom-up 4x, 8 layers", 8, s.length / 4),
+                                    formula.with_ends(formula.layers_of_model("bottom-up 1x, 8 layers", 8, s.length), s.length)};
   rows[0].hierarchy = formula.u(s.length / 16), rows[1].hierarchy = formula.u(s.length / 4);  // their pooled inputs
   rows[2].hierarchy = formula.aggregation();
   rows.push_back(sum_of("bottom-up", rows, formula.weights(23, 4 * s.d * s.d)));
@@ -87,8 +103,9 @@ std::vector<PublishedMemory> bottom_up(const Formula& formula, const PublishedSe
 std::vector<PublishedMemory> published_memory(const PublishedSetting& setting) {
   const Formula formula(setting);
   std::vector<PublishedMemory> all;
-  for (const int scale : {1, 4, 16, 64}) all.push_back(formula.layers("one layer at " + std::to_string(scale) + "x", 1, setting.length / scale, kNormsAlone));
-  all.push_back(formula.with_ends(formula.layers("vanilla, 12 layers", 12, setting.length), setting.length));
+  for (const int scale : {1, 4, 16, 64})
+    all.push_back(formula.layers_alone("one layer at " + std::to_string(scale) + "x", 1, setting.length / scale));
+  all.push_back(formula.with_ends(formula.layers_of_model("vanilla, 12 layers", 12, setting.length), setting.length));
   all.back().weights = formula.weights(12);
   for (const auto& rows : {top_down(formula, setting.length), bottom_up(formula, setting)}) all.insert(all.end(), rows.begin(), rows.end());
   return all;
