@@ -1,5 +1,7 @@
 #include "models/init.h"
 
+#include "core/dims.h"
+#include "core/error.h"
 #include "core/files/hash.h"
 #include "core/random.h"
 #include "cuda/verbs/arithmetic.h"
@@ -16,8 +18,8 @@ int64_t place_on_diagonal(Diagonal diagonal, int64_t i, int64_t k) {
 
 void add_identity(const Tensor& value, Diagonal diagonal) {
   const bool whole = diagonal == Diagonal::of_matrices;
-  int64_t k = whole ? value.shape()[-1] : 0;
-  while (!whole && packed_size(k) < value.shape()[-1]) ++k;
+  const int64_t k = whole ? value.shape()[-1] : packed_width(value.shape()[-1]);
+  if (k < 0) fail("initial weights: {} holds no packed triangles", {show(value.shape())});
   const int64_t size = whole ? k * k : packed_size(k);
   for (int64_t first = 0; first < value.size(); first += size)
     for (int64_t i = 0; i < k; ++i) value.data<float>()[first + place_on_diagonal(diagonal, i, k)] += 1;

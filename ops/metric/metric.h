@@ -19,7 +19,7 @@ Tensor times_metric(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 // times_metric.
 Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
-// The whole matrices M_nkK [n k k] of a metric. Not recorded.
+// The whole matrices M_nkK [n k k] of a metric. Not recorded. Error: a number of entries that is no triangle's.
 Tensor whole_metric(const Tensor& m_nl, Triangle triangle);
 
 }  // namespace ricci

@@ -51,12 +51,17 @@ template <class T> struct Pack {
   }
 };
 
+// The width of a metric. Error: a number of entries that is no triangle's.
+HOST int64_t checked_width(const char* op, const Tensor& m_nl) {
+  const int64_t entries = m_nl.shape()[1], width = packed_width(entries);
+  if (width < 0) fail("{}: m_nl{} has {} entries of a head, which is no triangle", {op, show(m_nl.shape()), entries});
+  return width;
+}
+
 HOST Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl) {
   Dims n;
   n.bind(op, "p_bcd, m_nl", {p_bcd, m_nl});
-  int64_t width = 0;
-  while (packed_size(width) < n['l']) ++width;
-  if (packed_size(width) != n['l']) fail("{}: m_nl{} has {} entries of a head, which is no triangle", {op, show(m_nl.shape()), n['l']});
+  const int64_t width = checked_width(op, m_nl);
   if (n['n'] * width != n['d'])
     fail("{}: m_nl{} is a metric of {} heads of width {}, but p_bcd{} has {} columns", {op, show(m_nl.shape()), n['n'], width, show(p_bcd.shape()), n['d']});
   return {n['b'], n['c'], n['n'], width};
@@ -86,11 +91,14 @@ HOST Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtyp
   return convert(product_of_matrices(l_nkk, false, l_nkk, true), dtype);
 }
 
+// Entries are added up before they are rounded, so that whole matrices are f32 or f64.
 HOST Tensor pack(const Tensor& whole_nkk, Triangle triangle, bool add_mirrored) {
   const int64_t width = whole_nkk.shape()[1];
   const Tensor m_nl = like(whole_nkk, {whole_nkk.shape()[0], packed_size(width)});
   with_dtype(whole_nkk, [&]<class T>(T) {
-    if constexpr (dtype_of<T> != Dtype::bf16)
+    if constexpr (dtype_of<T> == Dtype::bf16)
+      fail("pack_metric: the whole matrices are bf16, expected f32 or f64");
+    else
       for_each_element("pack_metric", m_nl.device(), whole_nkk.size(), Pack<T>{whole_nkk.data<T>(), m_nl.data<T>(), width, triangle, add_mirrored});
   });
   return m_nl;
@@ -116,9 +124,8 @@ HOST Tensor packed_gradient(const Tensor& g_nkk, const Tensor& m_nl, Triangle tr
 using namespace metric_kernels;
 
 HOST Tensor whole_metric(const Tensor& m_nl, Triangle triangle) {
-  int64_t width = 0;
-  while (packed_size(width) < m_nl.shape()[-1]) ++width;
-  return metric_of(m_nl.detached(), triangle, width, m_nl.dtype());
+  DIMS(m_nl);
+  return metric_of(m_nl.detached(), triangle, checked_width("whole_metric", m_nl), m_nl.dtype());
 }
 
 CUDA_ELEMENT(Unpack<float>);

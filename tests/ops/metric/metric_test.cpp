@@ -1,6 +1,7 @@
 #include "ops/metric/metric.h"
 
 #include "core/cpu/parallel.h"
+#include "ops/metric/unpack.h"
 #include "ops/attention/attention.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/products/contract.h"
@@ -119,7 +120,8 @@ TEST_CASE("metric: where one of projections and metric is a constant, the other 
     for (const Triangle triangle : {Triangle::upper, Triangle::lower})
       for (auto f : {times_metric, metric_scores}) {
         const Case of{2, 5, 2, 3, triangle};
-        const Tensor p = of.p(Dtype::f64, device), m = of.m(Dtype::f64, device), dy = drawn(f(p, m, triangle).shape(), Dtype::f64, device, 3);
+        const Tensor p = of.p(Dtype::f64, device), m = of.m(Dtype::f64, device);
+        const Tensor dy = drawn(f(p, m, triangle).shape(), Dtype::f64, device, 3);
         const auto both = gradients_of([&](const std::vector<Tensor>& in) { return f(in[0], in[1], triangle); }, {p, m}, dy);
         const auto of_p = gradients_of([&](const std::vector<Tensor>& in) { return f(in[0], m, triangle); }, {p}, dy);
         const auto of_m = gradients_of([&](const std::vector<Tensor>& in) { return f(p, in[0], triangle); }, {m}, dy);
@@ -166,4 +168,9 @@ TEST_CASE("metric: messages") {
     CHECK(said({2, 3, 12}, {3, 11}) == name + ": m_nl[3 11] has 11 entries of a head, which is no triangle");
     CHECK(message_of([f = f] { f(Tensor({2, 3, 4}), Tensor({1, 10}, Dtype::f64), Triangle::upper); }) == name + ": p_bcd is f32 on cpu, m_nl f64 on cpu");
   }
+  const auto whole_of = [](Shape m) { return message_of([&] { whole_metric(Tensor(m), Triangle::upper); }); };
+  CHECK(whole_of({1, 4}) == "whole_metric: m_nl[1 4] has 4 entries of a head, which is no triangle");
+  CHECK(whole_of({3}) == "whole_metric: m_nl[3] does not have the indices 'nl'");
+  CHECK(message_of([] { metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16); }) ==
+        "pack_metric: the whole matrices are bf16, expected f32 or f64");
 }
