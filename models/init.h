@@ -35,7 +35,8 @@ struct InitialWeights {
   MapInit into_residual(int64_t inputs) const { return gpt() ? MapInit{residual_init(), {}} : map(inputs); }
   // q, k and v of d columns each in one matrix: in msa Xavier-uniform over its shape [3 d, d].
   MapInit packed_projection(int64_t d) const { return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}}; }
-  // The output map of attention. Its bias starts at 0 in both.
+  // Other maps of attention, into it and out of it. Their biases start at 0 in both presets.
+  MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
   MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
 
  private:

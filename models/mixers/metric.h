@@ -81,9 +81,9 @@ template <class Form> struct FormAttention {
   Attending attending;
 
   FormAttention(const MixerPlace& place, const Config& config)
-      : proj_in(place.d, place.d, place.bias, place.init.map(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+      : proj_in(place.d, place.d, place.bias, place.init.attention_input(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
         form(config.heads, place.d / config.heads), attending(place, config) {
-    if (config.value_proj) val = Linear(place.d, place.d, place.bias, place.init.map(place.d));
+    if (config.value_proj) val = Linear(place.d, place.d, place.bias, place.init.attention_input(place.d));
   }
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {

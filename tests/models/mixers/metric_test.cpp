@@ -123,6 +123,25 @@ TEST_CASE("metric: it begins near the identity") {
   }
 }
 
+TEST_CASE("metric: in msa the biases of every map of attention begin at 0, and their weights do not") {
+  for (const MixerKind mixer : {kind_of<Sdp>, kind_of<Metric>, kind_of<MetricPsd>, kind_of<Quad>, kind_of<POnly>, kind_of<QuadFull>}) {
+    ModelConfig config = small(mixer);
+    config.preset = Preset::msa;
+    config.of<Metric>().value_proj = config.of<Quad>().value_proj = true;
+    Model model(config);
+    model.init(3);
+    int biases = 0;
+    model.each_parameter([&](const std::string& path, const Parameter& p) {
+      if (path.find(".mixer.") == path.npos) return;
+      const Values values = values_of(p.value);
+      const bool all_zero = std::all_of(values.begin(), values.end(), [](double x) { return x == 0; });
+      CHECK(all_zero == (p.role == Role::bias));
+      biases += p.role == Role::bias;
+    });
+    CHECK(biases >= 4);
+  }
+}
+
 TEST_CASE("metric: beside f32 masters the gradients of metrics are f32, and not rounded to bf16") {
   const auto check_all = [](MixerKind mixer, const std::string& name) {
     Model model(small(mixer));
