@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "autograd/recompute.h"
+#include "autograd/tape.h"
 #include "core/choice.h"
 #include "core/fields.h"
 #include "models/drop.h"
 #include "models/layers.h"
 #include "models/limits.h"
 #include "models/mixers/mixer.h"
+#include "models/visit.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/elements/gelu.h"
 #include "ops/elements/relu.h"
@@ -79,6 +81,13 @@ template <Mixer M> struct Block {
     const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
     const Tensor hidden = drop(activate(config.activation, fc(y)), config.dropout);
     return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
+  }
+
+  // Whether backward has anything to do here: a gradient is wanted of what comes in, or of a parameter.
+  bool wants_gradient(const Tape& tape, const Residual& r) const {
+    bool wanted = tape.has(r.x) || tape.has(r.branch);
+    if (!wanted) each_parameter(*this, [&](const std::string&, const Parameter& p) { wanted |= !p.frozen; });
+    return wanted;
   }
 
   // The same bits, but the tape keeps only the residual in front of the block, and backward computes the block again. The

@@ -32,10 +32,10 @@ template <Mixer M> struct Stack {
   // Whole sequences. x_bcd are embeddings, with the positions already added; lengths_b as in Inputs.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     Residual r{drop(x_bcd, dropout), {}};
-    const bool again = recomputes_blocks && Tape::recording();
+    const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;
     for (const Block<M>& block : blocks) {
       const auto mix = [&block, lengths_b](const Tensor& y_bcd) { return block.mixer(y_bcd, lengths_b); };
-      r = again ? block.recomputed(r, mix) : block(r, mix);
+      r = tape && block.wants_gradient(*tape, r) ? block.recomputed(r, mix) : block(r, mix);
     }
     return final_norm(r);
   }

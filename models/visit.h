@@ -29,6 +29,11 @@ template <class Leaf, class Module, class F> void each(Module& module, const std
   });
 }
 
+// Of a const module the leaves are const. (Visit lines are not, since most calls change what they name.)
+template <class Leaf, class Module, class F> void each(const Module& module, const std::string& prefix, const F& f) {
+  each<Leaf>(const_cast<Module&>(module), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
+}
+
 template <class Module, class F> void each_parameter(Module& module, const F& f) { each<Parameter>(module, "", f); }
 
 }  // namespace ricci

@@ -202,6 +202,34 @@ TEST_CASE("recomputed blocks see the same padding") {
   CHECK(moved);
 }
 
+TEST_CASE("recomputed blocks: those that no gradient reaches are not recorded, and the others have the same gradients") {
+  // How often the tape of a loss recomputes, and the gradients.
+  auto outcome = [](bool recompute, const std::vector<std::string>& trained) {
+    ModelConfig config = small(Preset::gpt);
+    config.layers = 3, config.output.tie = false;
+    Model model = built(config, Device::cpu);
+    model.recompute_blocks(recompute);
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      p.frozen = std::none_of(trained.begin(), trained.end(), [&](const std::string& one) { return path.starts_with(one); });
+    });
+    Tape tape;
+    const Tensor loss = model.loss({ids(2, 9, Device::cpu), ids(2, 9, Device::cpu, 3)});
+    const auto names = tape.op_names();
+    const auto recomputed = std::count_if(names.begin(), names.end(), [](const std::string& name) { return name == "recompute"; });
+    tape.backward(loss);
+    std::vector<Tensor> all;
+    for (const Parameter* p : model.trained_parameters()) all.push_back(p->grad);
+    return std::pair(recomputed, all);
+  };
+  using Case = std::pair<std::vector<std::string>, int64_t>;  // the paths of what is trained, and how many blocks are recomputed
+  for (const auto& [trained, recomputed] : {Case{{"blocks.2.", "head"}, 1}, {{"head"}, 0}, {{"blocks.1.ln2.bias"}, 2}, {{"tok"}, 3}}) {
+    const auto kept = outcome(false, trained), again = outcome(true, trained);
+    CHECK(again.first == recomputed);
+    REQUIRE(again.second.size() == kept.second.size());
+    for (size_t i = 0; i < kept.second.size(); ++i) CHECK(same_bits(again.second[i], kept.second[i]));
+  }
+}
+
 TEST_CASE("more positions than the context, none at all") {
   const Model model = built(small(Preset::gpt), Device::cpu);
   CHECK_THROWS_WITH_AS(model.logits({ids(1, 20, Device::cpu)}), "model: 20 positions, but the context it was built for is 19", Error);
