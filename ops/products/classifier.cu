@@ -174,7 +174,8 @@ struct Problem {
   int64_t vocabulary;
   Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v padded, see pad_vocabulary
   Tensor counted, nll_r;
-  Tensor dx_rd, dw_vd, dbias_v;  // empty when nobody asks for gradients
+  Tensor dx_rd, dw_vd, dbias_v;  // each is empty where nobody wants it
+  bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
 // How many rows of logits exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
@@ -209,7 +210,7 @@ template <class T> void cross_entropy(const Problem& p, const Tensor& l_rv, int6
   const int64_t* target_r = p.targets_r.data<int64_t>() + first;
   const double* counted = p.counted.data<double>();
   double* nll_r = p.nll_r.data<double>() + first;
-  const bool gradient = static_cast<bool>(p.dw_vd);
+  const bool gradient = p.gradients();
   if constexpr (std::is_same_v<T, bf16>)
     if (device != Device::cpu)
       return launch("classifier_loss", device, {rows, CrossEntropyOfPieces::threads(pitch)},
@@ -230,10 +231,12 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
     if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, p.vocabulary, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
   });
   trace::end("classifier_loss", "softmax", device, 2 * l_rv.bytes());
+  if (p.dx_rd) {
+    gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
+          .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
+    trace::end("classifier_loss", "dx", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
+  }
   if (!p.dw_vd) return;
-  gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
-        .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
-  trace::end("classifier_loss", "dx", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
         .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
@@ -247,9 +250,13 @@ HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
       fail("classifier_loss: target {} at row {} is outside the vocabulary of {}", {target_r[r], r, vocabulary});
 }
 
-HOST bool wants_gradients(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v) {
-  const Tape* tape = Tape::recording();
-  return tape && (tape->has(x_rd) || tape->has(w_vd) || tape->has(bias_v));
+// Room for the gradients that somebody wants. That of w, from more than one chunk, is summed as `sums`.
+HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, Dtype sums, bool chunks) {
+  const Tape* const tape = Tape::recording();
+  if (!tape) return;
+  if (tape->has(x_rd)) p.dx_rd = like(x_rd);
+  if (tape->has(w_vd)) p.dw_vd = x_rd.shape()[0] ? like(p.w_vd, p.w_vd.shape(), chunks ? sums : tape->gradient_dtype(w_vd)) : zeros_like(p.w_vd);
+  if (tape->has(bias_v)) p.dbias_v = zeros(bias_v.shape(), sums, x_rd.device());
 }
 
 HOST Tensor scaled(const Tensor& t, const Tensor& factor) {
@@ -269,11 +276,7 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded at the end if at all
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
   Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
-  if (wants_gradients(x_rd, w_vd, bias_v)) {
-    const Dtype dw_dtype = Tape::recording()->gradient_dtype(w_vd);
-    p.dx_rd = like(x_rd), p.dw_vd = n['r'] ? like(p.w_vd, p.w_vd.shape(), n['r'] > chunk ? sums : dw_dtype) : zeros_like(p.w_vd);
-    if (bias_v) p.dbias_v = zeros(bias_v.shape(), sums, device);
-  }
+  make_gradients(p, x_rd, w_vd, bias_v, sums, n['r'] > chunk);
   for_rows("classifier_loss: count", device, 1, n['r'], CountTargets{targets_r.data<int64_t>(), p.counted.data<double>()});
   for (int64_t first = 0; first < n['r']; first += chunk) run_chunk(p, first, std::min(chunk, n['r'] - first));
   if (p.dw_vd) p.dw_vd = convert(p.dw_vd.rows(0, n['v']), Tape::recording()->gradient_dtype(w_vd));

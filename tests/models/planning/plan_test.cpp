@@ -92,10 +92,42 @@ TEST_CASE("plan: frozen parameters have no gradients and no optimizer state") {
   CHECK(static_cast<double>(some.peak) == doctest::Approx(static_cast<double>(measured_peak(small_model(), {}, shape))).epsilon(0.003));
 }
 
+TEST_CASE("plan: a frozen head has no gradient, and frozen blocks below the trained ones keep nothing") {
+  ModelConfig config = small_model();
+  config.vocab = 3001, config.output.tie = false;
+  const auto planned = [&](bool head, bool recompute) {
+    StepShape shape{2, 32, 1, Dtype::f32, recompute, Device::cpu};
+    shape.freeze = [head](Model& model) {
+      model.each_parameter([head](const std::string& path, Parameter& p) {
+        p.frozen = !path.starts_with("blocks.2.") && !(head && path.starts_with("head"));
+      });
+    };
+    const Plan plan = plan_step(config, {}, shape);
+    CHECK(static_cast<double>(plan.peak) == doctest::Approx(static_cast<double>(measured_peak(config, {}, shape))).epsilon(0.003));
+    return plan;
+  };
+  const auto kept_bytes = [](const Plan& plan) {
+    int64_t bytes = 0;
+    for (const Plan::Kept& kept : plan.kept) bytes += kept.bytes;
+    return bytes;
+  };
+  const Plan with_head = planned(true, false), without = planned(false, false), again = planned(false, true);
+  constexpr int64_t kHead = 3001 * 64, kRows = 64;
+  CHECK(with_head.peak - without.peak >= 4 * 3 * kHead);          // its gradient and its moments
+  CHECK(with_head.flops() - without.flops() == 2.0 * kHead * kRows);  // the product that its gradient is
+  const int64_t residual = 4 * kRows * 64;
+  CHECK(kept_bytes(again) < kept_bytes(without) - 4 * residual);
+  int64_t recomputed = 0;
+  for (const Plan::Kept& kept : again.kept) recomputed += kept.op == "recompute" ? kept.count : 0;
+  CHECK(recomputed == 1);
+}
+
 TEST_CASE("plan: the largest batch that fits, into what the process holds") {
   for (const Device device : {Device::cpu, Device::cuda_emulated}) {
     const StepShape shape{1, 32, 1, Dtype::f32, false, device};
-    const auto process_of = [&](int64_t sequences) { return plan_step(small_model(), {}, {sequences, 32, 1, Dtype::f32, false, device}).process; };
+    const auto process_of = [&](int64_t sequences) {
+      return plan_step(small_model(), {}, {sequences, 32, 1, Dtype::f32, false, device}).process;
+    };
     // The arena takes memory from the system in slabs: where a sequence more needs no slab more, it fits too.
     int64_t sequences = 5;
     while (process_of(sequences + 1) == process_of(sequences)) ++sequences;

@@ -52,6 +52,30 @@ TEST_CASE("classifier: on a GPU as exact as on the CPU, whatever the vocabulary 
       });
 }
 
+TEST_CASE("classifier: only the gradients that somebody wants are made and kept, with the same bits") {
+  constexpr int64_t kRows = 6, kVocabulary = 11, kWidth = 5;
+  on_every_device_and_dtype([&](Device device, Dtype dtype) {
+    const auto all = results(kRows, kVocabulary, kWidth, true, dtype, dtype, device);
+    for (int wanted = 1; wanted < 8; ++wanted) {
+      Tape tape;
+      std::vector<Tensor> in;
+      for (const Shape& shape : {Shape{kRows, kWidth}, Shape{kVocabulary, kWidth}, Shape{kVocabulary}}) in.push_back(drawn(shape, dtype, device, in.size()));
+      int64_t bytes = 0;
+      for (size_t i = 0; i < 3; ++i) {
+        if (!(wanted >> i & 1)) continue;
+        in[i] = tape.watch(in[i]);
+        bytes += i == 2 ? in[i].size() * size_of(dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32) : in[i].bytes();
+      }
+      const Tensor loss = classifier_loss(in[0], in[1], in[2], targets(kRows, kVocabulary, device));
+      CHECK(tape.kept_bytes() == bytes);
+      tape.backward(loss);
+      CHECK(same_bits(loss, all[0]));
+      for (size_t i = 0; i < 3; ++i)
+        if (wanted >> i & 1) CHECK(same_bits(tape.gradient_of(in[i]), all[i + 1]));
+    }
+  });
+}
+
 TEST_CASE("classifier: rows without target have no gradient, logits far apart no overflow, a NaN stays") {
   for (int64_t vocabulary : {3, 8, 2051})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
