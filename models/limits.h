@@ -13,4 +13,9 @@ inline void check_size(const char* key, int64_t value, int64_t least = 1, int64_
   if (value > most) fail("model.{}: {}, expected {} or less", {key, value, most});
 }
 
+inline void check_heads(int64_t heads, int64_t d) {
+  check_size("heads", heads);
+  if (d % heads != 0) fail("model.heads: {} does not divide d = {}", {heads, d});
+}
+
 }  // namespace ricci

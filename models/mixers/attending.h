@@ -25,8 +25,7 @@ template <std::same_as<AttentionConfig> Config, class Field> void visit_fields(C
 }
 
 inline void check(const AttentionConfig& c, const MixerPlace& place) {
-  check_size("heads", c.heads);
-  if (place.d % c.heads != 0) fail("model.heads: {} does not divide d = {}", {c.heads, place.d});
+  check_heads(c.heads, place.d);
   if (c.window) check_size("window", *c.window);
 }
 
@@ -47,9 +46,29 @@ struct Attending {
     return now;
   }
 
-  // Room for the keys or the values of the positions read so far. Position t lies in slot t mod slots.
-  Tensor make_cache(int64_t batch, Dtype dtype, Device device) const {
-    return zeros({batch, options.heads, slots(), d / options.heads}, dtype, device);
+  // Attention of whole sequences, as attend(q, k, v).
+  auto whole(const Tensor& lengths_b) const {
+    return [this, now = now(lengths_b)](const Rows& q, const Rows& k, const Rows& v) { return attention(q, k, v, sees, now); };
+  }
+
+  // The keys and values of the positions read so far, those of position t in slot t mod slots. One tensor where the values are the keys.
+  struct Cache {
+    Tensor k_bnsk, v_bnsk;
+    int64_t position = 0;
+  };
+  Cache make_cache(int64_t batch, Dtype dtype, Device device, bool values_are_keys = false) const {
+    const auto room = [&] { return zeros({batch, options.heads, slots(), d / options.heads}, dtype, device); };
+    const Tensor k_bnsk = room();
+    return {k_bnsk, values_are_keys ? k_bnsk : room()};
+  }
+  // formula(attend), in which attend(q, k, v) is attention of the next positions to these and all earlier ones. After an error the cache
+  // is where it was.
+  template <class Formula> Tensor next(int64_t positions, Cache& cache, const Formula& formula) const {
+    const Tensor y_bcd = formula([&](const Rows& q, const Rows& k, const Rows& v) {
+      return attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
+    });
+    cache.position += positions;
+    return y_bcd;
   }
   // With a window twice the window, so that many positions can be read at once.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }

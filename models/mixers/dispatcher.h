@@ -49,8 +49,7 @@ template <std::same_as<DispatcherConfig> Config, class Field> void visit_fields(
 }
 
 inline void check(const DispatcherConfig& c, const MixerPlace& place) {
-  check_size("heads", c.heads);
-  if (place.d % c.heads != 0) fail("model.heads: {} does not divide d = {}", {c.heads, place.d});
+  check_heads(c.heads, place.d);
   if (c.levels) check_size("levels", *c.levels, 1, 30);
   if (!place.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
 }
@@ -101,9 +100,9 @@ struct Dispatcher {
   }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      const int64_t past = cache.position;
-      cache.position += v_bcd.shape()[1];
-      return shift_and_sum_cached(v_bcd, coef_bcx, cache.rings_bsd, past, {.heads = config.heads});
+      const Tensor y_bcd = shift_and_sum_cached(v_bcd, coef_bcx, cache.rings_bsd, cache.position, {.heads = config.heads});
+      cache.position += v_bcd.shape()[1];  // like the rings, which the call has written
+      return y_bcd;
     });
   }
   int64_t positions_at_once() const { return ctx; }

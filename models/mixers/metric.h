@@ -70,36 +70,26 @@ template <class Form> struct FormAttention {
   static constexpr const char* kName = Form::kName;
   using Config = FormConfig;
 
-  // Keys are projections; v_bnsk is the same tensor where these are the values too.
-  struct Cache {
-    Tensor p_bnsk, v_bnsk;
-    int64_t position = 0;
-  };
+  using Cache = Attending::Cache;  // the keys are projections
 
   Linear proj_in, val, out;  // val is empty where the values are the keys
   Form form;
   Attending attending;
 
   FormAttention(const MixerPlace& place, const Config& config)
-      : proj_in(place.d, place.d, place.bias, place.init.attention_input(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+      : proj_in(place.d, place.d, place.bias, place.init.attention_input(place.d)),
+        out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
         form(config.heads, place.d / config.heads), attending(place, config) {
     if (config.value_proj) val = Linear(place.d, place.d, place.bias, place.init.attention_input(place.d));
   }
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
-    return mix(x_bcd, [&](const Rows& q, const Rows& p, const Rows& v) { return attention(q, p, v, attending.sees, attending.now(lengths_b)); });
-  }
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return mix(x_bcd, attending.whole(lengths_b)); }
 
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
-    const Tensor p = attending.make_cache(batch, dtype, device);
-    return {p, val.weight.value ? attending.make_cache(batch, dtype, device) : p, 0};
+    return attending.make_cache(batch, dtype, device, !val.weight.value);
   }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    return mix(x_bcd, [&](const Rows& q, const Rows& p, const Rows& v) {
-      const int64_t past = cache.position;
-      cache.position += x_bcd.shape()[1];
-      return attention_cached(q, p, v, cache.p_bnsk, cache.v_bnsk, past, attending.sees, attending.options);
-    });
+    return attending.next(x_bcd.shape()[1], cache, [&](const auto& attend) { return mix(x_bcd, attend); });
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 

@@ -15,10 +15,7 @@ struct QuadFull {
   static constexpr const char* kName = "quad_full";
   using Config = AttentionConfig;
 
-  struct Cache {
-    Tensor x_bnsk, v_bnsk;  // n is 1: the same keys for all heads, and the values of all heads side by side
-    int64_t position = 0;
-  };
+  using Cache = Attending::Cache;  // of one head: the same keys x for all heads, and the values of all heads side by side
 
   Parameter u_ndD{.role = Role::matrix};
   Linear val, out;
@@ -26,33 +23,28 @@ struct QuadFull {
   int64_t heads;
 
   QuadFull(const MixerPlace& place, const Config& config)
-      : val(place.d, place.d, place.bias, place.init.attention_input(place.d)), out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+      : val(place.d, place.d, place.bias, place.init.attention_input(place.d)),
+        out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
         attending(place, {1, config.window}), heads(config.heads) {
     u_ndD.value = Tensor({heads, place.d, place.d}), u_ndD.init = place.init.attention_input(place.d).weight;
     attending.options.scale = 1 / std::sqrt(static_cast<double>(place.d / heads));
   }
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
-    return mix(x_bcd, [&](const Rows& q, const Rows& x, const Rows& v) { return attention(q, x, v, attending.sees, attending.now(lengths_b)); });
-  }
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return mix(x_bcd, attending.whole(lengths_b)); }
 
-  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
-    return {attending.make_cache(batch, dtype, device), attending.make_cache(batch, dtype, device), 0};
-  }
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const { return attending.make_cache(batch, dtype, device); }
   // Every head writes the new keys and values again, with the same numbers.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    const Tensor y_bcd = mix(x_bcd, [&](const Rows& q, const Rows& x, const Rows& v) {
-      return attention_cached(q, x, v, cache.x_bnsk, cache.v_bnsk, cache.position, attending.sees, attending.options);
-    });
-    cache.position += x_bcd.shape()[1];
-    return y_bcd;
+    return attending.next(x_bcd.shape()[1], cache, [&](const auto& attend) { return mix(x_bcd, attend); });
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 
   template <class V> void visit(V&& v) { v("u_metric", u_ndD), v("val", val), v("out", out); }
 
  private:
-  // Attention of one head sums the values of all heads; the columns of its own are what it is for.
+  // Attention of one head sums the values of all heads; the columns of its own are what it is for. Each head reads its own columns of one
+  // q, so its gradient of q is as large as the q of all heads, zeros but for these columns. (With a slice of U for every head these
+  // gradients would be small, but that of U would be rounded to bf16 beside f32 masters.)
   template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
     const int64_t d = attending.d, k = d / heads;
     const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);

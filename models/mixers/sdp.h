@@ -9,10 +9,7 @@ struct Sdp {
   static constexpr const char* kName = "sdp";
   using Config = AttentionConfig;
 
-  struct Cache {
-    Tensor k_bnsk, v_bnsk;
-    int64_t position = 0;
-  };
+  using Cache = Attending::Cache;
 
   Linear qkv, proj;  // qkv.weight (3d, d): row blocks q | k | v, head-major inside each block
   Attending attending;
@@ -21,23 +18,21 @@ struct Sdp {
       : qkv(place.d, 3 * place.d, place.bias, place.init.packed_projection(place.d)),
         proj(place.d, place.d, place.bias, place.init.attention_output(place.d)), attending(place, config) {}
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
-    const auto [q, k, v] = thirds(qkv(x_bcd));
-    return proj(attention(q, k, v, attending.sees, attending.now(lengths_b)));
-  }
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return mix(x_bcd, attending.whole(lengths_b)); }
 
-  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
-    return {attending.make_cache(batch, dtype, device), attending.make_cache(batch, dtype, device), 0};
-  }
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const { return attending.make_cache(batch, dtype, device); }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    const auto [q, k, v] = thirds(qkv(x_bcd));
-    const Tensor y_bcd = attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, attending.sees, attending.options);
-    cache.position += x_bcd.shape()[1];
-    return proj(y_bcd);
+    return attending.next(x_bcd.shape()[1], cache, [&](const auto& attend) { return mix(x_bcd, attend); });
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 
   template <class V> void visit(V&& v) { v("qkv", qkv), v("proj", proj); }
+
+ private:
+  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
+    const auto [q, k, v] = thirds(qkv(x_bcd));
+    return proj(attend(q, k, v));
+  }
 };
 
 static_assert(Mixer<Sdp>);

@@ -40,6 +40,27 @@ TEST_CASE("every mixer: decoding with a cache gives the logits of the full forwa
   });
 }
 
+TEST_CASE("every mixer: after an error the cache is at the position where it was") {
+  const MixerPlace place{.d = 12, .ctx = 7};
+  const auto check_mixer = [&](auto mixer) {
+    mixer.visit([&]<class Member>(const char*, Member& member) {
+      if constexpr (std::is_same_v<Member, Linear>) {
+        if (member.weight.value) fill(member.weight.value, 0.1);
+        if (member.bias.value) fill(member.bias.value, 0.1);
+      } else {
+        fill(member.value, 0.1);
+      }
+    });
+    auto cache = mixer.make_cache(2, Dtype::f32, Device::cpu);
+    mixer(zeros({2, 3, 12}, Dtype::f32, Device::cpu), cache);
+    CHECK(cache.position == 3);
+    CHECK(message_of([&] { mixer(zeros({1, 2, 12}, Dtype::f32, Device::cpu), cache); }) != "no error");  // another batch
+    CHECK(cache.position == 3);
+  };
+  check_mixer(Sdp(place, {})), check_mixer(Metric(place, {})), check_mixer(Quad(place, {})), check_mixer(QuadFull(place, {}));
+  check_mixer(Dispatcher(place, {}));
+}
+
 TEST_CASE("every mixer: no position hears from a later one, and each hears its own") {
   with_every_mixer([](MixerKind mixer) {
     const Model model = built(small(mixer), Device::cpu);

@@ -64,10 +64,10 @@ TEST_CASE("metric: every form decodes as it reads, with a window and with values
 TEST_CASE("metric: the cache holds the projections alone, half of keys and values") {
   const Metric metric(kPlace, {{.heads = 3}});
   const auto cache = metric.make_cache(2, Dtype::f32, Device::cpu);
-  CHECK(cache.p_bnsk.raw() == cache.v_bnsk.raw());
-  CHECK(cache.p_bnsk.shape() == Shape({2, 3, 7, 4}));
+  CHECK(cache.k_bnsk.raw() == cache.v_bnsk.raw());
+  CHECK(cache.k_bnsk.shape() == Shape({2, 3, 7, 4}));
   const auto both = Metric(kPlace, {{.heads = 3}, true}).make_cache(2, Dtype::f32, Device::cpu);
-  CHECK(both.p_bnsk.raw() != both.v_bnsk.raw());
+  CHECK(both.k_bnsk.raw() != both.v_bnsk.raw());
 }
 
 TEST_CASE("metric: with the identity as its metric each form is p_only") {
