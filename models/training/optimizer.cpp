@@ -40,7 +40,7 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
   const bool adam = config.kind != Kind::sgd;
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
-    const auto moment = [&] { return zeros(p->value.shape(), p->value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32, p->value.device()); };
+    const auto moment = [&] { return zeros(p->value.shape(), sums_of(p->value.dtype()), p->value.device()); };
     moments_.push_back({adam || config.momentum != 0 ? moment() : Tensor(), adam ? moment() : Tensor()});
   }
 }

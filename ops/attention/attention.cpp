@@ -39,7 +39,7 @@ WeightDropout draw_dropout(double p, int64_t heads) {
 Outputs forward(const Problem& problem, const Views& in) {
   const Tensor& q = in.q.of;
   const Outputs out{like(q, {problem.batches, problem.queries, problem.d()}),
-                    like(q, {problem.batches, problem.heads, problem.queries}, q.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32)};
+                    like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
   if (no_pairs(problem)) {
     fill(out.y_bcd, 0), fill(out.lse_bnc, HUGE_VAL);
     return out;

@@ -93,7 +93,8 @@ HOST Tensor scores(const Extents& n, const Tensor& p_bcd, const Tensor& m_nl) {
       return parallel_for(n.batches * n.heads * n.positions, 8, [&](int64_t begin, int64_t end) { run_vectorized(of, begin, end); });
     const ScoresKernel<A> kernel{of};
     const int64_t bytes = 2 * ScoresKernel<A>::kSide * kernel.pitch(n.width) * static_cast<int64_t>(sizeof(A));
-    launch("metric_scores", p_bcd.device(), {n.batches * n.heads * kernel.tiles() * kernel.tiles(), kernel.kThreads, static_cast<int>(bytes)}, kernel);
+    const int64_t blocks = n.batches * n.heads * kernel.tiles() * kernel.tiles();
+    launch("metric_scores", p_bcd.device(), {blocks, kernel.kThreads, static_cast<int>(bytes)}, kernel);
   };
   p_bcd.dtype() == Dtype::f64 ? compute(double{}) : compute(float{});
   return r_bncC;
@@ -104,13 +105,14 @@ HOST void add_weighted(const Extents& n, const Tensor& r_bncC, bool transposed, 
   const int64_t c = n.positions, d = n.d();
   const MatrixAt at{transposed ? 1 : c, transposed ? c : 1, c * c};
   for (int64_t b = 0; b < n.batches; ++b)
-    gemm({.device = x_bcd.device(), .dtype = x_bcd.dtype(), .batch = n.heads, .m = c, .n = n.width, .k = c, .a = r_bncC.rows(b, 1).raw(),
-          .b = x_bcd.rows(b, 1).raw(), .a_at = at, .b_at = {d, 1, n.width}, .c = y_bcd.rows(b, 1).raw(), .c_at = {d, 1, n.width}, .accumulate = add});
+    gemm({.device = x_bcd.device(), .dtype = x_bcd.dtype(), .batch = n.heads, .m = c, .n = n.width, .k = c,
+          .a = r_bncC.rows(b, 1).raw(), .b = x_bcd.rows(b, 1).raw(), .a_at = at, .b_at = {d, 1, n.width},
+          .c = y_bcd.rows(b, 1).raw(), .c_at = {d, 1, n.width}, .accumulate = add});
 }
 
 HOST Grads scores_backward(const Tensor& dr_bncC, const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
   const Extents n = check("metric_scores", p_bcd, m_nl);
-  const Dtype sums = sums_of(p_bcd);
+  const Dtype sums = sums_of(p_bcd.dtype());
   const Tensor r = convert(dr_bncC, sums), p = convert(p_bcd, sums);
   Tensor dp, dm_nl;
   if (wants_gradient(0)) {
@@ -133,10 +135,12 @@ using namespace metric_kernels;
 
 HOST Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle) {
   const Extents n = check("metric_scores", p_bcd, m_nl);
-  const Dtype sums = sums_of(p_bcd);
+  const Dtype sums = sums_of(p_bcd.dtype());
   const Tensor r_bncC = scores(n, convert(p_bcd.detached(), sums), upper_triangle(m_nl.detached(), triangle, n.width, sums));
   return record("metric_scores", {p_bcd, m_nl}, convert(r_bncC, p_bcd.dtype()), keep(p_bcd, m_nl, triangle),
-                [](const Tensor& dr_bncC, const Tensor& p, const Tensor& m, Triangle triangle) -> Grads { return scores_backward(dr_bncC, p, m, triangle); });
+                [](const Tensor& dr_bncC, const Tensor& p, const Tensor& m, Triangle triangle) -> Grads {
+                  return scores_backward(dr_bncC, p, m, triangle);
+                });
 }
 
 CUDA_KERNEL(ScoresKernel<float>);

@@ -87,7 +87,7 @@ HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Ten
 
 HOST Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype) {
   if (triangle == Triangle::upper) return unpack(m_nl, triangle, width, dtype);
-  const Tensor l_nkk = unpack(m_nl, triangle, width, sums_of(m_nl));
+  const Tensor l_nkk = unpack(m_nl, triangle, width, sums_of(m_nl.dtype()));
   return convert(product_of_matrices(l_nkk, false, l_nkk, true), dtype);
 }
 

@@ -13,8 +13,6 @@ struct Extents {
 // Error: names the op, and what does not fit.
 Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl);
 
-inline Dtype sums_of(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-
 // Whole matrices of a packed triangle: M where it is the upper one, else L with zeros above its diagonal.
 Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
 // M, also of a factor.

@@ -25,7 +25,7 @@ struct Checker {
 
   void operator()(size_t place) const {
     const OptimizerTensor& t = tensors[place];
-    const Dtype state = t.value.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    const Dtype state = sums_of(t.value.dtype());
     if (t.value.device() != tensors[0].value.device())
       fail("{}: {} is on {}, {} on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(tensors[0].value.device())});
     like(place, "grad", t.grad, t.value, t.master ? Dtype::f32 : t.value.dtype());

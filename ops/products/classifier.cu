@@ -255,7 +255,8 @@ HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg
   const Tape* const tape = Tape::recording();
   if (!tape) return;
   if (tape->has(x_rd)) p.dx_rd = like(x_rd);
-  if (tape->has(w_vd)) p.dw_vd = x_rd.shape()[0] ? like(p.w_vd, p.w_vd.shape(), chunks ? sums : tape->gradient_dtype(w_vd)) : zeros_like(p.w_vd);
+  if (tape->has(w_vd)) p.dw_vd = like(p.w_vd, p.w_vd.shape(), chunks ? sums : tape->gradient_dtype(w_vd));
+  if (p.dw_vd && x_rd.shape()[0] == 0) fill(p.dw_vd, 0);
   if (tape->has(bias_v)) p.dbias_v = zeros(bias_v.shape(), sums, x_rd.device());
 }
 
@@ -273,7 +274,7 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   const Dims n = DIMS(x_rd, w_vd, optional(bias_v), i64(targets_r));
   check_targets(targets_r, n['v']);
   const Device device = x_rd.device();
-  const Dtype dtype = w_vd.dtype(), sums = dtype == Dtype::bf16 ? Dtype::f32 : dtype;  // over the chunks: rounded at the end if at all
+  const Dtype dtype = w_vd.dtype(), sums = sums_of(dtype);  // over the chunks: rounded at the end if at all
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
   Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   make_gradients(p, x_rd, w_vd, bias_v, sums, n['r'] > chunk);

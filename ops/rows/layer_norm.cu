@@ -81,16 +81,13 @@ template <class T> struct BackwardGain {
   }
 };
 
-// What a row's mean and 1/deviation are stored as.
-inline Dtype statistics_dtype(const Tensor& x) { return x.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-
 struct Normed {
   Tensor s, y, mean_r, rstd_r;
 };
 
 HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps) {
   const int64_t d = gain_d.size(), rows = d ? x.size() / d : 0;
-  const Dtype statistics = statistics_dtype(x);
+  const Dtype statistics = sums_of(x.dtype());  // of a row's mean and 1/deviation
   Normed out{branch ? like(x) : x.detached(), like(x), like(x, {rows}, statistics), like(x, {rows}, statistics)};
   with_dtype(x, [&]<class T>(T) {
     using A = Accumulator<T>;
@@ -130,7 +127,7 @@ template <class T> void backward_input(const char* name, const Tensor& dy, const
 
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
-  const Dtype sums = statistics_dtype(kept.s);  // of bf16 in f32: the tape rounds what needs rounding
+  const Dtype sums = sums_of(kept.s.dtype());  // of bf16 in f32: the tape rounds what needs rounding
   NormGrads out{like(kept.s), like(gain_d, gain_d.shape(), sums), bias ? like(gain_d, gain_d.shape(), sums) : Tensor()};
   with_dtype(kept.s, [&]<class T>(T) {
     using A = Accumulator<T>;

@@ -21,8 +21,6 @@ double flops_of(const Problem& problem) {
   return 2 * rows * static_cast<double>(problem.batches * problem.d());
 }
 
-Dtype sums_of(const Tensor& t) { return t.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
-
 Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor y_bcd = like(v_bcd);
   if (y_bcd.size() == 0) return y_bcd;
@@ -30,7 +28,7 @@ Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_b
   if (v_bcd.device() == Device::cpu)
     forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
   else
-    forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd)), kSharedBytes), v_bcd, coef_bcx, y_bcd);
+    forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd.dtype())), kSharedBytes), v_bcd, coef_bcx, y_bcd);
   return y_bcd;
 }
 
@@ -39,9 +37,9 @@ Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd
   if (v_bcd.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
   if (trace::enabled) trace::flops(3 * flops_of(problem));
   const bool cpu = v_bcd.device() == Device::cpu;
-  const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd)), kSharedBytes);
+  const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd.dtype())), kSharedBytes);
   const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices(problem, gpu_plan);
-  const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd), v_bcd.device());
+  const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd.dtype()), v_bcd.device());
   if (cpu)
     backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
   else

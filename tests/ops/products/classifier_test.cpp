@@ -59,12 +59,13 @@ TEST_CASE("classifier: only the gradients that somebody wants are made and kept,
     for (int wanted = 1; wanted < 8; ++wanted) {
       Tape tape;
       std::vector<Tensor> in;
-      for (const Shape& shape : {Shape{kRows, kWidth}, Shape{kVocabulary, kWidth}, Shape{kVocabulary}}) in.push_back(drawn(shape, dtype, device, in.size()));
+      for (const Shape& shape : {Shape{kRows, kWidth}, Shape{kVocabulary, kWidth}, Shape{kVocabulary}})
+        in.push_back(drawn(shape, dtype, device, in.size()));
       int64_t bytes = 0;
       for (size_t i = 0; i < 3; ++i) {
         if (!(wanted >> i & 1)) continue;
         in[i] = tape.watch(in[i]);
-        bytes += i == 2 ? in[i].size() * size_of(dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32) : in[i].bytes();
+        bytes += i == 2 ? in[i].size() * size_of(sums_of(dtype)) : in[i].bytes();
       }
       const Tensor loss = classifier_loss(in[0], in[1], in[2], targets(kRows, kVocabulary, device));
       CHECK(tape.kept_bytes() == bytes);
