@@ -5,8 +5,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "cuda/device/device.h"
-#include "cuda/verbs/arithmetic.h"
+#include "models/evaluation/predictions.h"
 
 namespace ricci {
 namespace {
@@ -29,13 +28,7 @@ void Confusion::add(int64_t target, int64_t predicted) {
 void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
   if (logits_bk.shape().rank() != 2 || logits_bk.shape()[1] != classes_ || !(targets_b.shape() == Shape{logits_bk.shape()[0]}))
     fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]", {show(logits_bk.shape()), show(targets_b.shape()), classes_});
-  const Tensor logits = to(convert(logits_bk, Dtype::f64), Device::cpu), targets = to(targets_b, Device::cpu);
-  for (int64_t i = 0; i < targets.size(); ++i) {
-    const int64_t target = targets.data<int64_t>()[i];
-    if (target == -1) continue;
-    const double* const row = logits.data<double>() + i * classes_;
-    add(target, std::max_element(row, row + classes_) - row);
-  }
+  each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
 }
 
 int64_t Confusion::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }

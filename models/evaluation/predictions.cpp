@@ -1,6 +1,7 @@
 #include "models/evaluation/predictions.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/dims.h"
 #include "core/error.h"
@@ -9,23 +10,27 @@
 
 namespace ricci {
 
+void each_prediction(const Tensor& logits, const Tensor& targets, const OnPrediction& f) {
+  const Tensor wide = to(convert(logits, Dtype::f64), Device::cpu), of_rows = to(targets, Device::cpu);
+  const int64_t columns = logits.shape()[-1];
+  for (int64_t r = 0; r < of_rows.size(); ++r) {
+    const int64_t target = of_rows.data<int64_t>()[r];
+    if (target == -1) continue;
+    const double* const row = wide.data<double>() + r * columns;
+    f(r, target, std::max_element(row, row + columns) - row);
+  }
+}
+
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   const Shape &of_logits = logits_bcv.shape(), &of_targets = targets_bc.shape();
   if (of_logits.rank() != 3 || !(of_targets == Shape{of_logits[0], of_logits[1]}))
     fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]", {show(of_logits), show(of_targets)});
-  const Tensor logits = to(convert(logits_bcv, Dtype::f64), Device::cpu), targets = to(targets_bc, Device::cpu);
-  const int64_t vocab = of_logits[2];
-  for (int64_t b = 0; b < of_targets[0]; ++b) {
-    bool all_right = true;
-    for (int64_t i = b * of_targets[1]; i < (b + 1) * of_targets[1]; ++i) {
-      const int64_t target = targets.data<int64_t>()[i];
-      if (target == -1) continue;
-      const double* const row = logits.data<double>() + i * vocab;
-      const bool right = std::max_element(row, row + vocab) - row == target;
-      ++tokens, tokens_right += right, all_right &= right;
-    }
-    ++sequences, sequences_right += all_right;
-  }
+  std::vector<bool> right(static_cast<size_t>(of_targets[0]), true);  // all targets of the sequence
+  each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
+    ++tokens, tokens_right += prediction == target;
+    if (prediction != target) right[static_cast<size_t>(row / of_targets[1])] = false;
+  });
+  sequences += of_targets[0], sequences_right += std::count(right.begin(), right.end(), true);
 }
 
 }  // namespace ricci

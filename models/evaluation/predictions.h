@@ -1,10 +1,15 @@
 // How many targets a model would predict: those whose logit is the largest, the first of equal ones.
 #pragma once
 #include <cstdint>
+#include <functional>
 
 #include "core/tensor.h"
 
 namespace ricci {
+
+// Calls f for every row of the logits [.. v] whose target is not -1. The prediction is the place of the largest logit.
+using OnPrediction = std::function<void(int64_t row, int64_t target, int64_t prediction)>;
+void each_prediction(const Tensor& logits, const Tensor& targets, const OnPrediction& f);
 
 struct Predictions {
   int64_t tokens = 0, tokens_right = 0;        // targets of -1 do not count
