@@ -1,4 +1,4 @@
-// The shift-and-sum on the CPU. A task takes the columns of a head in strips of one vector. The first walk (walk.h) over a strip
+// The shift-and-sum on the CPU. A task takes columns of a head in strips of one vector. The first walk (walk.h) over a strip
 // reads the tensor, the last writes the result, and what lies between stays in the cache: N vectors for N positions, and in the
 // backward R / 3 times as many for R levels.
 #include <algorithm>
@@ -6,16 +6,13 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/cpu/vectors.h"
 #include "core/memory/scratch.h"
-#include "ops/attention/cpu/vectors.h"
 #include "ops/shift_and_sum/kernels.h"
 #include "ops/shift_and_sum/walk.h"
 
 namespace ricci::shift_and_sum_kernels {
 namespace {
-
-using attention_kernels::Vectors;
-using attention_kernels::with_vectors;
 
 // Rows of whole vectors, `row` numbers apart.
 template <class A> struct Rows {

@@ -1,7 +1,7 @@
 // Between tensors, whose rows may lie far apart, and the packed matrices that the blocks are computed on.
 #include "core/cpu/isa.h"
+#include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
-#include "ops/attention/cpu/vectors.h"
 
 namespace ricci::attention_kernels {
 namespace {

@@ -1,8 +1,8 @@
 // Products of the blocks, C_ij (+)= sum_p A_ip B_pj. Some rows by two vectors of C stay in vector registers while they are
 // summed over p, and are stored once. What is not visible is left out, of the columns of C or of the sums.
 #include "core/cpu/isa.h"
+#include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
-#include "ops/attention/cpu/vectors.h"
 
 namespace ricci::attention_kernels {
 namespace {

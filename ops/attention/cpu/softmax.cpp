@@ -1,8 +1,8 @@
 // The softmax of a block of scores, of the forward and of the backward: row by row, the columns in vectors.
 #include "core/cpu/isa.h"
+#include "core/cpu/vectors.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block.h"
-#include "ops/attention/cpu/vectors.h"
 
 namespace ricci::attention_kernels {
 namespace {

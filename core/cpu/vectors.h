@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/cpu/isa.h"
-#include "core/tensor.h"
+#include "core/host_device.h"
 
-namespace ricci::attention_kernels {
+namespace ricci {
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
@@ -58,4 +58,4 @@ template <class F> void with_vectors(F f) {
   }
 }
 
-}  // namespace ricci::attention_kernels
+}  // namespace ricci
