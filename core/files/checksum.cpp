@@ -75,13 +75,13 @@ uint64_t BlockHash::finish() {
   return hash_of_hashes(hashes_);
 }
 
-uint64_t hash_of_file(const OpenFile& file, int64_t end, int64_t first_byte) {
-  const int64_t block = kBlock, blocks = (std::max<int64_t>(end - first_byte, 0) + block - 1) / block;
+uint64_t hash_of_file(const OpenFile& file, int64_t first, int64_t end) {
+  const int64_t block = kBlock, blocks = (std::max<int64_t>(end - first, 0) + block - 1) / block;
   std::vector<uint64_t> hashes(static_cast<size_t>(blocks));
-  parallel_for(blocks, 1, [&](int64_t first, int64_t last) {
+  parallel_for(blocks, 1, [&](int64_t first_block, int64_t end_block) {
     std::string bytes(kBlock, '\0');
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t from = first_byte + i * block;
+    for (int64_t i = first_block; i < end_block; ++i) {
+      const int64_t from = first + i * block;
       const auto wanted = static_cast<size_t>(std::min(block, end - from));
       hashes[static_cast<size_t>(i)] = xxh64(std::string_view(bytes).substr(0, file.read(bytes.data(), wanted, from)));
     }

@@ -26,6 +26,6 @@ class BlockHash {
 };
 
 // The same of the bytes [first, end) of a file, on all threads of parallel_for. Bytes beyond the end of the file count as none.
-uint64_t hash_of_file(const OpenFile& file, int64_t end, int64_t first = 0);
+uint64_t hash_of_file(const OpenFile& file, int64_t first, int64_t end);
 
 }  // namespace ricci

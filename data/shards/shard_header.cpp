@@ -77,7 +77,8 @@ ShardLayout read_shard_header(const OpenFile& file) {
 }
 
 void check_shard_body(const OpenFile& file, const ShardHeader& header) {
-  if (hash_of_file(file, header.file_bytes(), sizeof header) != header.body_hash) fail("{}: the shard was altered or damaged: its checksum is another", {file.path()});
+  if (hash_of_file(file, sizeof header, header.file_bytes()) != header.body_hash)
+    fail("{}: the shard was altered or damaged: its checksum is another", {file.path()});
 }
 
 }  // namespace ricci

@@ -116,7 +116,7 @@ ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& toke
     const OpenFile file(each);
     shards.push_back({each, read_shard_header(file)});
     const ShardLayout& layout = shards.back().layout;
-    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_file(file, file.size())});
+    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_file(file, 0, file.size())});
   }
   if (shards.empty()) fail("{}: no shards are there", {path});
   check_corpus(path, shards, tokenizer);

@@ -88,7 +88,7 @@ TextSource::File TextSource::inspect(const fs::path& path) {
   try {
     const OpenFile file(absolute.string());
     const int64_t bytes = file.size();
-    return {absolute, bytes, hash_of_file(file, bytes)};
+    return {absolute, bytes, hash_of_file(file, 0, bytes)};
   } catch (const Error& problem) {
     fail("data: {}", {problem.what()});
   }

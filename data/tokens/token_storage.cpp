@@ -28,7 +28,7 @@ std::string check_token_file(const OpenFile& file, TokenTrailer& trailer) {
   if (trailer.own_hash != trailer.hash() || !possible) return "its description is damaged";
   if (size != trailer.file_bytes())
     return format_message("it has {} bytes instead of {}", {size, trailer.file_bytes()});
-  if (hash_of_file(file, position) != trailer.check_hash) return "its tokens are damaged";
+  if (hash_of_file(file, 0, position) != trailer.check_hash) return "its tokens are damaged";
   return "";
 }
 
