@@ -10,9 +10,9 @@ namespace ricci {
 struct RandomState {
   uint64_t seed = 0;
   uint64_t next_stream = 0;
-  // Tensors are part number `part` of larger ones that were cut along their outermost index into parts of equal shape: random
-  // numbers are those of their elements' places in the whole. A batch and its micro-batches get the same dropout.
-  uint64_t part = 0;
+  // The number of the micro-batch in its batch. Random numbers are those of an element's place in the tensor of the whole batch,
+  // whose micro-batches stand one after the other and have equal shapes: so both get the same dropout.
+  uint64_t micro_batch = 0;
   const uint64_t* base = nullptr;  // a number that streams are counted from, in memory of the device that draws; null: from 0
   bool operator==(const RandomState&) const = default;
 };

@@ -54,7 +54,7 @@ Tensor TrainStep::gradient(const std::vector<WeightedInputs>& micro_batches, Ran
   const Tensor total = zeros({}, Dtype::f64, device_);
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const auto& [inputs, weight] = micro_batches[i];
-    random.part = i;
+    random.micro_batch = i;
     set_random_state(random);
     Tape tape(options);
     const Tensor loss = model_.loss(inputs);

@@ -33,7 +33,7 @@ bool no_pairs(const Problem& problem) { return problem.batches * problem.queries
 
 WeightDropout draw_dropout(double p, int64_t heads) {
   if (p == 0) return {};
-  return {take_stream(), static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(random_state().part) * heads};
+  return {take_stream(), static_cast<uint32_t>(p * 4294967296.0), 1 / (1 - p), static_cast<int64_t>(random_state().micro_batch) * heads};
 }
 
 Outputs forward(const Problem& problem, const Views& in) {

@@ -97,7 +97,8 @@ using namespace dropout_kernels;
 HOST Tensor dropout(const Arg& x, double p) {
   DIMS(x);
   if (!(p >= 0 && p < 1)) fail("dropout: the probability must be in [0, 1), got {}", {p});
-  const Mask mask{take_stream(), random_state().part * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
+  const Mask mask{take_stream(), random_state().micro_batch * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32),
+                  1 / (1 - p)};
   return record("dropout", {x}, apply("dropout", x, mask), keep(mask), [](const Tensor& dy, const Mask& mask) -> Grads {
     return {apply("dropout'", dy, mask)};
   });

@@ -131,12 +131,12 @@ TEST_CASE("step graph: a step draws its own random numbers") {
   on_devices_with_graphs([](Device device) {
     const TrainConfig config = with_graph();
     Trainer trainer(device, config, one_block(0.5));
-    const auto parts = micro_batches_of(crops_of(2), config, 0, device);
+    const auto micro_batches = micro_batches_of(crops_of(2), config, 0, device);
     std::set<double> losses;
-    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(trainer.step.run(parts, step, 0).loss);  // weights stay
+    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(trainer.step.run(micro_batches, step, 0).loss);  // weights stay
     CHECK(losses.size() == 6);
-    CHECK(losses.count(trainer.step.run(parts, 3, 0).loss) == 1);
-    CHECK(losses.count(trainer.step.forward_backward(parts, 4)) == 1);
+    CHECK(losses.count(trainer.step.run(micro_batches, 3, 0).loss) == 1);
+    CHECK(losses.count(trainer.step.forward_backward(micro_batches, 4)) == 1);
   });
 }
 
@@ -145,33 +145,33 @@ TEST_CASE("step graph: where the loss is not finite nothing is updated, and the 
     for (bool graph : {false, true}) {
       const TrainConfig config = with_graph(graph);
       Trainer trainer(device, config, one_block(0.2));
-      const auto parts = micro_batches_of(crops_of(2), config, 0, device);
-      for (int64_t step = 0; step < 4; ++step) trainer.step.run(parts, step, 1e-3);
+      const auto micro_batches = micro_batches_of(crops_of(2), config, 0, device);
+      for (int64_t step = 0; step < 4; ++step) trainer.step.run(micro_batches, step, 1e-3);
       std::vector<Tensor> before;
       trainer.model.each_parameter([&](const std::string& path, Parameter& p) {
         if (path == "blocks.0.fc.weight") fill(p.value, HUGE_VAL);
         before.push_back(to(p.value, Device::cpu));
       });
-      const StepResult result = trainer.step.run(parts, 4, 1e-3);
+      const StepResult result = trainer.step.run(micro_batches, 4, 1e-3);
       CHECK(!std::isfinite(result.loss));
       size_t i = 0;
       for (const Parameter* p : trainer.model.parameters()) CHECK(same_bits(to(p->value, Device::cpu), before[i++]));
-      CHECK(message_of([&] { trainer.step.explain_nonfinite(parts, 4, result.loss); }).find("linear (") != std::string::npos);
+      CHECK(message_of([&] { trainer.step.explain_nonfinite(micro_batches, 4, result.loss); }).find("linear (") != std::string::npos);
     }
   });
 }
 
 TEST_CASE("step graph: messages") {
   const TrainConfig config = with_graph();
-  const auto parts = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated), wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
+  const auto micro_batches = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated), wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
   Trainer trainer(Device::cuda_emulated, config, one_block());
   TrainStep& step = trainer.step;
-  step.run(parts, 0, 1e-3);
-  CHECK(message_of([&] { step.run({parts[0], parts[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
+  step.run(micro_batches, 0, 1e-3);
+  CHECK(message_of([&] { step.run({micro_batches[0], micro_batches[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
   CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
   CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) == "graph: the cpu has no graphs");
-  step.forward_backward(parts, 0);
-  CHECK(message_of([&] { step.run(parts, 1, 1e-3); }) == "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
+  step.forward_backward(micro_batches, 0);
+  CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) == "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
 }
 
 TEST_CASE("step graph: what a run file may ask for") {
