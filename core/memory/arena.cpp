@@ -80,7 +80,7 @@ class Arena final : public Allocator {
   std::string room() const override { return format_message("this machine has {}", {show_bytes(machine_bytes_)}); }
 
  private:
-  // Of the class's bytes those that were asked for are touched, and count.
+  // The block is as large as its size class, but only the bytes asked for are touched, so only they are counted.
   char* map(int64_t asked, int64_t bytes) {
     if (asked > machine_bytes_ - mapped_) return nullptr;
     char* block = map_huge(bytes);
