@@ -3,7 +3,8 @@
 // and, in collectives.h, the device functions. The work is done in launch.cpp, block.cpp, fiber.cpp and memory.cpp.
 //
 // A kernel may not: use __shared__ or extern __shared__ (SHARED and dynamic_shared instead), return before a barrier or a
-// warp collective, wait in a loop without __nanosleep, be noexcept. Lambdas capture SHARED variables by reference.
+// warp collective unless all threads of the block do, wait in a loop without __nanosleep, be noexcept. Lambdas capture SHARED
+// variables by reference.
 //
 // Environment, read once:
 //   RICCI_EMULATOR_ORDER    forward, reverse or random: the order of blocks, warps and lanes

@@ -11,17 +11,17 @@
 namespace ricci {
 namespace shift_and_sum_kernels {
 
-// Row (sequence, piece): the columns of a piece, at all new positions.
+// Row (sequence, slice): the columns of a slice, at all new positions.
 template <class T> struct Cached {
-  static constexpr int64_t kPiece = 128;
+  static constexpr int64_t kSlice = 128;
   using A = Accumulator<T>;
   Problem problem;
   const T *v, *c;
   T *rings, *y;
-  int64_t past, slots, pieces;
+  int64_t past, slots, slices;
 
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t b = r / pieces, first = r % pieces * kPiece, d = problem.d();
+    const int64_t b = r / slices, first = r % slices * kSlice, d = problem.d();
     for (int64_t i = 0; i < problem.positions; ++i) {
       const int64_t position = b * problem.positions + i, t = past + i;
       row.each([&](int64_t x) {
@@ -59,10 +59,10 @@ HOST Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& 
   while (problem.used < problem.levels && (int64_t{2} << problem.used) - 1 <= slots) ++problem.used;
   const Tensor y_bcd = like(v_bcd);
   with_dtype(v_bcd, [&]<class T>(T) {
-    constexpr int64_t kPiece = Cached<T>::kPiece;
-    const int64_t pieces = (problem.d() + kPiece - 1) / kPiece;
-    for_rows(op, v_bcd.device(), problem.batches * pieces, kPiece,
-             Cached<T>{problem, v_bcd.data<T>(), coef_bcx.data<T>(), rings_bsd.data<T>(), y_bcd.data<T>(), past, slots, pieces});
+    constexpr int64_t kSlice = Cached<T>::kSlice;
+    const int64_t slices = (problem.d() + kSlice - 1) / kSlice;
+    for_rows(op, v_bcd.device(), problem.batches * slices, kSlice,
+             Cached<T>{problem, v_bcd.data<T>(), coef_bcx.data<T>(), rings_bsd.data<T>(), y_bcd.data<T>(), past, slots, slices});
   });
   rings_bsd.written();
   return record("shift_and_sum_cached", {v_bcd, coef_bcx}, y_bcd, keep(), no_backward);

@@ -1,7 +1,7 @@
 // What the implementations of the shift-and-sum get and give, on the host.
 #pragma once
 #include "core/tensor.h"
-#include "ops/shift_and_sum/parts.h"
+#include "ops/shift_and_sum/gpu/parts.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 namespace ricci::shift_and_sum_kernels {

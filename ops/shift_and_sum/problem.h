@@ -35,8 +35,9 @@ struct Problem {
   }
 };
 
-// The gradient of the coefficients is a sum over the columns of a head. Each slice of columns has a sum of its own; these are
-// then added in order, so that the bits depend neither on threads nor on the order of blocks.
+// The columns of a head are computed in slices, each by one thread block or by one task of the CPU, which takes a slice in strips of one
+// vector. The gradient of the coefficients is a sum over the columns of a head. Each slice has a sum of its own; these are then added
+// in order, so that the bits depend neither on threads nor on the order of blocks.
 //   partial [slice, b, c, heads, used]
 HD int64_t partial_at(const Problem& of, int64_t slice, int64_t b, int64_t position, int64_t head) {
   return (((slice * of.batches + b) * of.positions + position) * of.heads + head) * of.used;

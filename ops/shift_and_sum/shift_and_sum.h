@@ -2,10 +2,14 @@
 //   definition.cpp     the formula, level by level, from recorded ops
 //   walk.h             three levels of it in one walk over the positions, and their derivative: what the CPU and GPUs share
 //   shift_and_sum.cpp  the public op: what it keeps for the backward, and who computes it
-//   problem.h          what the implementations share: extents, and which levels dropout skips
+//   problem.h          what the implementations share: extents, which levels dropout skips, slices of columns
+//   kernels.h          what the implementations are given
 //   cpu.cpp            the walk on a strip of columns that stays in the cache
-//   parts.cpp          how a GPU divides sequences that do not fit into its shared memory
-//   forward.cu, backward.cu, tile.h     the walk in shared memory
+//   gpu/parts.h        how a GPU divides sequences that do not fit into its shared memory
+//   gpu/tile.h         where a thread block is, and how its rows come into shared memory and back
+//   gpu/team_walk.h    the walk in shared memory, by teams of threads
+//   gpu/forward.cu, gpu/backward.cu     the kernels
+//   sum_slices.cu      the gradient of the coefficients from its sums over slices of columns
 //   cached.cu          decoding: new positions against rings of the values of earlier ones
 #pragma once
 #include "autograd/arg.h"
@@ -35,6 +39,7 @@ Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAnd
 // The shift-and-sum of the new positions past .. past + c. rings_bsd [b, 2^R - 1, d] remembers the V^r of the earlier ones:
 // slots 2^r - 1 .. 2^{r+1} - 2 are a ring of the last 2^r of them, where position t has slot t mod 2^r. It is written. With fewer
 // slots, 2^L - 1, the levels from L on are left out: that is right where no position reaches 2^L. Without gradient.
+// A column's new positions are computed one after the other: on a GPU a long prompt is read with parallel columns alone.
 // Errors: as above; dropout; rings of another shape, dtype or device; a number of slots that is not one less than a power of two.
 Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options);
 

@@ -10,7 +10,7 @@
 // away; a walk that begins within a class first goes through the block in front, without storing.
 //
 // `Io` is where rows come from and go to. Its type V is one row of some columns, a vector on the CPU:
-//   V values(i), V gradients(i)     rows of v0 and g3; zero outside the class
+//   V values(i), V gradients(i)     rows of v0 and g3; asked for inside the class only
 //   A coefficient(i, l)             of level q + l
 //   bool active(l)                  false: the level is skipped
 //   void store(i, v)                of v3, or of g0

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
-#include "ops/shift_and_sum/parts.h"
+#include "ops/shift_and_sum/gpu/parts.h"
 
 namespace ricci::shift_and_sum_kernels {
 

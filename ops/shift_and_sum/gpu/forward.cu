@@ -4,8 +4,8 @@
 //   bytes   2 s N + s b c R (d / 32), for each part;  FLOPs 2 N R
 //   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
 #include "cuda/launch.h"
+#include "ops/shift_and_sum/gpu/team_walk.h"
 #include "ops/shift_and_sum/kernels.h"
-#include "ops/shift_and_sum/team_walk.h"
 
 namespace ricci {
 namespace shift_and_sum_kernels {
@@ -22,7 +22,7 @@ template <class T> struct ForwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, columns, false);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the whole block
+    if (place.empty()) return;  // the whole block, so that no barrier waits for a thread
     A* const values = dynamic_shared<A>();
     const Copy<T> copy{problem, part, place, columns};
     const BlockWalk<T> walks{problem, part, place, columns, active, c};

@@ -1,4 +1,4 @@
-#include "ops/shift_and_sum/parts.h"
+#include "ops/shift_and_sum/gpu/parts.h"
 
 #include <algorithm>
 

@@ -1,13 +1,12 @@
 // The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values in front of every
 // walk but the first; then it walks backward over them with the gradient (walk.h), and reads V^0 once more for the last of
-// these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial`; SumSlices adds those of a
-// head. With N = b c d numbers of s bytes, R levels, heads of 32 columns and more, for each part:
+// these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial` (problem.h), where
+// sum_slices.cu adds those of a head. With N = b c d numbers of s bytes, R levels, heads of 32 columns and more, for each part:
 //   bytes   3 s N + (s + 8) b c R (d / 32), where a slice has 32 columns;  FLOPs 6 N R
 //   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
 #include "cuda/launch.h"
-#include "cuda/verbs/elements.h"
+#include "ops/shift_and_sum/gpu/team_walk.h"
 #include "ops/shift_and_sum/kernels.h"
-#include "ops/shift_and_sum/team_walk.h"
 
 namespace ricci {
 namespace shift_and_sum_kernels {
@@ -25,7 +24,7 @@ template <class T> struct BackwardKernel {
   __device__ void operator()() const {
     const Place place = Place::of_block(problem, part, columns, true);
     const uint32_t active = active_levels(problem, part);
-    if (place.empty()) return;  // the whole block
+    if (place.empty()) return;  // the whole block, so that no barrier waits for a thread
     const Copy<T> copy{problem, part, place, columns};
     const BlockWalk<T> walks{problem, part, place, columns, active, c};
     const int size = place.rows() * columns, last = (part.levels - 1) / kWalkLevels;  // last: the number of the last walk
@@ -40,20 +39,6 @@ template <class T> struct BackwardKernel {
     __syncthreads();
     walk_backward<T>(walks, 0, values, gradient, partial);
     copy.out(gradient, dv);
-  }
-};
-
-// dcoef of the partial sums, one after the other.
-template <class T> struct SumSlices {
-  using A = Accumulator<T>;
-  const A* partial;
-  T* dcoef;
-  int64_t slices, levels, used, of_slice;
-  HD void operator()(int64_t i) const {
-    const int64_t level = i % levels, at = i / levels * used + level;
-    A sum = 0;
-    for (int64_t s = 0; s < slices && level < used; ++s) sum += partial[s * of_slice + at];
-    dcoef[i] = T(sum);
   }
 };
 
@@ -81,14 +66,6 @@ HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& d
   }
 }
 
-HOST void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dcoef_bcx) {
-  with_dtype(dcoef_bcx, [&]<class T>(T) {
-    const int64_t slices = partial.shape()[0];
-    for_each_element("shift_and_sum': slices", dcoef_bcx.device(), dcoef_bcx.size(),
-                     SumSlices<T>{partial.data<Accumulator<T>>(), dcoef_bcx.data<T>(), slices, problem.levels, problem.used, partial.size() / slices});
-  });
-}
-
 }  // namespace shift_and_sum_kernels
 
 using namespace shift_and_sum_kernels;
@@ -96,6 +73,5 @@ using namespace shift_and_sum_kernels;
 CUDA_KERNEL(BackwardKernel<float>);
 CUDA_KERNEL(BackwardKernel<double>);
 CUDA_KERNEL(BackwardKernel<bf16>);
-CUDA_ELEMENTS(SumSlices);
 
 }  // namespace ricci

@@ -39,8 +39,8 @@ struct Plan {
   std::vector<Part> parts;
 };
 
-// kBuffers: what the kernels hold of every row. The forward needs the values; the backward the gradient too, and the values in
-// front of every walk but the first.
+// How many rows of numbers the kernels hold for every position. The forward needs the values; the backward the gradient too, and the
+// values in front of every walk but the first.
 HD int buffers_of(int levels, bool backward) { return !backward ? 1 : levels > 6 ? (levels + 2) / 3 : 2; }
 
 // `bytes` of shared memory for a block, numbers of `size` bytes.

@@ -1,7 +1,7 @@
 // A thread block's walks (walk.h) over the rows that it has in shared memory, three levels at a time. A team walks over the rows of a
 // class. Where there are fewer classes than teams, several teams share a class, each with a stretch of its rows.
 #pragma once
-#include "ops/shift_and_sum/tile.h"
+#include "ops/shift_and_sum/gpu/tile.h"
 #include "ops/shift_and_sum/walk.h"
 
 namespace ricci::shift_and_sum_kernels {
