@@ -15,7 +15,6 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kFile = "nonfinite.safetensors";
 constexpr const char* kBatchPrefix = "batch.";
 
 std::string name_of_part(size_t micro_batch, const char* part) { return kBatchPrefix + std::to_string(micro_batch) + "." + part; }
@@ -59,7 +58,7 @@ void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<M
     batches.emplace_back(name_of_part(i, "targets"), to(inputs.targets, Device::cpu));
     if (inputs.lengths_b) batches.emplace_back(name_of_part(i, "lengths"), to(inputs.lengths_b, Device::cpu));
   }
-  run.save_weights(kFile, model, step, batches);
+  run.save_weights(kNonfiniteFile, model, step, batches);
 }
 
 int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides) {
@@ -67,8 +66,8 @@ int replay_nonfinite_step(const std::string& folder, const std::vector<std::stri
   const TrainConfig config = load_config<TrainConfig>(run.path() + "/config.yaml", overrides);
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   require(config.device);
-  if (!OpenFile::find(run.place(kFile))) fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kFile});
-  const SafetensorsFile file(run.place(kFile));
+  if (!OpenFile::find(run.place(kNonfiniteFile))) fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
+  const SafetensorsFile file(run.place(kNonfiniteFile));
   file.verify();
   const int64_t step = step_in(file);
   Model model(config.model);

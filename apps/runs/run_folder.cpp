@@ -134,6 +134,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
   lock_->begin();
   remove_abandoned_files(folder_);
   remove_abandoned_files(folder_.make("checkpoints"));
+  remove_file(place(kNonfiniteFile));
   config_ = config;
   const bool is_new = !tokenizer_;
   if (is_new && tokenizer) {

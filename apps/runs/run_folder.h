@@ -6,6 +6,7 @@
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
+//   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite: apps/runs/replay.h
 // All of them are regular files in the folder itself: links in their place are not followed.
 #pragma once
 #include <functional>
@@ -21,6 +22,8 @@
 #include "models/training/checkpoint.h"
 
 namespace ricci::apps {
+
+constexpr const char* kNonfiniteFile = "nonfinite.safetensors";
 
 // What the command line of ricci-train asks for.
 struct RunRequest {
@@ -75,7 +78,7 @@ class RunFolder {
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
-  // left. `tokenizer`: null where there is none. Error: names the path and the reason.
+  // left, and the step that was not finite: the training that begins computes it again, or is that of another run. `tokenizer`: null where there is none. Error: names the path and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
 
   // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or

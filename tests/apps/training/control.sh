@@ -38,6 +38,8 @@ accept 'weights that are finite' train tiny.yaml name=sound steps=2
 run train tiny.yaml name=overflow steps=8 lr=1e30 precision=bf16 model.dropout=0.1
 verdict 'the step in other numbers tells of itself' "$(run train runs/overflow --replay precision=f32; [ $? = 1 ] && grep -qE "^ricci-train: $place" err || { [ ! -s err ] && grep -q ' is finite here: loss ' out; } || echo no)"
 refuse 'a run without such a step' 1 'runs/sound: there is no nonfinite\.safetensors: no step of this run was other than finite' train runs/sound --replay
+accept 'another run in the folder of one that failed' train tiny.yaml name=overflow steps=8
+refuse 'does not take over its step' 1 'runs/overflow: there is no nonfinite\.safetensors' train runs/overflow --replay
 truncate -s -1 runs/burst/nonfinite.safetensors
 refuse 'a damaged file' 1 'nonfinite\.safetensors: ' train runs/burst --replay
 exit $((failures > 0))
