@@ -157,7 +157,7 @@ int train(const RunRequest& request) {
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
   StepFeed feed(corpus, config);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
-  check_sample(config.sample, *corpus.tokenizer);
+  const std::string prompt_note = ready_prompt(config.sample, corpus);
 
   for (const std::string& line : warnings(config.model)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   Model model(config.model);
@@ -172,7 +172,7 @@ int train(const RunRequest& request) {
 
   run.begin(config, corpus.tokenizer.get(), state.step);
   if (!origin.empty()) tell(STDOUT_FILENO, origin + "\n");
-  tell(STDOUT_FILENO, opening_line(run, corpus, model, state) + "\n");
+  tell(STDOUT_FILENO, prompt_note + opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;
     const Work work = run_steps(run, model, optimizer, state, feed, validation, device);

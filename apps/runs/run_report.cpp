@@ -8,6 +8,19 @@
 #include "models/decoding/sampling.h"
 
 namespace ricci::apps {
+namespace {
+
+// Why a model with this tokenizer cannot go on from the prompt; empty: it can.
+std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
+  if (prompt.empty()) return "is empty";
+  try {
+    return tokenizer.encode(prompt).empty() ? format_message("has no tokens for the {} tokenizer", {tokenizer.name()}) : "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
 
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
   int64_t frozen = 0;
@@ -34,14 +47,17 @@ std::string closing_line(const RunFolder& run, const TrainState& state, double s
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
 }
 
-void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer) {
-  if (sample.tokens == 0) return;
-  if (sample.prompt.empty()) fail("sample.prompt: is empty; sample.tokens=0 writes no sample");
-  try {
-    if (tokenizer.encode(sample.prompt).empty()) fail("has no tokens for the {} tokenizer", {tokenizer.name()});
-  } catch (const Error& error) {
-    fail("sample.prompt: {}; sample.tokens=0 writes no sample", {error.what()});
-  }
+std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
+  if (sample.tokens == 0) return "";
+  const std::string fault = fault_of_prompt(sample.prompt, *corpus.tokenizer);
+  if (fault.empty()) return "";
+  std::vector<int64_t> first(1);
+  corpus.validation.read(0, first);
+  const std::string text = corpus.tokenizer->decode(first);
+  if (sample.prompt != SampleConfig().prompt || !fault_of_prompt(text, *corpus.tokenizer).empty())
+    fail("sample.prompt: {}; sample.tokens=0 writes no sample", {fault});
+  sample.prompt = text;
+  return format_message("sample.prompt: {}; samples go on from '{}', the first token of the validation text\n", {fault, one_line(text)});
 }
 
 std::string sample_text(const RunFolder& run, const Model& model, Device device) {

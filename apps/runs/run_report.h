@@ -18,8 +18,10 @@ std::string evaluation_line(const TrainConfig& config, int64_t step, double trai
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
-// Error: the prompt of the sample is empty or not made of the vocabulary. To be told before the training, not after it.
-void check_sample(const SampleConfig& sample, const Tokenizer& tokenizer);
+// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, which not every
+// vocabulary has: then the first token of the validation text takes its place, and a line that says so is returned, else nothing.
+// Error: another prompt that is empty or not made of the vocabulary.
+std::string ready_prompt(SampleConfig& sample, const Corpus& corpus);
 
 // The text that the config asks for, written by the model as it is now; empty where none is asked for. An interruption ends it.
 std::string sample_text(const RunFolder& run, const Model& model, Device device);

@@ -37,9 +37,11 @@ refuse 'text shorter than the context' 1 'short\.txt .*5 tokens.* context of 16 
 refuse 'evaluation of too short a text' 1 'short\.txt .*6 tokens.* 16 needs 17' eval runs/tiny --data short.txt
 
 tr -d '\n' <text.txt >one_line.txt
-refuse 'a prompt outside the vocabulary' 1 'sample\.prompt: .*U\+000A.* is not among .*; sample\.tokens=0 writes no sample' train tiny.yaml data=one_line.txt sample.tokens=5
+refuse 'a prompt outside the vocabulary' 1 "sample\.prompt: .*'#' \(U\+0023\).* is not among .*; sample\.tokens=0 writes no sample" train tiny.yaml sample.tokens=5 sample.prompt='"#"'
 refuse 'an empty prompt' 1 'sample\.prompt: is empty' train tiny.yaml sample.tokens=5 sample.prompt='""'
 verdict 'they are told before the training' "$([ ! -e runs/bad ] || echo 'a run was begun')"
+accept 'the default prompt outside the vocabulary' train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
+verdict 'the first token of the validation text takes its place' "$(grep -qE "^sample\.prompt: .*U\+000A.* is not among .*; samples go on from '(.)', the first token of the validation text$" out || cat out)"
 
 # ---- A GPU that is not there: hidden, should the machine have one
 export CUDA_VISIBLE_DEVICES=

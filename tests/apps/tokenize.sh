@@ -72,8 +72,10 @@ refuse 'lower case of a file that says itself' 1 'lower case is for a vocab\.txt
 refuse '<eos> of bytes' 1 'byte tokenizer: no piece can be added' tokenize encode --tokenizer "$(echo '{"name":"byte"}' >byte.json; echo byte.json)" --eos line
 
 # ---- Runs
-for kind in 'word eos=line' 'bpe model.vocab=290' "$folder/wordpiece.json" "$small/llama3.json"; do
-  accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5 sample.prompt='the fox'
+for kind in char byte word 'word eos=line' 'bpe model.vocab=290' 'wordpiece model.vocab=90' "$folder/wordpiece.json" "$small/llama3.json"; do
+  accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5
+  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | wordpiece*) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || cat out ;;
+    char | byte | bpe* | *llama3.json) grep sample.prompt out ;; esac)"
   accept 'continue a text' generate runs/run --prompt 'the quick' --tokens 12
   verdict 'the prompt stands first' "$(grep -q '^the quick' out || echo 'another beginning')"
   rm -rf runs/run
@@ -81,5 +83,5 @@ done
 refuse 'a vocabulary of another size than the model' 1 'model\.vocab: 77, but the bpe tokenizer has 600 tokens; 0 takes its number' train tiny.yaml tokenizer="$small/gpt2.json" model.vocab=77
 refuse 'a vocabulary without its size' 1 'model\.vocab: 0, but the vocabulary of tokenizer: bpe is made here' train tiny.yaml tokenizer=bpe
 refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe, wordpiece or a file, got 'chars'" train tiny.yaml tokenizer=chars
-refuse 'a prompt without tokens' 1 'sample\.prompt: has no tokens for the word tokenizer' train tiny.yaml tokenizer=word sample.tokens=5
+refuse 'a prompt without tokens' 1 'sample\.prompt: has no tokens for the word tokenizer' train tiny.yaml tokenizer=word sample.tokens=5 sample.prompt='" "'
 exit $((failures > 0))
