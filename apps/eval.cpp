@@ -50,7 +50,8 @@ struct Scoring {
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
   const std::optional<TextSource> text = text_of(s.opened.run.config(), options.data);
-  return {s.opened.run.path(), s.tokens.name(), s.opened.context, s.stride, s.opened.run.context_note(s.opened.context), result,
+  const bool has_windows = std::holds_alternative<Windows>(s.batches);
+  return {s.opened.run.path(), s.tokens.name(), s.opened.context, has_windows ? std::optional(s.stride) : std::nullopt, s.opened.run.context_note(s.opened.context), result,
           text ? std::optional(size_of_text(*text)) : std::nullopt};
 }
 
@@ -59,8 +60,19 @@ ScoredClassifier score_classifier(const Scoring& s) {
   return {s.opened.run.path(), s.tokens.name(), s.opened.context, s.opened.run.context_note(s.opened.context), result};
 }
 
+// Error: an option that an evaluation of this run does not read, or --data where there is nothing else to score.
+void check_options(const RunFolder& run, const Options& options) {
+  const TrainConfig& config = run.config();
+  const bool reads_windows = !is_classifier(config) && !is_sorting(config);
+  if (!reads_windows && options.stride) fail("--stride: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
+  if (is_sorting(config) && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
+  if (is_sorting(config) && !options.data.empty()) fail("--data: {} sorts, and is scored on the generated rows that its training left out", {run.path()});
+  if (config.data.empty() && config.validation.empty() && options.data.empty())
+    fail("--data: {} was imported and has no text of its own; name one to score", {run.path()});
+}
+
 int evaluate_runs(const Options& options) {
-  for (const std::string& path : options.runs) RunFolder::open(path);  // a missing one is told before the first takes its time
+  for (const std::string& path : options.runs) check_options(RunFolder::open(path), options);  // before the first run takes its time
   std::vector<ScoredRun> scored;
   std::vector<ScoredClassifier> classifiers;
   for (const std::string& path : options.runs) {

@@ -18,7 +18,7 @@ Cells cells_of(const ScoredRun& s) {
   return {s.run,
           with_commas(s.result.tokens),
           std::to_string(s.context),
-          std::to_string(s.stride),
+          s.stride ? std::to_string(*s.stride) : "-",
           format_message("{:.4f}", {s.result.nats_per_token}),
           format_message("{:.3f}", {s.result.perplexity()}),
           s.size ? format_message("{:.4f}", {s.result.bits_per_byte(s.size->bytes)}) : "-",
@@ -53,8 +53,9 @@ std::string line_of(const ScoredClassifier& s) {
 }
 
 std::string line_of(const ScoredRun& s) {
-  std::string line = format_message("{}: {} tokens, context {}{}, stride {}: {:.4f} nats per token, perplexity {:.3f}",
-                                          {s.text, s.result.tokens, s.context, s.context_note, s.stride, s.result.nats_per_token, s.result.perplexity()});
+  std::string line = format_message("{}: {} tokens, context {}{}", {s.text, s.result.tokens, s.context, s.context_note});
+  if (s.stride) line += format_message(", stride {}", {*s.stride});
+  line += format_message(": {:.4f} nats per token, perplexity {:.3f}", {s.result.nats_per_token, s.result.perplexity()});
   if (s.result.predictions) line += predictions_note(*s.result.predictions);
   if (!s.size) return line;
   return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}", {s.result.bits_per_byte(s.size->bytes), s.result.word_perplexity(s.size->words)});
@@ -88,10 +89,9 @@ std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredCla
     all.push_back({{"run", s.run},
                    {"text", s.text},
                    {"tokens", s.result.tokens},
-                   {"context", s.context},
-                   {"stride", s.stride},
-                   {"nats_per_token", s.result.nats_per_token},
-                   {"perplexity", s.result.perplexity()}});
+                   {"context", s.context}});
+    if (s.stride) all.back()["stride"] = *s.stride;
+    all.back().update({{"nats_per_token", s.result.nats_per_token}, {"perplexity", s.result.perplexity()}});
     if (const auto& p = s.result.predictions)
       all.back().update({{"token_accuracy", p->token_accuracy()}, {"sequence_accuracy", p->sequence_accuracy()}});
     if (!s.size) continue;

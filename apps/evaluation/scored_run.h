@@ -12,7 +12,8 @@ namespace ricci::apps {
 
 struct ScoredRun {
   std::string run, text;             // names
-  int64_t context = 0, stride = 0;   // of the windows, in tokens
+  int64_t context = 0;               // tokens that the model reads at a time
+  std::optional<int64_t> stride;     // tokens between windows; nothing: there are no windows
   std::string context_note;          // RunFolder::context_note
   Evaluation result;
   std::optional<TextSize> size;      // of the text; nothing: it is no plain text

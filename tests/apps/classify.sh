@@ -55,6 +55,7 @@ accept 'two classifiers' eval runs/tsv runs/killed --data reviews.tsv
 verdict 'have a line each' "$([ "$(grep -cE '^runs/(tsv|killed), reviews\.tsv: 400 documents' out)" = 2 ] || cat out)"
 accept 'evaluation on shards' eval runs/tsv --data shards
 verdict 'is the same' "$(diff <(sed 's/^[^:]*//' expected) <(sed 's/^[^:]*//' out))"
+refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3
 
 # ---- What is wrong, in one line
 refuse 'a text without labels' 1 'data: words\.txt \(train\) has no labels, but model\.family: classifier learns from them' train "${small[@]}" data=words.txt

@@ -32,6 +32,11 @@ TEST_CASE("a run that was scored: a line, a table, JSON") {
   a.context_note = " (trained with 8)";
   CHECK(line_of(a) == "a.txt: 12 tokens, context 16 (trained with 8), stride 4: 0.5000 nats per token, perplexity 1.649, 0.2164 bits per byte, word perplexity 7.39");
   b.result.tokens = 1200, b.text = "b.txt";
+  ScoredRun sorter = a;
+  sorter.stride = {};
+  CHECK(line_of(sorter).starts_with("a.txt: 12 tokens, context 16 (trained with 8): 0.5000 nats"));
+  CHECK(table_of(std::vector{sorter}).find("       16       -      0.5000") != std::string::npos);
+  CHECK(json_of(std::vector{sorter}).find("stride") == std::string::npos);
   CHECK(table_of(std::vector{a, b}) ==
         "run          tokens  context  stride  nats/token  perplexity  bits/byte  word perplexity  text\n"
         "runs/a           12       16       4      0.5000       1.649     0.2164             7.39  a.txt\n"
