@@ -39,6 +39,12 @@ struct Level {
   int64_t sequences = 0;  // that fit into the memory asked about
 };
 
+// The largest batch. batch_invariant takes one sequence at a time: where one fits, any number does.
+json largest_batch(const TrainConfig& config, const Level& level) {
+  if (config.batch_invariant && level.sequences > 0) return "any";
+  return level.sequences;
+}
+
 std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
   std::vector<Level> levels;
   for (const Recompute recompute : {Recompute::none, Recompute::blocks}) {
@@ -52,14 +58,14 @@ std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
 
 const char* described(HeldFor use) { return use == HeldFor::other ? "between ops, buffers" : name_of(use); }
 
-json as_json(const Level& level, bool with_batch) {
+json as_json(const TrainConfig& config, const Level& level, bool with_batch) {
   const Plan& plan = level.plan;
   json result{{"recompute", name_of(level.recompute)}, {"parameters", plan.parameters}, {"peak_bytes", plan.peak}, {"process_bytes", plan.process}};
   for (size_t use = 0; use < plan.at_peak.size(); ++use) result["at_peak"][described(static_cast<HeldFor>(use))] = plan.at_peak[use];
   result["flops"] = plan.flops(), result["bytes_moved"] = plan.bytes();
   for (const Plan::Kept& kept : plan.kept)
     if (kept.bytes) result["kept"].push_back({{"op", kept.op}, {"place", kept.place}, {"count", kept.count}, {"bytes", kept.bytes}});
-  if (with_batch) result["largest_batch"] = level.sequences;
+  if (with_batch) result["largest_batch"] = largest_batch(config, level);
   return result;
 }
 
@@ -77,11 +83,12 @@ void print_kept(const Plan& plan) {
       std::printf("  %4lld x %-26s %12s  %s\n", static_cast<long long>(kept.count), kept.op.c_str(), show_bytes(kept.bytes).c_str(), kept.place.c_str());
 }
 
-void print_levels(const std::vector<Level>& levels, uint64_t memory) {
+void print_levels(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
   std::printf("\n%-20s %12s %14s %16s%s\n", "recompute", "peak", "GFLOP a step", "GB moved a step", memory ? "   largest batch" : "");
   for (const Level& level : levels) {
     std::printf("%-20s %12s %14.1f %16.2f", name_of(level.recompute), show_bytes(level.plan.peak).c_str(), level.plan.flops() * 1e-9, level.plan.bytes() * 1e-9);
-    if (memory) std::printf(" %15lld", static_cast<long long>(level.sequences));
+    const json largest = largest_batch(config, level);
+    if (memory) std::printf(" %15s", largest.is_string() ? largest.get<std::string>().c_str() : largest.dump().c_str());
     std::printf("\n");
   }
 }
@@ -96,7 +103,7 @@ void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t
   std::printf("\nheld at the peak\n");
   print_memory(chosen.plan);
   print_kept(chosen.plan);
-  print_levels(levels, memory);
+  print_levels(config, levels, memory);
 }
 
 // The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
@@ -124,7 +131,7 @@ int plan(const Options& options) {
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
   if (!options.as_json) return print(config, levels, options.memory), 0;
   json all = json::array();
-  for (const Level& level : levels) all.push_back(as_json(level, options.memory > 0));
+  for (const Level& level : levels) all.push_back(as_json(config, level, options.memory > 0));
   std::puts(all.dump(1).c_str());
   return 0;
 }
@@ -136,9 +143,11 @@ int main(int argc, char** argv) {
   return run_app(argc, argv, {"ricci-plan", "What a training step of a run file takes: memory by what it is held for, and work. Nothing is computed."},
                  [&](CLI::App& app) {
                    add_run_options<TrainConfig>(app, options.run);
-                   app.add_option("--memory", options.memory, "Tells the largest batch that fits into it: 8GiB, 80GB")->transform(CLI::AsSizeValue(false));
-                   app.add_flag("--json", options.as_json, "Print JSON");
-                   app.add_flag("--published", options.published, "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
+                   CLI::Option* const memory = app.add_option("--memory", options.memory, "Tells the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
+                   memory->transform(CLI::AsSizeValue(true));
+                   CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
+                   CLI::Option* const published = app.add_flag("--published", options.published, "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
+                   for (CLI::Option* unread : {memory, as_json, app.get_option("run")}) published->excludes(unread);
                  },
                  [&] { return plan(options); });
 }

@@ -74,6 +74,23 @@ accept 'a plan' plan tiny.yaml --memory 64MiB
 verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || cat out)"
 accept 'a plan as JSON' plan tiny.yaml --memory 64MiB --json
 verdict 'has both ways to recompute' "$([ "$(grep -cE '"recompute": "(none|blocks)"' out)" = 2 ] && grep -q '"largest_batch": [1-9]' out || cat out)"
+# bytes KEY SEQUENCES: the peak_bytes or process_bytes of such a batch; largest: the largest batches, without recomputation and with it.
+bytes() { run plan tiny.yaml --json batch=$2; sed -nE "s/^ *\"$1\": ([0-9]+),?$/\1/p" out | head -1; }
+largest() { sed -nE 's/^ *"largest_batch": "?([^",]*)"?,?$/\1/p' out | xargs; }
+accept 'a plan for decimal units' plan tiny.yaml --memory 64MB --json
+batch=$(largest | cut -d' ' -f1)
+verdict 'its largest batch fits' "$([ "$(bytes peak_bytes $batch)" -le 64000000 ] || cat out)"
+verdict 'and no larger one does' "$([ "$(bytes process_bytes $((batch + 1)))" -gt 64000000 ] || cat out)"
+run plan tiny.yaml --memory 64MB --json
+verdict 'is that for so many bytes' "$(decimal=$(largest); run plan tiny.yaml --memory 64000000 --json; [ "$decimal" = "$(largest)" ] || echo "$decimal")"
+verdict 'and not that for binary ones' "$(decimal=$(largest); run plan tiny.yaml --memory 64MiB --json; [ "$decimal" != "$(largest)" ] || echo "$decimal")"
+accept 'a plan for batch_invariant' plan tiny.yaml --memory 64MiB --json batch_invariant=true
+verdict 'any batch fits' "$([ "$(largest)" = 'any any' ] || cat out)"
+accept 'or none' plan tiny.yaml --memory 64kB --json batch_invariant=true
+verdict 'where no sequence does' "$([ "$(largest)" = '0 0' ] || cat out)"
+for option in --json '--memory 64MiB' tiny.yaml; do
+  refuse "the published table with $option" 2 "(--published|${option% *}|run) excludes (--published|${option% *}|run)" plan --published $option
+done
 accept 'the published table' plan --published
 verdict 'has the printed total of the vanilla model' "$(grep -qE '^vanilla, 12 layers .* 21\.26' out || cat out)"
 
