@@ -45,7 +45,6 @@ void check_optimizer(const OptimizerConfig& c) {
 }
 
 void check_data(const TrainConfig& c) {
-  if (c.data.empty()) fail("data: nothing given");
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
   if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))

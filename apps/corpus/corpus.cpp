@@ -206,6 +206,7 @@ uint64_t Corpus::hash() const {
 }
 
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  if (config.data.empty()) fail("data: nothing given");
   if (is_sorting(config)) return generated(config);
   Parts parts;
   if (are_shards(config.data)) {

@@ -14,6 +14,7 @@ std::string write_imported_run(const std::string& path, Model& model, const Toke
   TrainConfig config;
   config.name = std::filesystem::path(folder).filename();
   config.model = model.config();
+  config.data.clear();
   if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
   check(config);
   resolve(config);

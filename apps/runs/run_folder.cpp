@@ -79,7 +79,7 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"}) OpenFile::find(run.place(name));  // no link, no pipe
   if (run.checkpoints().steps().empty()) {
     if (OpenFile::find(run.place("model.safetensors")))
-      fail("{}: holds a trained model but no checkpoint to go on from; remove the folder, or give the run another name with name=...", {run.path()});
+      fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder", {run.path()});
   } else {
     run.read_config();
     check_same_run(run.path(), run.config_, request.config);

@@ -200,7 +200,6 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
   CHECK(complaint("data: sorter\nmodel: {ctx: 20}\n") == "model.ctx: 20, but sort_length: 11 takes 21 positions");
   CHECK(complaint("data: sorter\nmodel: {ctx: 21, family: classifier}\n").starts_with("data: sorter, but model.family: classifier"));
-  CHECK(complaint("data: []\n") == "data: nothing given");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
