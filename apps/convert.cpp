@@ -31,6 +31,7 @@ int print(const std::string& line) {
 int import(const Options& options) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(options.from, ignored)) {
+    if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.from});
     DispatcherImport import;
     if (options.heads) import.heads = *options.heads;
     if (options.context) import.context = *options.context;

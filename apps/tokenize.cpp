@@ -33,15 +33,19 @@ std::shared_ptr<const Tokenizer> open(const Options& options) {
   return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.behind, options.end.piece);
 }
 
-int train(Options options) {
-  const TextSource text = TextSource::of_paths(options.texts);
+const TokenizerKind& kind_of(const Options& options) {
   const TokenizerKind* const kind = find_tokenizer_kind(options.kind);
   if (!kind) fail("--kind: expected one of {}, got {}", {list_of_tokenizers(), one_line(options.kind)});
+  return *kind;
+}
+
+int train(Options options) {
+  const TextSource text = TextSource::of_paths(options.texts);
+  const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
-  if (options.keep_all && options.from.empty()) fail("--keep-all: needs --from");
   const auto given = options.from.empty() ? nullptr : open_tokenizer(options.from, options.open);
-  const auto tokenizer = !given ? train_tokenizer(*kind, text, options.training, options.end)
+  const auto tokenizer = !given ? train_tokenizer(kind, text, options.training, options.end)
                                 : with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
@@ -70,7 +74,6 @@ int encode(const Options& options) {
   const auto tokenizer = open(options);
   if (options.u16 && tokenizer->vocab_size() > 65536) fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) {
-    if (!options.texts.empty()) fail("--jsonl: reads stdin, and no text files");
     filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line); });
     return 0;
   }
@@ -140,8 +143,8 @@ void add_lowercase(CLI::App& app, Options& options) {
 
 void add_common(CLI::App& app, Options& options) {
   add_lowercase(app, options);
-  app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str();
+  CLI::Option* const eos = app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
+  app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
   app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
 }
 
@@ -154,9 +157,25 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--special", options.training.special, "Tokens with the first ids, found in texts as they are written");
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
   app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")->check(at_least_one)->capture_default_str();
-  app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
-  app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too");
+  CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
+  for (const char* option : {"--kind", "--vocab", "--min-count", "--special", "--split", "--alphabet"}) from->excludes(app.get_option(option));
+  app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
   add_common(app, options);
+}
+
+// Error: an option that nothing reads where a vocabulary of this kind is trained.
+void check_training_options(const CLI::App& app, const Options& options) {
+  if (!options.from.empty()) return;
+  const TokenizerKind& kind = kind_of(options);
+  for (const char* option : {"vocab", "min-count", "special", "split", "alphabet", "lowercase"})
+    if (app.count(std::string("--") + option) && !reads_option(kind, option))
+      fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_readers(option)});
+}
+
+void add_encode(CLI::App& app, Options& options) {
+  CLI::Option* const texts = app.add_option("texts", options.texts, "Files or folders with text; stdin if not given");
+  CLI::Option* const u16 = app.add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+  app.add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")->excludes(u16)->excludes(texts);
 }
 
 }  // namespace
@@ -170,11 +189,12 @@ int main(int argc, char** argv) {
                    app.require_subcommand(1);
                    CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
                    add_train(*training, options);
-                   training->callback(choose([](const Options& o) { return train(o); }));
+                   training->callback([&, training] {
+                     check_training_options(*training, options);
+                     command = [](const Options& o) { return train(o); };
+                   });
                    CLI::App* const encoding = app.add_subcommand("encode", "Texts, or stdin, to ids on stdout");
-                   encoding->add_option("texts", options.texts, "Files or folders with text; stdin if not given");
-                   encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}");
-                   encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+                   add_encode(*encoding, options);
                    encoding->callback(choose(encode));
                    CLI::App* const decoding = app.add_subcommand("decode", "Ids on stdin to text on stdout");
                    decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");

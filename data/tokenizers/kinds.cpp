@@ -14,11 +14,11 @@ std::shared_ptr<const Tokenizer> train_characters(const TextSource& text, const 
 }
 
 constexpr TokenizerKind kKinds[] = {
-    {"char", "a Unicode character", false, false, train_characters},
-    {"byte", "a byte", false, false, train_bytes},
-    {"word", "what white space divides; rare words are <unk>", true, false, train_words},
-    {"bpe", "a frequent sequence of bytes inside a word, as GPT-2's", true, true, train_bpe},
-    {"wordpiece", "a frequent beginning or continuation of a word, as BERT's", true, true, train_wordpiece},
+    {"char", "a Unicode character", false, false, "", train_characters},
+    {"byte", "a byte", false, false, "", train_bytes},
+    {"word", "what white space divides; rare words are <unk>", true, false, "vocab min-count special", train_words},
+    {"bpe", "a frequent sequence of bytes inside a word, as GPT-2's", true, true, "vocab min-count special split", train_bpe},
+    {"wordpiece", "a frequent beginning or continuation of a word, as BERT's", true, true, "vocab min-count special alphabet lowercase", train_wordpiece},
 };
 
 }  // namespace
@@ -35,6 +35,17 @@ const TokenizerKind* find_tokenizer_kind(std::string_view name) {
   for (const TokenizerKind& kind : kKinds)
     if (kind.name == name) return &kind;
   return nullptr;
+}
+
+bool reads_option(const TokenizerKind& kind, std::string_view option) {
+  return (" " + std::string(kind.options) + " ").find(" " + std::string(option) + " ") != std::string::npos;
+}
+
+std::string list_of_readers(std::string_view option) {
+  std::string list;
+  for (const TokenizerKind& kind : kKinds)
+    if (reads_option(kind, option)) list += (list.empty() ? "" : ", ") + std::string(kind.name);
+  return list;
 }
 
 std::shared_ptr<const Tokenizer> train_tokenizer(const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {

@@ -17,6 +17,7 @@ struct TokenizerKind {
   const char* summary;  // what a token is
   bool has_pieces;      // a vocabulary of written pieces, to which <eos> can be added
   bool needs_size;      // the size of its vocabulary must be given
+  const char* options;  // those of ricci-tokenize train, without dashes, that its training reads
   std::shared_ptr<const Tokenizer> (*train)(const TextSource& text, const TrainingOptions& options);
 };
 
@@ -26,6 +27,10 @@ std::span<const TokenizerKind> tokenizer_kinds();
 std::string list_of_tokenizers();
 // Nothing where no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
+
+// Whether the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe, wordpiece".
+bool reads_option(const TokenizerKind& kind, std::string_view option);
+std::string list_of_readers(std::string_view option);
 
 struct EosOptions {
   Eos behind = Eos::none;

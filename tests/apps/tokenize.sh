@@ -27,7 +27,7 @@ accept 'train words' tokenize train text.txt --kind word --min-count 1 --eos lin
 accept 'keep what a text needs' tokenize train text.txt --from "$small/gpt2.json" -o fewer.json
 accept 'keep everything' tokenize train text.txt --from "$small/gpt2.json" --keep-all -o all.json
 verdict 'all pieces are there' "$(diff out - <<<'all.json: bpe, 600 tokens')"
-refuse 'keep everything of nothing' 1 '--keep-all: needs --from' tokenize train text.txt --vocab 290 --keep-all
+refuse 'keep everything of nothing' 2 '--keep-all requires --from' tokenize train text.txt --vocab 290 --keep-all
 accept 'count' tokenize count text.txt --tokenizer word.json
 verdict 'ten words and <eos> in each of 60 lines' "$(grep -q '^text.txt: 660 tokens, 2811 bytes, ' out || echo 'expected 660 tokens')"
 refuse 'no size' 1 'bpe tokenizer: the size of the vocabulary that is to be trained is not given' tokenize train text.txt
@@ -36,6 +36,27 @@ refuse 'unknown pattern' 1 'split pattern: unknown name gpt9, known are gpt2, ll
 refuse 'no command' 2 'subcommand' tokenize
 printf 'caf\xe9\n' >latin1.txt
 refuse 'text that is not UTF-8' 1 'latin1\.txt: wordpiece tokenizer: byte 3 \(value 0xe9\) is not valid UTF-8' tokenize train latin1.txt --kind wordpiece --vocab 60
+
+# Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
+declare -A size=([bpe]='--vocab 290' [wordpiece]='--vocab 90')
+for kind in char byte word bpe wordpiece; do
+  accept "a vocabulary of kind $kind" tokenize train text.txt --kind $kind ${size[$kind]:-} -o kind.json
+  for option in "--vocab $([ $kind = word ] && echo 7 || echo 280)" '--min-count 100' '--special <zz>' '--split llama3' '--alphabet 5' '--lowercase'; do
+    given=${size[$kind]:-}
+    [ "${option% *}" != --vocab ] || given=
+    if run tokenize train text.txt --kind $kind $given $option -o other.json; then
+      verdict "$kind $option: another vocabulary" "$(! cmp -s kind.json other.json || echo 'the same')"
+    else
+      verdict "$kind $option: an error" "$(grep -qE "^ricci-tokenize: ${option% *}: --kind $kind does not read it, only [a-z, ]+$" err || echo 'expected a line that says so')"
+    fi
+  done
+done
+for option in '--kind word' '--vocab 280' '--min-count 3' '--special <zz>' '--split llama3' '--alphabet 5'; do
+  refuse "$option beside --from" 2 "--from excludes ${option% *}|${option% *} excludes --from" tokenize train text.txt --from bpe.json $option
+done
+refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' tokenize train text.txt --vocab 290 --eos-piece '<end>'
+refuse 'lines of JSON and two bytes per id' 2 '--(jsonl|u16) excludes --(jsonl|u16)' tokenize encode --tokenizer bpe.json --jsonl --u16
+refuse 'lines of JSON and a text' 2 '(--jsonl|texts) excludes (--jsonl|texts)' tokenize encode text.txt --tokenizer bpe.json --jsonl
 
 # ---- Texts to ids and back
 given 'lines of JSON' '{"text": "a\\u00e9"}\n{"x": [1], "text": ""}\n' '{"ids": [65, 128, 103]}\n{"ids": []}\n' encode --tokenizer "$small/gpt2.json" --jsonl
@@ -46,14 +67,13 @@ accept 'a file to two bytes per id' tokenize encode text.txt --tokenizer bpe.jso
 verdict 'they are as many as ids' "$([ "$(wc -c <out)" = "$((2 * $("$build/ricci-tokenize" encode text.txt --tokenizer bpe.json | wc -w)))" ] || echo 'another number')"
 "$build/ricci-tokenize" encode text.txt --tokenizer bpe.json | "$build/ricci-tokenize" decode --tokenizer bpe.json | cmp - text.txt >out 2>err
 verdict 'a text comes back' "$(cat out err)"
-given 'a line is answered before the next is there' '' '' encode --tokenizer "$small/gpt2.json" --jsonl
 mkfifo ask
 "$build/ricci-tokenize" encode --tokenizer "$small/gpt2.json" --jsonl <ask >answers 2>err &
 background=$!
 exec 7>ask
 echo '{"text": "a"}' >&7
 await '[ -s answers ]'
-verdict 'the answer came' "$(diff answers - <<<'{"ids": [65]}')"
+verdict 'a line is answered before the next is there' "$(diff answers - <<<'{"ids": [65]}')"
 exec 7>&-
 ended 100
 
