@@ -68,6 +68,12 @@ uint64_t source_hash(const std::vector<TextSource>& files, const Tokenizer& toke
   return hash_bytes(all);
 }
 
+// "a.txt", "a.txt and 2 more"
+std::string names_of(const std::vector<TextSource>& files) {
+  const std::string first = files.empty() ? "no files" : files[0].name();
+  return files.size() < 2 ? first : format_message("{} and {} more", {first, files.size() - 1});
+}
+
 // The header of a sound shard; nothing where there is none.
 std::optional<ShardHeader> find_sound(const Folder& folder, int64_t number) {
   try {
@@ -156,7 +162,7 @@ Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& t
     }
     if (progress) progress({batch->bytes_of_files, all.tokens + writer.tokens()});
   }
-  if (all.tokens + writer.tokens() == 0) fail("ricci-prepare: the inputs hold no tokens");
+  if (all.tokens + writer.tokens() == 0) fail("{}: the inputs hold no tokens", {names_of(files)});
   for (const TextSource& file : files) file.check_unchanged();
   write(true);
   return all;

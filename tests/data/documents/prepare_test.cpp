@@ -91,10 +91,12 @@ TEST_CASE("a folder with shards of something else is left alone") {
   CHECK(bytes_of(whole) == bytes);
   corpus.folder.write("other/tokenizer.json", "{}");
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
-  CHECK(error_of([&] {
-          const auto files = TextSource(corpus.folder.write("seps.txt", "<end><end>")).each_file();
-          prepare_shards(files, ByteTokenizer(), Folder(corpus.folder.path()), corpus.options);
-        }) == "ricci-prepare: the inputs hold no tokens");
+  const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
+  const auto without_tokens = [&](const std::vector<std::string>& paths) {
+    return error_of([&] { prepare_shards(TextSource::of_paths(paths).each_file(), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
+  };
+  CHECK(without_tokens({ends}) == ends + ": the inputs hold no tokens");
+  CHECK(without_tokens({ends, end, end}) == ends + " and 2 more: the inputs hold no tokens");
 }
 
 TEST_CASE("labels come with their documents, each of which is in one shard") {
