@@ -227,11 +227,11 @@ def check_stored(args):
     root = pathlib.Path(__file__).parent / "probe_cases"
     folders = sorted(path for path in root.iterdir() if path.is_dir())
     limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
-    return [check_case(args, path.name, path, limits) for path in folders], folders[0]
+    return [check_case(args, path.name, path, limits) for path in folders], root / "gpt"
 
 
 def broken_inputs(folder, scratch):
-    """Yields (what, name that the message must hold, config path, weights path)."""
+    """Yields (what, name that the message must hold, config path, weights path). The folder is that of a model with attention."""
     config, weights = folder / "model.yaml", read_safetensors(folder / "weights.safetensors")
     missing, surplus, misshapen = "blocks.0.mixer.proj.weight", "blocks.7.fc.weight", "blocks.0.fc.weight"
     dtype, shape, values = weights[misshapen]
