@@ -200,7 +200,7 @@ Corpus generated(const TrainConfig& config) {
 
 }  // namespace
 
-// Checkpoints hold this number, so that its text stays that of the first version, which wrote hashes as signed numbers.
+// Checkpoints hold this number. It is the hash of a text with the hashes of both parts, written as signed numbers.
 uint64_t Corpus::hash() const {
   return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.hash())}));
 }

@@ -19,11 +19,11 @@ struct Corpus {
   uint64_t hash() const;  // of all tokens, whatever files they came from
 };
 
-// Opens what the config names: files, folders, or the embedded corpus; JSONL or TSV; or else prepared shards, or shards of llm.c.
-// Without weights all that is no shard is joined into one source. A character vocabulary is that of the whole text when validation is cut from it, as nanoGPT's
-// is, else that of the training text; prepared shards bring their tokenizer.
-// A run that goes on passes the tokenizer it has.
-// Errors: a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards beside texts,
+// Opens the data that the config names: texts, the embedded one among them; JSONL or TSV; prepared shards, or those of llm.c. Each
+// shard is a source of its own. Texts and documents are sources of their own where `weights` mixes them, else joined into one.
+//   tokenizer   null: the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
+//               one of characters from the validation text, too, where that was cut from the same files, as nanoGPT's is.
+// Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards beside texts,
 // and those of ShardedTokens::open; a classifier without labels, or with more classes than the model has.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 

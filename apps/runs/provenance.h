@@ -20,7 +20,7 @@ Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* toke
 bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
 
 // Compares a file with the config and the tokenizer that stand beside it: in the keys that shape the model, or in all that both
-// tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing was written before files did:
+// tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing is believed, and
 // `warn` gets one line.
 enum class Compare { model, training };
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
