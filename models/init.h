@@ -22,7 +22,7 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// models_spec section 1, row "init". In gpt every weight is N(0, 0.02), but those whose result is added to the residual
+// How weights start. In gpt every weight is N(0, 0.02), but those whose result is added to the residual
 // are divided by sqrt(2 layers); biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
 struct InitialWeights {
   Preset preset = Preset::gpt;

@@ -15,7 +15,7 @@ struct DispatcherImport {
 
 // Writes a run folder as import_hugging_face does, without a tokenizer. Returns a line about it.
 // Errors: neither of the two models; attention without a context; several heads of a dispatcher, which that code mixes up with
-// positions (models_spec section 2.4); a tensor that is missing or misshapen.
+// positions; a tensor that is missing or misshapen.
 std::string import_dispatcher(const std::string& file, const std::string& run, const DispatcherImport& options);
 
 }  // namespace ricci::apps

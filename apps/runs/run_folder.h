@@ -5,7 +5,7 @@
 //   run_id              a random number that tells this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
-//   model.safetensors   the parameters when it ended or was interrupted, under the names of models_spec
+//   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
 //   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite: apps/runs/replay.h
 // All of them are regular files in the folder itself: links in their place are not followed.
 #pragma once

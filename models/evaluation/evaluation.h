@@ -20,7 +20,7 @@ struct Evaluation {
   // The same nats over other units of the text, so that models with different tokenizers can be compared. The first token of a text
   // is never predicted, and its bytes and words are counted all the same.
   double bits_per_byte(int64_t bytes) const { return nats() / std::log(2.0) / static_cast<double>(bytes); }
-  double word_perplexity(int64_t words) const { return std::exp(nats() / static_cast<double>(words)); }  // models_spec section 5.2
+  double word_perplexity(int64_t words) const { return std::exp(nats() / static_cast<double>(words)); }
 
  private:
   double nats() const { return nats_per_token * static_cast<double>(tokens); }

@@ -1,5 +1,5 @@
 // family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask; a linear map to the classes
-// at every position, and the mean of their logits (models_spec section 4.7):
+// at every position, and the mean of their logits:
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"

@@ -1,4 +1,4 @@
-// The mixers `quad`, `p_only`, `metric` and `metric_psd` (models_spec section 4): attention whose scores are a form of one projection
+// The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention whose scores are a form of one projection
 //   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
 // with v = p, or v = x W_val^T where value_proj says so. M_n is a k x k matrix for every head:
 //   quad         any                           p_only       the identity

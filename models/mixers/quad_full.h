@@ -1,4 +1,4 @@
-// The mixer `quad_full` (models_spec section 4): attention whose scores are a quadratic form of the whole input for every head,
+// The mixer `quad_full`: attention whose scores are a quadratic form of the whole input for every head,
 //   r_bncC = x_bc U_n x_bC^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T,   v = x W_val^T
 // U_n = Wq_n^T Wk_n makes it scaled dot-product attention; a U_n of rank above k can be more than that. Queries, keys and values are
 // d wide in every head instead of k = d / h, so its attention takes h times the work of that of sdp.

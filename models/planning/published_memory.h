@@ -1,4 +1,4 @@
-// The multi-scale paper's analytic memory model (its table 8; models_spec section 6), beside which measured numbers can be laid. It
+// The multi-scale paper's analytic memory model (its table 8), beside which measured numbers can be laid. It
 // counts the activations of one training step and the weights at 2 bytes, and leaves out gradients of weights, optimizer state and
 // f32 masters. For what a step really takes: plan.h.
 //   u(L) = 2 B L d bytes: one value per position and width

@@ -1,4 +1,4 @@
-// Metric tensors of attention (models_spec section 4). A metric is a symmetric k x k matrix M_n for every head n, stored as a packed
+// Metric tensors of attention. A metric is a symmetric k x k matrix M_n for every head n, stored as a packed
 // triangle m_nl, l = 0 .. k (k + 1) / 2 - 1 (packing.h): its own upper triangle, or the lower triangle of a factor L with
 // M = L L^T, which makes it positive semi-definite. p_bcd are projections, of every head k neighbouring columns.
 //   times_metric.cpp   p M, by which attention with a metric becomes attention: q = p M, keys p

@@ -1,5 +1,5 @@
 // Where the entries of a triangle of a k x k matrix stand when it is stored row by row without the other triangle, k (k + 1) / 2
-// numbers (models_spec section 4.2).
+// numbers.
 #pragma once
 #include <cstdint>
 

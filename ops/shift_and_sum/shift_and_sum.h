@@ -1,4 +1,4 @@
-// The shift-and-sum of the Dispatcher (Ciosici et al. 2021, models_spec section 2). In reading order:
+// The shift-and-sum of the Dispatcher (Ciosici et al. 2021). In reading order:
 //   definition.cpp     the formula, level by level, from recorded ops
 //   walk.h             three levels of it in one walk over the positions, and their derivative: what the CPU and GPUs share
 //   shift_and_sum.cpp  the public op: what it keeps for the backward, and who computes it

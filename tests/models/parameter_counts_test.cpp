@@ -1,4 +1,4 @@
-// The published sizes of the Dispatcher paper's models (models_spec sections 2.8 and 5.1).
+// The published sizes of the Dispatcher paper's models.
 #include <doctest/doctest.h>
 
 #include "models/model.h"
