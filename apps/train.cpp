@@ -81,15 +81,19 @@ void take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Mode
   state.data_place = std::move(data.place);
 }
 
-// Nothing: it was interrupted.
-std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device) {
+// The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
+// again after each resume from here.
+std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device, int64_t done,
+                                              int64_t saved) {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
     if (Interrupt::requested()) throw Stopped();
   };
   const int64_t batches_per_batch = config.batch / layout_of(config).sequences;
   try {
-    return evaluate(model, validation, device, std::min(config.eval_batches, count_of(validation)) * batches_per_batch, after_batch);
+    const Evaluation result = evaluate(model, validation, device, std::min(config.eval_batches, count_of(validation)) * batches_per_batch, after_batch);
+    if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
+    return result;
   } catch (const Stopped&) {
     return {};
   }
@@ -119,10 +123,8 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
     bool saves = last || is_due(done, config.checkpoint_every);
     Metrics record{done, done * step_tokens, loss, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
     if (evaluates) {
-      const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device);
+      const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device, done, saved);
       if (!result) break;
-      // The next step would fail, and again after each resume from here.
-      if (!std::isfinite(result->nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result->nats_per_token, saved});
       record.val_loss = result->nats_per_token;
       saves |= state.improves(result->nats_per_token);
       early = out_of_patience(config, state);
@@ -137,6 +139,18 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   }
   if (saved < state.step || state.unrecorded) run.save(model, optimizer, state);
   return all;
+}
+
+// The model as it is before the first step: drawn, or with the weights of `init` (null: none), which adds its line to the notes.
+Model first_model(const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
+  for (const std::string& line : warnings(config.model)) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  Model model(config.model);
+  model.init(config.seed);
+  if (init) notes += init->load(model, tokenizer) + "\n";
+  freeze_parameters(model, config.freeze);
+  model.place_for_training(storage_dtype(config.precision), config.device);
+  model.recompute_blocks(config.recompute == Recompute::blocks);
+  return model;
 }
 
 int train(const RunRequest& request) {
@@ -157,22 +171,15 @@ int train(const RunRequest& request) {
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
   StepFeed feed(corpus, config);
   const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
-  const std::string prompt_note = ready_prompt(config.sample, corpus);
+  std::string notes = ready_prompt(config.sample, corpus);
 
-  for (const std::string& line : warnings(config.model)) std::fprintf(stderr, "warning: %s\n", line.c_str());
-  Model model(config.model);
-  model.init(config.seed);
-  const std::string origin = init ? init->load(model, *corpus.tokenizer) : "";
-  freeze_parameters(model, config.freeze);
-  model.place_for_training(storage_dtype(config.precision), device);
-  model.recompute_blocks(config.recompute == Recompute::blocks);
+  Model model = first_model(config, init ? &*init : nullptr, *corpus.tokenizer, notes);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
   feed.start(state.step, state.data_place);
 
   run.begin(config, corpus.tokenizer.get(), state.step);
-  if (!origin.empty()) tell(STDOUT_FILENO, origin + "\n");
-  tell(STDOUT_FILENO, prompt_note + opening_line(run, corpus, model, state) + "\n");
+  tell(STDOUT_FILENO, notes + opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;
     const Work work = run_steps(run, model, optimizer, state, feed, validation, device);

@@ -118,9 +118,8 @@ template <std::same_as<SortingConfig> Config, class Field> void visit_fields(Con
   field("sort_length", c.length, "symbols of a sequence");
 }
 
-template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("name", c.name, "of the run; its folder is runs/NAME", may_change());
-  field("model", c.model, "");
+// The text, and what a token is.
+template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
   field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated sequences to sort", decides());
   visit_fields(c.sorting, read_when(field, is_sorting(c), "data: sorter"));
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
@@ -135,14 +134,20 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   given("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
-  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
-  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
-  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
+}
+
+// In which order training goes through the data.
+template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
+  auto given = read_when(field, !is_sorting(c), "data that is not generated");
   auto packing = read_when(given, !is_classifier(c), "family: decoder");
   packing("order", c.order, "crops: from anywhere in the data, drawn each time; shuffled: the documents in a random order, each once per epoch", decides());
   auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");
   streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents");
+}
+
+// A training step, and where it is computed.
+template <class Field> void visit_step_fields(TrainConfig& c, Field& field) {
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());
@@ -157,6 +162,17 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
   field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches", may_change());
   field("threads", c.threads, "CPU threads; 0: all", may_change());
+}
+
+template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("name", c.name, "of the run; its folder is runs/NAME", may_change());
+  field("model", c.model, "");
+  visit_text_fields(c, field);
+  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
+  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
+  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
+  visit_order_fields(c, field);
+  visit_step_fields(c, field);
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
   field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never", may_change());
