@@ -119,6 +119,21 @@ std::vector<int> arrivals(Order order, uint64_t seed) {
   return position.host();
 }
 
+void check_index() {
+  const DeviceArray<unsigned> index(size_t{12} * 40);
+  launch({dim3(2, 3, 2), dim3(5, 4, 2)}, Index{index.data()});
+  for (unsigned i = 0; i < 480; ++i) CHECK(index.host()[i] == i / 40 * 1000 + i % 40 / 32 * 32);
+}
+
+void check_transpose() {
+  std::vector<float> values(1024);
+  for (size_t i = 0; i < 1024; ++i) values[i] = static_cast<float>(i);
+  const DeviceArray<float> x(values), y(1024);
+  launch({1, dim3(32, 4), 4096}, Transpose{x.data(), y.data()});
+  const std::vector<float> transposed = y.host();
+  for (size_t i = 0; i < 1024; ++i) CHECK(transposed[i] == static_cast<float>(i % 32 * 32 + i / 32));
+}
+
 }  // namespace
 
 TEST_CASE("the orders of blocks, warps and lanes") {
@@ -170,7 +185,6 @@ TEST_CASE("kernels give the same in every order, with one worker or several") {
         const auto most = DeviceArray<unsigned long long>::zeros(1);
         const auto arrived = DeviceArray<unsigned>::zeros(1);
         const DeviceArray<float> parts(9);
-        const DeviceArray<unsigned> index(size_t{12} * 40);
         launch({3, 100}, Atomics{ints.data(), sum.data(), total.data(), most.data()});
         const std::vector<int> got = ints.host();
         CHECK(got[0] == 44850);
@@ -186,15 +200,8 @@ TEST_CASE("kernels give the same in every order, with one worker or several") {
         launch({9, 128}, LastBlockSums{parts.data(), out.data(), arrived.data()});
         CHECK(out.host()[0] == 9 * 8128 + 128 * 36);
 
-        launch({dim3(2, 3, 2), dim3(5, 4, 2)}, Index{index.data()});
-        for (unsigned i = 0; i < 480; ++i) CHECK(index.host()[i] == i / 40 * 1000 + i % 40 / 32 * 32);
-
-        std::vector<float> values(1024);
-        for (size_t i = 0; i < 1024; ++i) values[i] = static_cast<float>(i);
-        const DeviceArray<float> x(values), y(1024);
-        launch({1, dim3(32, 4), 4096}, Transpose{x.data(), y.data()});
-        const std::vector<float> transposed = y.host();
-        for (size_t i = 0; i < 1024; ++i) CHECK(transposed[i] == static_cast<float>(i % 32 * 32 + i / 32));
+        check_index();
+        check_transpose();
 
         const DeviceArray<int> flagged(2);
         launch({1, 64}, Flag{flagged.data()});

@@ -51,6 +51,12 @@ struct Trainee {
 
 OptimizerConfig sgd() { return {.kind = OptimizerConfig::Kind::sgd, .momentum = 0.9}; }
 
+void save(const Checkpoints& checkpoints, int64_t step) {
+  Tensor one({1}, Dtype::f32);
+  one.data<float>()[0] = 1;
+  save_checked_safetensors(checkpoints.place(step), {{"w", one}}, {});
+}
+
 }  // namespace
 
 TEST_CASE("checkpoint: a training goes on with the same losses, bit for bit, under every optimizer and dtype") {
@@ -148,7 +154,7 @@ TEST_CASE("checkpoint: a step without its record, and numbers that cannot be") {
   }
 }
 
-TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept") {
+TEST_CASE("checkpoints: names, order, the newest sound one") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "some");
   const Folder run(folder.path());
@@ -166,9 +172,7 @@ TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept")
   CHECK(newest() == "none");
   CHECK(some.place(1234).path == folder / "some/step-00001234.safetensors");
 
-  Tensor one({1}, Dtype::f32);
-  one.data<float>()[0] = 1;
-  for (const int64_t step : {int64_t{5}, int64_t{100}, int64_t{20}, int64_t{123456789}}) save_checked_safetensors(some.place(step), {{"w", one}}, {});
+  for (const int64_t step : {5, 100, 20, 123456789}) save(some, step);
   for (const char* other : {"step-7.safetensors", "step-00000007.safetensors.bak", ".step-00000007.safetensors.tmp-1", "notes"})
     folder.write(std::string("some/") + other, "");
   CHECK(some.steps() == std::vector<int64_t>{5, 20, 100, 123456789});
@@ -180,8 +184,16 @@ TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept")
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].starts_with(path(123456789) + ": "));
   CHECK(warnings[0].ends_with("; the checkpoint of step 20 is used"));
+  for (const int64_t step : {5, 20}) std::filesystem::resize_file(path(step), 0);
+  CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 4"));
+}
 
-  for (const int64_t step : {21, 22, 23}) save_checked_safetensors(some.place(step), {{"w", one}}, {});
+TEST_CASE("checkpoints: the newest and the best are kept") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "some");
+  const Folder run(folder.path());
+  const Checkpoints some(run, "some");
+  for (const int64_t step : {5, 20, 21, 22, 23, 123456789}) save(some, step);
   some.prune({.step = 22, .best_step = 5}, 2);
   CHECK(some.steps() == std::vector<int64_t>{5, 21, 22});
   const auto open = some.open(21);
@@ -189,8 +201,6 @@ TEST_CASE("checkpoints: names, order, the newest sound one, and which are kept")
   CHECK(some.steps() == std::vector<int64_t>{22});
   CHECK_NOTHROW(open->verify());  // it was opened before it was removed
   CHECK_FALSE(some.open(21).has_value());
-  std::filesystem::resize_file(path(22), 0);
-  CHECK(contains(error_of([&] { some.newest_sound(warn); }), "no sound checkpoint is left among 1"));
 }
 
 TEST_CASE("checkpoints: a folder that cannot be entered is not one without checkpoints") {
