@@ -3,8 +3,8 @@
 
     compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--json out.json]
 
-Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; the rows are those of training.cpp
-and mixers.cpp. PyTorch runs
+Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; without names the rows are
+those that they --list. PyTorch runs
   shipped   as pip installs it
   tuned     with huge pages for malloc and, where a C compiler is there, its AVX-512 products on processors of any maker
   compiled  tuned, and through torch.compile (--compile)
@@ -24,8 +24,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROWS = {"training": ["nano_12x64", "gpt2_4x64", "gpt2_4x256", "msa_20x512"],
-        "mixers": [*(f"stack_dispatcher_{n}" for n in (128, 512, 1024, 2048, 4096)), *(f"mixer_{m}_{n}" for n in (512, 1024) for m in ("sdp", "metric"))]}
+BENCHES = ["training", "mixers"]
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
 
 
@@ -46,6 +45,10 @@ def measures(command, environment):
     return found
 
 
+def program(args):
+    return str(pathlib.Path(args.build) / f"ricci-bench-{args.bench}")
+
+
 def contestants(args, folder):
     plain = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
     tuned = plain | {"GLIBC_TUNABLES": MALLOC}
@@ -54,7 +57,7 @@ def contestants(args, folder):
         tuned["LD_PRELOAD"] = library
     torch = [sys.executable, str(HERE / f"torch_{args.bench}.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
     found = {
-        "ricci": ([str(pathlib.Path(args.build) / f"ricci-bench-{args.bench}"), f"--dtype={args.dtype}"], plain, "--steps={}"),
+        "ricci": ([program(args), f"--dtype={args.dtype}"], plain, "--steps={}"),
         "shipped": (torch, plain, "--steps {}"),
         "tuned": (torch, tuned, "--steps {}"),
     }
@@ -67,14 +70,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--bench", choices=list(ROWS), default="training")
+    parser.add_argument("--bench", choices=BENCHES, default="training")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5, help="per run; the smallest model takes 30 times as many")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--json")
     args = parser.parse_args()
-    args.names = args.names or ROWS[args.bench]
+    args.names = args.names or subprocess.run([program(args), "--list"], capture_output=True, text=True, check=True).stdout.split()
     rows = {name: {} for name in args.names}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.names:

@@ -1,19 +1,17 @@
 // How many tokens per second the shuffled stream delivers by itself, on one thread as in training: batches of 16 sequences, for 5 s.
 //   ricci-bench-loader FOLDER [CONTEXT]
 // FOLDER: prepared shards. To be compared with the tokens_per_s of a training.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
 #include "core/error.h"
 #include "data/shards/sharded_tokens.h"
 #include "data/stream/sequence_stream.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
 namespace {
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void measure(const char* folder, int64_t context) {
   constexpr int64_t kSequences = 16;
@@ -21,9 +19,9 @@ void measure(const char* folder, int64_t context) {
   SequenceStream stream({ShardedTokens::open(folder, *tokenizer_of_shards(folder))}, {.context = context, .seed = 1});
   stream.next_step(1, kSequences);  // the first shard is compared with its checksum
   int64_t tokens = 0;
-  const double start = seconds_now();
+  const double start = bench::seconds_now();
   double now = start;
-  for (; now < start + kSeconds; now = seconds_now()) tokens += stream.next_step(1, kSequences)[0].scored;
+  for (; now < start + kSeconds; now = bench::seconds_now()) tokens += stream.next_step(1, kSequences)[0].scored;
   std::printf("context %lld: %.1f million tokens/s\n", static_cast<long long>(context), 1e-6 * static_cast<double>(tokens) / (now - start));
 }
 

@@ -2,29 +2,23 @@
 // both in turn. 4096 tokens in all, width 512:
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps
-//   ricci-bench-mixers [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
+//   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
 // held, FLOPs of the products per second.
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "apps/terminal/cli.h"
 #include "autograd/tape.h"
-#include "core/error.h"
 #include "core/random.h"
 #include "cuda/device/device.h"
-#include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/mixers/mixers.h"
 #include "models/stack.h"
 #include "models/visit.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
@@ -32,15 +26,7 @@ namespace {
 
 constexpr int64_t kTokens = 4096, kWidth = 512, kLayers = 6;
 
-struct Options {
-  int steps = 0;  // 0: about five seconds of them
-  std::string dtype = "f32", device = "cpu";
-  std::vector<std::string> names;
-  Device on() const { return parse_device(device.c_str()); }
-  Dtype as() const { return parse_dtype(dtype.c_str()); }
-};
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using bench::Options;
 
 Tensor random(const Shape& shape, uint64_t stream, const Options& options) {
   const Tensor t(shape);
@@ -59,49 +45,19 @@ template <class Module> std::vector<Parameter*> drawn(Module& module, const Opti
   return all;
 }
 
-rusage usage_now() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return usage;
-}
-double processor_seconds(const rusage& usage) { return static_cast<double>(usage.ru_utime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec) * 1e-6; }
-
-void report(const std::string& name, std::vector<double> seconds, double processor, double flops) {
-  std::sort(seconds.begin(), seconds.end());
-  const rusage usage = usage_now();
-  const char* const n = name.c_str();
-  const double median = seconds[seconds.size() / 2];
-  std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", n, median * 1e3, n, seconds[0] * 1e3);
-  std::printf("measure %s_processor %.3f ms\n", n, processor / static_cast<double>(seconds.size()) * 1e3);
-  std::printf("measure %s_memory %.1f MB\nmeasure %s_products %.1f GFLOP/s\n", n, static_cast<double>(usage.ru_maxrss) * 1.024e-3, n, flops / median * 1e-9);
-  std::fflush(stdout);
-}
-
 // Steps of f, which walks forward and gives y. x_needed: the gradient of the input is computed too, as inside of a model.
 void measure(const std::string& name, const Options& options, std::vector<Parameter*> parameters, const Shape& shape, bool x_needed, double flops,
              const std::function<Tensor(const Arg&)>& f) {
   const Tensor x_bcd = random(shape, 1, options), dy_bcd = random(shape, 2, options);
-  std::vector<double> seconds;
-  double total = 0, processor_before = 0;
-  constexpr int kWarmUp = 3;
-  for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 5 && step < 1000); ++step) {
-    const double started = seconds_now();
-    {
-      Tape tape;
-      const Tensor y = f(x_needed ? tape.watch(x_bcd) : x_bcd);
-      for (Parameter* p : parameters) p->grad = {};
-      tape.backward(y, dy_bcd);
-    }
+  const bench::Steps steps = bench::measured_steps(options, [&](int) {
+    Tape tape;
+    const Tensor y = f(x_needed ? tape.watch(x_bcd) : x_bcd);
+    for (Parameter* p : parameters) p->grad = {};
+    tape.backward(y, dy_bcd);
     synchronize(options.on());
-    if (step < kWarmUp) {
-      trace::restart();
-      processor_before = processor_seconds(usage_now());
-      continue;
-    }
-    seconds.push_back(seconds_now() - started);
-    total += seconds.back();
-  }
-  report(name, seconds, processor_seconds(usage_now()) - processor_before, flops);
+  });
+  bench::report(name, steps, options.on());
+  std::printf("measure %s_products %.1f GFLOP/s\n", name.c_str(), flops / steps.median() * 1e-9);
 }
 
 // FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.
@@ -167,18 +123,10 @@ std::vector<Row> rows() {
 int main(int argc, char** argv) {
   Options options;
   const apps::AppText text{"ricci-bench-mixers", "The speed of mixers, forward and backward."};
-  const auto setup = [&](CLI::App& app) {
-    app.add_option("names", options.names, "rows; none: all");
-    app.add_option("--steps", options.steps, "that are measured; 0: about five seconds of them");
-    app.add_option("--dtype", options.dtype, "f32 or bf16");
-    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
-  };
-  return apps::run_app(argc, argv, text, setup, [&] {
+  return apps::run_app(argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); }, [&] {
     const std::vector<Row> all = rows();
-    for (const std::string& name : options.names)
-      if (std::none_of(all.begin(), all.end(), [&](const Row& row) { return row.name == name; })) fail("{}: no such row", {name});
-    for (const Row& row : all)
-      if (options.names.empty() || std::find(options.names.begin(), options.names.end(), row.name) != options.names.end()) row.run(row.name, options);
-    return 0;
+    std::vector<std::string> names;
+    for (const Row& row : all) names.push_back(row.name);
+    return bench::measure_named(options, names, [](size_t) { return true; }, [&](size_t i) { all[i].run(names[i], options); });
   });
 }

@@ -8,16 +8,13 @@ composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_
 values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is folded into the coefficients
 once. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT".
 """
-import argparse
-import contextlib
 import math
-import resource
-import statistics
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import torch_steps
 
 TOKENS, WIDTH, LAYERS = 4096, 512, 6
 
@@ -106,36 +103,17 @@ def measure(name, args):
     def step():
         for p in (*model.parameters(), x_bcd):
             p.grad = None
-        with torch.autocast(args.device, torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext():
+        with torch_steps.autocast(args, args.device):
             y_bcd = run(x_bcd)
         y_bcd.backward(dy_bcd.to(y_bcd.dtype))
         if args.device == "cuda":
             torch.cuda.synchronize()
 
-    seconds, warm_up, processor = [], 3, 0
-    while len(seconds) < (args.steps + warm_up if args.steps else warm_up + 5) or (not args.steps and sum(seconds[warm_up:]) < 5 and len(seconds) < 1000):
-        if len(seconds) == warm_up:
-            processor = time.process_time()
-        started = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - started)
-    print(f"measure {name}_median {statistics.median(seconds[warm_up:]) * 1e3:.3f} ms")
-    print(f"measure {name}_min {min(seconds[warm_up:]) * 1e3:.3f} ms")
-    print(f"measure {name}_processor {(time.process_time() - processor) / (len(seconds) - warm_up) * 1e3:.3f} ms")
-    print(f"measure {name}_memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3:.1f} MB", flush=True)
+    torch_steps.measure(name, args, step)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=rows())
-    parser.add_argument("--steps", type=int, default=0, help="0: about five seconds of them")
-    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--threads", type=int, default=0)
-    args = parser.parse_args()
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    args = torch_steps.arguments(__doc__, rows(), 5, lambda parser: parser.add_argument("--device", default="cpu"))
     for name in args.names:
         measure(name, args)
 

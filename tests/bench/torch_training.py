@@ -4,19 +4,17 @@
     torch_training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N] [--profile]
 
 gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head with
-a bias. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, and the most
-memory the process ever held. --profile adds "op NAME OP MS" for every op of a step, without the ops it calls.
+a bias. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, the
+processor time of a step, and the most memory the process ever held. --profile adds "op NAME OP MS" for every op of a step,
+without the ops it calls.
 """
-import argparse
-import contextlib
 import math
-import resource
-import statistics
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import torch_steps
 
 # name: preset, vocabulary, width, heads, layers, feed-forward, batch, context, biases
 CASES = {
@@ -85,25 +83,20 @@ def measure(name, args):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
     ids_bc, targets_bc = torch.randint(vocab, (batch, context)), torch.randint(vocab, (batch, context))
 
+    loss = None
+
     def step():
+        nonlocal loss
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16) if args.dtype == "bf16" else contextlib.nullcontext():
-            loss = loss_of(ids_bc, targets_bc)
-        loss.backward()
+        with torch_steps.autocast(args, "cpu"):
+            result = loss_of(ids_bc, targets_bc)
+        result.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
         optimizer.step()
-        return loss.item()
+        loss = result.item()
 
-    seconds, warm_up = [], 3
-    while len(seconds) < (args.steps + warm_up if args.steps else warm_up + 5) or (not args.steps and sum(seconds[warm_up:]) < 10 and len(seconds) < 1000):
-        started = time.perf_counter()
-        loss = step()
-        seconds.append(time.perf_counter() - started)
-    median = statistics.median(seconds[warm_up:])
-    print(f"measure {name}_median {median * 1e3:.3f} ms")
-    print(f"measure {name}_min {min(seconds[warm_up:]) * 1e3:.3f} ms")
+    median = torch_steps.measure(name, args, step)
     print(f"measure {name}_speed {batch * context / median:.0f} tokens/s")
-    print(f"measure {name}_memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3:.1f} MB")
     print(f"measure {name}_loss {loss:.6f} nats", flush=True)
     if args.profile:
         profile(name, step, args.steps or 5)
@@ -118,16 +111,7 @@ def profile(name, step, steps):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(CASES))
-    parser.add_argument("--steps", type=int, default=0, help="0: about ten seconds of them")
-    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--profile", action="store_true")
-    args = parser.parse_args()
-    if args.threads:
-        torch.set_num_threads(args.threads)
+    args = torch_steps.arguments(__doc__, list(CASES), 10, lambda parser: parser.add_argument("--profile", action="store_true"))
     for name in args.names:
         measure(name, args)
 

@@ -1,26 +1,18 @@
 // One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for the models that other frameworks
 // are measured on; tests/bench/torch_training.py is the same in PyTorch on the CPU, torch_train.py on a GPU;
 // tests/bench/compare.py runs ricci and PyTorch in turn.
-//   ricci-bench-training [name ...] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]      no name: the small models
+//   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]      no name: the small models
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the operations of the
 // products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "apps/config/train_config.h"
 #include "apps/corpus/micro_batches.h"
-#include "apps/terminal/cli.h"
-#include "core/error.h"
-#include "core/memory/memory.h"
 #include "core/philox.h"
-#include "cuda/device/device.h"
-#include "cuda/trace.h"
 #include "models/training/train_step.h"
+#include "tests/bench/measured_steps.h"
 
 using namespace ricci;
 
@@ -43,11 +35,9 @@ constexpr Case kCases[] = {
     {"gpt2_64x1024", Preset::gpt, 50257, 768, 12, 12, 3072, 64, 1024, true, false},
 };
 
-struct Options {
-  int steps = 0;  // 0: about ten seconds of them
-  std::string dtype = "f32", device = "cpu";
+struct Options : bench::Options {
   bool graph = false;
-  std::vector<std::string> names;
+  Options() { seconds = 10; }
 };
 
 ModelConfig config_of(const Case& c) {
@@ -70,55 +60,34 @@ Batch random_batch(const Case& c) {
   return {c.batch, c.context, ids(1), ids(2), c.batch * c.context};
 }
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 apps::TrainConfig training_of(const Options& options) {
   apps::TrainConfig config;
   config.cuda_graph = options.graph, config.seed = 1;
   return config;  // beta2 0.99, weight decay 0.1, clipping to norm 1
 }
 
-// On the CPU the most the process ever held, all models before this one included; on a GPU the peak of its tensors.
-double memory_mb(Device device) {
-  rusage usage{};
-  if (device != Device::cpu || ::getrusage(RUSAGE_SELF, &usage) != 0) return static_cast<double>(memory_use(device).peak) * 1e-6;
-  return static_cast<double>(usage.ru_maxrss) * 1.024e-3;
-}
-
-void report(const Case& c, std::vector<double> seconds, int64_t parameters, Device device, double loss) {
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[seconds.size() / 2], tokens = static_cast<double>(c.batch * c.context);
+void report(const Case& c, const bench::Steps& steps, int64_t parameters, Device device, double loss) {
+  const double tokens_per_second = static_cast<double>(c.batch * c.context) / steps.median();
   const double of_token = 6 * static_cast<double>(parameters) + 6 * static_cast<double>(c.layers * c.d * c.context);
-  std::printf("measure %s_median %.3f ms\nmeasure %s_min %.3f ms\n", c.name, median * 1e3, c.name, seconds[0] * 1e3);
-  std::printf("measure %s_speed %.0f tokens/s\nmeasure %s_products %.1f GFLOP/s\n", c.name, tokens / median, c.name, of_token * tokens / median * 1e-9);
-  std::printf("measure %s_memory %.1f MB\nmeasure %s_loss %.6f nats\n", c.name, memory_mb(device), c.name, loss);
+  bench::report(c.name, steps, device);
+  std::printf("measure %s_speed %.0f tokens/s\nmeasure %s_products %.1f GFLOP/s\n", c.name, tokens_per_second, c.name, of_token * tokens_per_second * 1e-9);
+  std::printf("measure %s_loss %.6f nats\n", c.name, loss);
   std::fflush(stdout);
 }
 
 void measure(const Case& c, const Options& options) {
-  const Device device = parse_device(options.device.c_str());
+  const Device device = options.on();
   const apps::TrainConfig config = training_of(options);
   reset_peak(device);
   Model model(config_of(c));
   model.init(config.seed);
-  model.place_for_training(parse_dtype(options.dtype.c_str()), device);
+  model.place_for_training(options.as(), device);
   Optimizer optimizer(model.parameters(), config.optimizer);
   TrainStep train_step(model, optimizer, device, apps::step_options(config));
   const std::vector<MicroBatch> micro_batches{apps::micro_batch_of(random_batch(c), device)};
-  std::vector<double> seconds;
-  double loss = 0, total = 0;
-  constexpr int kWarmUp = 3;
-  for (int step = 0; options.steps ? step < options.steps + kWarmUp : step < kWarmUp + 5 || (total < 10 && step < 1000); ++step) {
-    const double started = seconds_now();
-    loss = train_step.run(micro_batches, step, 1e-4).loss;
-    if (step < kWarmUp) {
-      trace::restart();
-      continue;
-    }
-    seconds.push_back(seconds_now() - started);
-    total += seconds.back();
-  }
-  report(c, seconds, model.parameter_count(), device, loss);
+  double loss = 0;
+  const bench::Steps steps = bench::measured_steps(options, [&](int step) { loss = train_step.run(micro_batches, step, 1e-4).loss; });
+  report(c, steps, model.parameter_count(), device, loss);
 }
 
 }  // namespace
@@ -127,17 +96,12 @@ int main(int argc, char** argv) {
   Options options;
   const apps::AppText text{"ricci-bench-training", "The speed of training steps on random tokens."};
   const auto setup = [&](CLI::App& app) {
-    app.add_option("names", options.names, "models; none: the small ones");
-    app.add_option("--steps", options.steps, "that are measured; 0: about ten seconds of them");
-    app.add_option("--dtype", options.dtype, "f32 or bf16");
-    app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
+    bench::add_options(app, options);
     app.add_flag("--graph", options.graph, "record a step as a CUDA graph");
   };
   return apps::run_app(argc, argv, text, setup, [&] {
-    for (const std::string& name : options.names)
-      if (std::none_of(std::begin(kCases), std::end(kCases), [&](const Case& c) { return name == c.name; })) fail("{}: no such model", {name});
-    for (const Case& c : kCases)
-      if (options.names.empty() ? c.small : std::find(options.names.begin(), options.names.end(), c.name) != options.names.end()) measure(c, options);
-    return 0;
+    std::vector<std::string> names;
+    for (const Case& c : kCases) names.push_back(c.name);
+    return bench::measure_named(options, names, [](size_t i) { return kCases[i].small; }, [&](size_t i) { measure(kCases[i], options); });
   });
 }

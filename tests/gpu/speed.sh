@@ -25,7 +25,7 @@ ops_of() {
 part_trace() { step 'GPT-2 64 x 1024, traced' trace_gpt2; }
 
 # ---- attention, bench: the programs of tests/bench
-has_device() { grep -qs -e '"--device"' "$1"; }  # a source or a script
+has_device() { grep -qs -e '"--device"' -e 'bench::add_options' "$1"; }  # a source or a script
 
 other_benches() {  # that run on a GPU, apart from attention
   local source
