@@ -6,8 +6,8 @@
 # Each part ends by itself within RICCI_PART_SECONDS (510) and, called again, goes on where it stopped: build-gpu/ keeps
 # the objects, and what was measured until the programs change. Each part leaves its log in $OUT (build-gpu/results).
 # Where nothing was measured the table says so; without a GPU that is every row but those of the build.
-# A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch_NAME.py
-# exists beside NAME.cpp and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
+# A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch/NAME.py
+# exists and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
 # RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1

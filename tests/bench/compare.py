@@ -55,7 +55,7 @@ def contestants(args, folder):
     library = preload(folder)
     if library:
         tuned["LD_PRELOAD"] = library
-    torch = [sys.executable, str(HERE / f"torch_{args.bench}.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
+    torch = [sys.executable, str(HERE / "torch" / f"{args.bench}.py"), "--dtype", args.dtype, "--threads", str(os.cpu_count())]
     found = {
         "ricci": ([program(args), f"--dtype={args.dtype}"], plain, "--steps={}"),
         "shipped": (torch, plain, "--steps {}"),

@@ -1,4 +1,4 @@
-// Forward and backward of mixers, alone and in a stack of blocks, beside torch_mixers.py; tests/bench/compare.py --bench mixers runs
+// Forward and backward of mixers, alone and in a stack of blocks, beside torch/mixers.py; tests/bench/compare.py --bench mixers runs
 // both in turn. 4096 tokens in all, width 512:
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps

@@ -8,7 +8,7 @@ build=$1 python=$2 rounds=${3:-3} iterations=${4:-300}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tunables=glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000
-torch() { env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$@" "$python" tests/bench/torch_shakespeare.py --data "$RICCI_DATA/tinyshakespeare/input.txt" --iterations "$iterations" --threads 2 --seed 1 --json "$work/torch.json" >/dev/null
+torch() { env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE "$@" "$python" tests/bench/torch/shakespeare.py --data "$RICCI_DATA/tinyshakespeare/input.txt" --iterations "$iterations" --threads 2 --seed 1 --json "$work/torch.json" >/dev/null
           "$python" -c "import json; d = json.load(open('$work/torch.json')); print(d['train_seconds'])"; }
 ricci() { rm -rf "$work/runs"
           (cd "$work" && "$build/ricci-train" "$OLDPWD/apps/configs/shakespeare_char.yaml" name=bench steps="$iterations" eval_batches=1 sample.tokens=0 threads=2) |

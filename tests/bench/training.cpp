@@ -1,5 +1,5 @@
 // One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for the models that other frameworks
-// are measured on; tests/bench/torch_training.py is the same in PyTorch on the CPU, torch_train.py on a GPU;
+// are measured on; tests/bench/torch/training.py is the same in PyTorch on the CPU, torch/train.py on a GPU;
 // tests/bench/compare.py runs ricci and PyTorch in turn.
 //   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]      no name: the small models
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the operations of the

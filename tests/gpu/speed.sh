@@ -35,7 +35,7 @@ other_benches() {  # that run on a GPU, apart from attention
 }
 
 bench_one() {  # name
-  local program=$build/ricci-bench-$1 script=tests/bench/torch_$1.py
+  local program=$build/ricci-bench-$1 script=tests/bench/torch/$1.py
   local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
   limited 120 "$program" --device cuda 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
   : > "$theirs"

@@ -41,7 +41,7 @@ run_gpt2() {  # batch log option...
 of_gpt2() { awk -F'\t' -v name="$2" '$1 == name { print $2 }' "$state/train/$1.measures"; }  # log measure
 
 run_torch_gpt2() {  # batch
-  run_torch "$state/train/torch.log" tests/bench/torch_train.py --dtype bf16 --batch "$1"
+  run_torch "$state/train/torch.log" tests/bench/torch/train.py --dtype bf16 --batch "$1"
   best=$(measures "$state/train/torch.log" | sed -n 's/_speed\t/\t/p' | sort -t $'\t' -g -k 2 | tail -n 1 | cut -f1)
 }
 of_torch() { value_of "$state/train/torch.log" "${best}_$1"; }

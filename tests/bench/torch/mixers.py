@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Forward and backward of mixers in current PyTorch, for the rows of mixers.cpp, which tells what they are.
 
-    torch_mixers.py [name ...] [--steps N] [--dtype f32|bf16] [--device cpu|cuda] [--compile] [--threads N]
+    torch/mixers.py [name ...] [--steps N] [--dtype f32|bf16] [--device cpu|cuda] [--compile] [--threads N]
 
 sdp is nn.MultiheadAttention's own path: one packed projection and scaled_dot_product_attention. metric is the shortest
 composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_product_attention with p as keys and
@@ -14,7 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-import torch_steps
+import steps
 
 TOKENS, WIDTH, LAYERS = 4096, 512, 6
 
@@ -103,17 +103,17 @@ def measure(name, args):
     def step():
         for p in (*model.parameters(), x_bcd):
             p.grad = None
-        with torch_steps.autocast(args, args.device):
+        with steps.autocast(args, args.device):
             y_bcd = run(x_bcd)
         y_bcd.backward(dy_bcd.to(y_bcd.dtype))
         if args.device == "cuda":
             torch.cuda.synchronize()
 
-    torch_steps.measure(name, args, step)
+    steps.measure(name, args, step)
 
 
 def main():
-    args = torch_steps.arguments(__doc__, rows(), 5, lambda parser: parser.add_argument("--device", default="cpu"))
+    args = steps.arguments(__doc__, rows(), 5, lambda parser: parser.add_argument("--device", default="cpu"))
     for name in args.names:
         measure(name, args)
 

@@ -7,7 +7,7 @@ and .99, weight decay .1 on 2-D parameters, eps 1e-8, clip 1.0; N(0, .02), resid
 Text split 90/10 by characters, random crops; at the end the loss over the whole validation split in non-overlapping
 windows of 64, every target counted once, and in windows that overlap by half.
 
-    torch_shakespeare.py --threads 2 --seed 1 [--compile MODE] [--data input.txt] [--json out.json]
+    torch/shakespeare.py --threads 2 --seed 1 [--compile MODE] [--data input.txt] [--json out.json]
 
 Prints nats of the validation loss, seconds of the training loop (without imports, data and evaluation), of its
 first iteration (the compilation, with --compile) and of the whole process since its start.

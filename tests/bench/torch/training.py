@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training step in current PyTorch, for the models and shapes of training.cpp: forward, backward, gradient norm, AdamW.
 
-    torch_training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N] [--profile]
+    torch/training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N] [--profile]
 
 gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head with
 a bias. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, the
@@ -14,7 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-import torch_steps
+import steps
 
 # name: preset, vocabulary, width, heads, layers, feed-forward, batch, context, biases
 CASES = {
@@ -88,14 +88,14 @@ def measure(name, args):
     def step():
         nonlocal loss
         optimizer.zero_grad(set_to_none=True)
-        with torch_steps.autocast(args, "cpu"):
+        with steps.autocast(args, "cpu"):
             result = loss_of(ids_bc, targets_bc)
         result.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
         optimizer.step()
         loss = result.item()
 
-    median = torch_steps.measure(name, args, step)
+    median = steps.measure(name, args, step)
     print(f"measure {name}_speed {batch * context / median:.0f} tokens/s")
     print(f"measure {name}_loss {loss:.6f} nats", flush=True)
     if args.profile:
@@ -111,7 +111,7 @@ def profile(name, step, steps):
 
 
 def main():
-    args = torch_steps.arguments(__doc__, list(CASES), 10, lambda parser: parser.add_argument("--profile", action="store_true"))
+    args = steps.arguments(__doc__, list(CASES), 10, lambda parser: parser.add_argument("--profile", action="store_true"))
     for name in args.names:
         measure(name, args)
 

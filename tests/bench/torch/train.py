@@ -6,7 +6,7 @@ norm 1 and fused AdamW on random tokens that are already on the device. f32 comp
 bf16 is autocast over f32 weights. Attention is scaled_dot_product_attention. Measured plain and through torch.compile;
 warm-up and compilation are not counted. One that fails, for want of memory for example, does not stop the other.
 
-    torch_train.py --dtype bf16 --batch 64 [--vocab 50257 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15]
+    torch/train.py --dtype bf16 --batch 64 [--vocab 50257 --layers 12 --heads 12 --width 768 --context 1024] [--seconds 15]
 
 Prints lines "measure NAME VALUE UNIT": tokens per second, and the most memory that tensors held. The exit code is 1 when
 nothing could be measured.

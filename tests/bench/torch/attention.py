@@ -3,7 +3,7 @@
 
 Queries, keys and values are contiguous tensors of their own, which is what PyTorch's kernel likes best.
 
-    torch_attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
+    torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
 """
 import argparse
 import time
