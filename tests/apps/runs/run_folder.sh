@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What can go wrong with a run folder: one clear line each, and what was there stays as it was.
 #   run_folder.sh build-folder
-old_run=$(cd "$(dirname "$0")/runs/old_run" && pwd)
-. "$(dirname "$0")/programs.sh" "$@"
+old_run=$(cd "$(dirname "$0")/old_run" && pwd)
+. "$(dirname "$0")/../programs.sh" "$@"
 states=runs/tiny/checkpoints
 newest=$states/step-00000008.safetensors
 

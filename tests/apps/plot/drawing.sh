@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Drawings are XML to a parser that is not ours.
 #   drawing.sh build-folder
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
 
 accept 'a run' train tiny.yaml name=one steps=5

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ricci-convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again.
 #   convert.sh build-folder
-models=$(cd "$(dirname "$0")/../interop/models" && pwd) || exit 1
-. "$(dirname "$0")/programs.sh" "$@"
+models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
+. "$(dirname "$0")/../programs.sh" "$@"
 # names FILE: its tensors with dtypes and shapes.
 names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype":"[A-Z0-9]+","shape":\[[0-9,]*\]' | sort; }
 

@@ -3,7 +3,7 @@
 # always finds a checkpoint.
 #   run_identity.sh build-folder
 # RICCI_ROUNDS: how often ricci-eval reads beside a training; 40 if not given.
-. "$(dirname "$0")/programs.sh" "$@"
+. "$(dirname "$0")/../programs.sh" "$@"
 rounds=${RICCI_ROUNDS:-40}
 endless=(tiny.yaml steps=1000000 checkpoint_every=20 keep_checkpoints=1)
 has_checkpoint() { ls "runs/$1/checkpoints" 2>/dev/null | grep -q '^step'; }
