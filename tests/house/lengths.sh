@@ -13,4 +13,4 @@ functions=$(awk '
   /[{]$/ && name($0) !~ /^ *((inline )?namespace|struct|class|union|enum|extern|}) ?/ { begin[indent] = FNR }' $files)
 long=$(wc -l $files | awk '$2 != "total" && $1 > 300 { print $2 ": " $1 " lines" }')
 [ "$(wc -w <<<"$files")" -gt 300 ] || { echo 'too few files were found'; exit 1; }
-[ -z "$functions$long" ] || { echo 'longer than 300 lines, or functions longer than 40:'; echo "$long$functions"; exit 1; }
+[ -z "$functions$long" ] || { echo 'longer than 300 lines, or functions longer than 40:'; printf '%s\n' "$long" "$functions" | grep .; exit 1; }
