@@ -95,8 +95,8 @@ TEST_CASE("a folder with shards of something else is left alone") {
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
     return error_of([&] { prepare_shards(TextSource::of_paths(paths).each_file(), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
   };
-  CHECK(without_tokens({ends}) == ends + ": the inputs hold no tokens");
-  CHECK(without_tokens({ends, end, end}) == ends + " and 2 more: the inputs hold no tokens");
+  CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
+  CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
 }
 
 TEST_CASE("labels come with their documents, each of which is in one shard") {
