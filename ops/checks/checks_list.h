@@ -7,6 +7,7 @@ namespace ricci {
 void add_element_checks(std::vector<OpCheck>& all);  // formulas over single elements, shapes
 void add_row_checks(std::vector<OpCheck>& all);      // softmax, cross-entropy, layer norm, sums
 void add_pooling_checks(std::vector<OpCheck>& all);  // means over positions
+void add_scale_checks(std::vector<OpCheck>& all);    // cells of coarser scales
 void add_product_checks(std::vector<OpCheck>& all);  // contract, linear
 void add_attention_checks(std::vector<OpCheck>& all);
 void add_mixing_checks(std::vector<OpCheck>& all);   // shift-and-sum, metric scores

@@ -1,0 +1,126 @@
+// nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
+// dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 of cells that do not count
+//   bytes   4 N for N logits in f32, 8 N backward, half in bf16
+//   floor   16,384 rows of 32,000 in f32 on an H200: 2.1 GB at 4.8 TB/s 0.44 ms forward, twice that backward
+#include "ops/scales/bag_cross_entropy.h"
+
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/math.h"
+#include "cuda/verbs/rows.h"
+#include "ops/pooling/lengths.h"
+
+namespace ricci {
+namespace bag_cross_entropy_kernels {
+
+struct Bags {
+  const int64_t* ids_bc;
+  int64_t cells, size;
+  Lengths lengths;
+  HD bool counts(int64_t r) const { return (r % cells + 2) * size <= lengths.of(r / cells); }
+  HD const int64_t* next_cell(int64_t r) const { return ids_bc + r / cells * lengths.context + (r % cells + 1) * size; }
+};
+
+template <class T> struct Forward {
+  using A = Accumulator<T>;
+  const T* l_rv;
+  double *nll_r, *lse_r;
+  Bags bags;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const T* const l = l_rv + r * row.n;
+    const A most = row.max([&](int64_t v) { return A(l[v]); });
+    const A sum = row.sum([&](int64_t v) { return math::exp(A(l[v]) - most); });
+    row.once([&] {
+      lse_r[r] = double(math::log(sum)) + double(most);
+      nll_r[r] = bags.counts(r) ? lse_r[r] - mean_logit(l, bags.next_cell(r), row.n) : 0;
+    });
+  }
+  HD double mean_logit(const T* l, const int64_t* ids, int64_t vocabulary) const {
+    double sum = 0;
+    for (int64_t w = 0; w < bags.size; ++w) sum += ids[w] >= 0 && ids[w] < vocabulary ? double(A(l[ids[w]])) : __builtin_nan("");
+    return sum / double(bags.size);
+  }
+};
+
+struct Mean {
+  const double* nll_r;
+  double *counted, *loss;
+  Bags bags;
+  template <class Row> HD void operator()(int64_t, Row row) const {
+    const double n = row.sum([&](int64_t r) { return bags.counts(r) ? 1.0 : 0.0; });
+    const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
+    row.once([&] { *counted = n > 0 ? n : 1, *loss = sum / *counted; });
+  }
+};
+
+template <class T> struct Backward {
+  using A = Accumulator<T>;
+  const T* l_rv;
+  const double *lse_r, *counted, *dloss;
+  T* dl_rv;
+  Bags bags;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const bool counts = bags.counts(r);
+    const A share = counts ? A(*dloss / *counted) : A(0), lse = A(lse_r[r]), each = share / A(bags.size);
+    const T* const l = l_rv + r * row.n;
+    T* const dl = dl_rv + r * row.n;
+    row.each([&](int64_t v) { dl[v] = T(math::exp(A(l[v]) - lse) * share); });
+    row.once([&] {
+      for (int64_t w = 0; w < bags.size && counts; ++w)
+        if (const int64_t id = bags.next_cell(r)[w]; id >= 0 && id < row.n) dl[id] = T(A(dl[id]) - each);
+    });
+  }
+};
+
+HOST void check_ids(const Tensor& ids_bc, int64_t vocabulary) {
+  if (ids_bc.device() != Device::cpu) return;
+  const int64_t context = ids_bc.shape()[1];
+  for (int64_t i = 0; i < ids_bc.size(); ++i)
+    if (const int64_t id = ids_bc.data<int64_t>()[i]; id < 0 || id >= vocabulary)
+      fail("bag_cross_entropy: id {} at [{} {}] is outside the vocabulary of {}", {id, i / context, i % context, vocabulary});
+}
+
+HOST Bags bags_of(const Tensor& ids_bc, int64_t size, const Tensor& lengths_b) {
+  return {ids_bc.data<int64_t>(), ids_bc.shape()[1] / size, size, lengths_of(lengths_b, ids_bc.shape()[1])};
+}
+
+HOST Tensor backward(const Tensor& dloss, const Tensor& logits_bmv, const Tensor& lse_r, const Tensor& counted, const Bags& bags) {
+  const Tensor dlogits_bmv = like(logits_bmv);
+  const int64_t rows = logits_bmv.shape()[0] * logits_bmv.shape()[1];
+  with_dtype(logits_bmv, [&]<class T>(T) {
+    for_rows("bag_cross_entropy'", logits_bmv.device(), rows, logits_bmv.shape()[2],
+             Backward<T>{logits_bmv.data<T>(), lse_r.data<double>(), counted.data<double>(), dloss.data<double>(), dlogits_bmv.data<T>(), bags});
+  });
+  return dlogits_bmv;
+}
+
+}  // namespace bag_cross_entropy_kernels
+
+using namespace bag_cross_entropy_kernels;
+
+HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t size, const Arg& lengths_b) {
+  const Dims n = DIMS(logits_bmv, i64(ids_bc), optional(i64(lengths_b)));
+  if (size < 1) fail("bag_cross_entropy: cells of {} tokens, expected 1 or more", {size});
+  if (n['m'] != n['c'] / size)
+    fail("bag_cross_entropy: logits_bmv{} of {} cells, but ids_bc{} have {} of {} tokens", {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});
+  check_ids(ids_bc, n['v']);
+  check_lengths("bag_cross_entropy", lengths_b, n['c']);
+  const Device device = logits_bmv.device();
+  const int64_t rows = n['b'] * n['m'];
+  const Tensor nll_r({rows}, Dtype::f64, device), lse_r({rows}, Dtype::f64, device), counted({}, Dtype::f64, device), loss({}, Dtype::f64, device);
+  const Bags bags = bags_of(ids_bc, size, lengths_b);
+  with_dtype(logits_bmv, [&]<class T>(T) {
+    for_rows("bag_cross_entropy", device, rows, n['v'], Forward<T>{logits_bmv.data<T>(), nll_r.data<double>(), lse_r.data<double>(), bags});
+  });
+  for_rows("bag_cross_entropy: mean", device, 1, rows, Mean{nll_r.data<double>(), counted.data<double>(), loss.data<double>(), bags});
+  return record("bag_cross_entropy", {logits_bmv}, loss, keep(logits_bmv, Tensor(ids_bc), Tensor(lengths_b), size, lse_r, counted),
+                [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size, const Tensor& lse_r,
+                   const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, bags_of(ids_bc, size, lengths_b))}; });
+}
+
+CUDA_ROWS(Forward);
+CUDA_KERNEL(RowKernel<Mean>);
+CUDA_ROWS(Backward);
+
+}  // namespace ricci
