@@ -65,14 +65,22 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   return lengths_b;
 }
 
+// A coarse model is held to its own tokens and needs no targets.
+Tensor load_targets(const SafetensorsFile& file, Family family, const Shape& ids) {
+  if (family == Family::coarse) return {};
+  const bool classifier = family == Family::classifier;
+  const Tensor targets = classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
+  if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids))) fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
+  return targets;
+}
+
 Inputs load_inputs(const SafetensorsFile& file, Family family, Device device) {
-  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = family == Family::classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, family, ids_bc.shape());
   for (const std::string& name : file.names())
     if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
-  const Shape expected = family == Family::classifier ? Shape{ids_bc.shape()[0]} : ids_bc.shape();
-  if (!(targets.shape() == expected)) fail("{}: ids {} and targets {} differ", {file.path(), show(ids_bc.shape()), show(targets.shape())});
   const Tensor lengths_b = load_lengths(file, ids_bc.shape());
-  return {to(ids_bc, device), to(targets, device), lengths_b ? to(lengths_b, device) : lengths_b};
+  const auto placed = [&](const Tensor& t) { return t ? to(t, device) : t; };
+  return {placed(ids_bc), placed(targets), placed(lengths_b)};
 }
 
 // What leaves the program: on the CPU, bf16 widened to f32.
@@ -118,7 +126,8 @@ int main(int argc, char** argv) {
                        [&](CLI::App& app) {
                          app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
-                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch]; lengths, i64 [batch], where sequences are padded")->required();
+                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
+                                                                  "lengths, i64 [batch], where sequences are padded")->required();
                          app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
                          app.add_flag("--scores", options.scores, "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
                          apps::add_compute_options(app, options.compute);

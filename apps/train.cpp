@@ -143,7 +143,9 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
 
 // The model as it is before the first step: drawn, or with the weights of `init` (null: none), which adds its line to the notes.
 Model first_model(const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
-  for (const std::string& line : warnings(config.model)) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  ModelConfig as_trained = config.model;
+  as_trained.ctx = *config.context;
+  for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   Model model(config.model);
   model.init(config.seed);
   if (init) notes += init->load(model, tokenizer) + "\n";

@@ -10,14 +10,18 @@
 #include "core/fields.h"
 #include "models/block.h"
 #include "models/embedding.h"
+#include "models/families/bottomup.h"
 #include "models/families/classifier.h"
+#include "models/families/coarse.h"
 #include "models/families/decoder.h"
+#include "models/families/retina.h"
+#include "models/families/topdown.h"
 #include "models/mixers/mixers.h"
 
 namespace ricci {
 
-enum class Family : uint8_t { decoder, classifier };
-constexpr auto choices(Family) { return std::array{"decoder", "classifier"}; }
+enum class Family : uint8_t { decoder, classifier, topdown, bottomup, retina, coarse };
+constexpr auto choices(Family) { return std::array{"decoder", "classifier", "topdown", "bottomup", "retina", "coarse"}; }
 
 struct ModelConfig {
   Family family = Family::decoder;
@@ -32,6 +36,13 @@ struct ModelConfig {
   EmbeddingConfig embedding;
   OutputConfig output;
   ClassifierConfig classifier;
+  ScalesConfig scales;
+  StackLayersConfig stack_layers;
+  DownConfig down;
+  TopDownConfig topdown;
+  BottomUpConfig bottomup;
+  RetinaConfig retina;
+  CoarseConfig coarse;
   Mixers::Configs mixers;
 
   // The keys of one mixer: config.of<Sdp>().heads
@@ -41,6 +52,14 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
+// Keys that some families read.
+template <class Field> ReadWhen<Field> read_of(Field& field, const ModelConfig& c, std::initializer_list<Family> families) {
+  bool is_read = false;
+  std::string by;
+  for (Family family : families) is_read |= c.family == family, by += (by.empty() ? "family: " : ", ") + std::string(name_of(family));
+  return read_when(field, is_read, by);
+}
+
 template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("family", c.family, "what is built", decides());
   field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights", decides());
@@ -48,14 +67,27 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer");
   field("ctx", c.ctx, "longest context, in tokens");
   field("d", c.d, "width of the model");
-  field("layers", c.layers, "blocks");
+  auto single = read_of(field, c, {Family::decoder, Family::classifier, Family::retina, Family::coarse});
+  single("layers", c.layers, "blocks");
   field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
   Mixers::each([&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
-  visit_fields(c.output, read_when(field, c.family == Family::decoder, "family: decoder"));
-  visit_fields(c.classifier, read_when(field, c.family == Family::classifier, "family: classifier"));
+  visit_fields(c.output, read_of(field, c, {Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse}));
+  visit_fields(c.classifier, read_of(field, c, {Family::classifier}));
+  visit_fields(c.scales, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina}));
+  visit_fields(c.stack_layers, read_of(field, c, {Family::topdown, Family::bottomup}));
+  visit_fields(c.down, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina, Family::coarse}));
+  visit_fields(c.topdown, read_of(field, c, {Family::topdown}));
+  visit_fields(c.bottomup, read_of(field, c, {Family::bottomup}));
+  visit_fields(c.retina, read_of(field, c, {Family::retina}));
+  visit_fields(c.coarse, read_of(field, c, {Family::coarse}));
 }
+
+// Whether the model is one of several scales, whose attention is its own.
+bool has_scales(Family family);
+// A coarse model says which tokens come next, but not in which order.
+inline bool writes_text(Family family) { return family != Family::classifier && family != Family::coarse; }
 
 // What the mixers of such a model are told.
 MixerPlace place_of(const ModelConfig& config);
@@ -67,10 +99,11 @@ void apply_preset(ModelConfig& config);
 // Error: the first value that cannot be, as "model.heads: 3 does not divide d = 64". vocab must be known by now.
 void check(const ModelConfig& config);
 
-// What a user should know of a config that can be trained, a line each: levels that hear less than the context.
+// What a user should know of a config that can be trained, a line each: levels that hear less than the context, scales that have
+// no cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// Fills in what follows from other keys: ff.
+// Fills in what follows from other keys: ff; where scales are read, their blocks, windows and heads.
 void resolve(ModelConfig& config);
 
 }  // namespace ricci

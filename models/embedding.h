@@ -21,10 +21,17 @@ template <std::same_as<EmbeddingConfig> Config, class Field> void visit_fields(C
   field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)");
 }
 
+inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
+  return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
+}
+
 // Token embeddings of positions from `first` on, with their positions.
 inline Tensor embed(const Arg& ids_bc, const Table& tok, const Positions& pos, const EmbeddingConfig& config, int64_t first = 0) {
-  const double d = static_cast<double>(tok.weight.value.shape()[1]);
-  return embedding(ids_bc, tok.weight, pos.rows(), config.scale_embedding ? std::sqrt(d) : 1.0, first);
+  return embedding(ids_bc, tok.weight, pos.rows(), embedding_scale(config, tok), first);
+}
+// Without positions, for models whose stacks have their own.
+inline Tensor embed(const Arg& ids_bc, const Table& tok, const EmbeddingConfig& config) {
+  return embedding(ids_bc, tok.weight, Tensor(), embedding_scale(config, tok));
 }
 
 }  // namespace ricci

@@ -1,6 +1,7 @@
 // What every family of models reads.
 #pragma once
 #include "core/tensor.h"
+#include "cuda/device/device.h"
 
 namespace ricci {
 
@@ -9,5 +10,13 @@ struct Inputs {
   Tensor targets{};    // i64: of a language model [b c], of a classifier [b]; -1: does not count. Only the loss reads them
   Tensor lengths_b{};  // i64 [b], 0 .. c: what stands behind is padding, which no position hears; empty: there is none
 };
+
+// How many targets are not -1.
+inline int64_t targets_in(const Tensor& targets) {
+  const Tensor host = to(targets, Device::cpu);
+  int64_t count = 0;
+  for (int64_t i = 0; i < host.size(); ++i) count += host.data<int64_t>()[i] != -1;
+  return count;
+}
 
 }  // namespace ricci

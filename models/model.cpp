@@ -6,16 +6,16 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/families/classifier.h"
-#include "models/families/decoder.h"
 #include "models/visit.h"
 
 namespace ricci {
 namespace {
 
-// Every family around every mixer.
+// Decoders and classifiers around every mixer, and the families of several scales, whose attention is their own.
 template <class List> struct FamiliesOf;
-template <Mixer... M> struct FamiliesOf<MixerList<M...>> { using Any = std::variant<Decoder<M>..., Classifier<M>...>; };
+template <Mixer... M> struct FamiliesOf<MixerList<M...>> {
+  using Any = std::variant<Decoder<M>..., Classifier<M>..., LanguageModel<TopDown>, LanguageModel<BottomUp>, Decoder<Retina>, Coarse>;
+};
 
 template <class F> struct StateOf final : DecodingState {
   explicit StateOf(typename F::State s) : value(std::move(s)) {}
@@ -28,6 +28,8 @@ template <class F> typename F::State& state_of(const F&, DecodingState& state) {
   return own->value;
 }
 
+StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.positions, c.block, c.of<Sdp>()}; }
+
 template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
 
 }  // namespace
@@ -39,18 +41,32 @@ struct Model::AnyFamily {
   template <class F> decltype(auto) operator()(F f) const { return std::visit(f, value); }
 
   template <Mixer M> static std::unique_ptr<AnyFamily> build(const ModelConfig& c) {
-    switch (c.family) {
-      case Family::classifier: return std::make_unique<AnyFamily>(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
-      case Family::decoder: return std::make_unique<AnyFamily>(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
-    }
-    fail("model.family: number {}", {static_cast<int>(c.family)});
+    if (c.family == Family::classifier) return std::make_unique<AnyFamily>(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
+    return std::make_unique<AnyFamily>(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
   }
+  static std::unique_ptr<AnyFamily> build_scales(const ModelConfig& c) {
+    const MixerPlace place = place_of(c);
+    switch (c.family) {
+      case Family::topdown:
+        return of(LanguageModel<TopDown>(c.vocab, c.embedding, c.output, place, TopDown(stacks_of(c), c.scales, c.stack_layers, c.down, c.topdown)));
+      case Family::bottomup:
+        return of(LanguageModel<BottomUp>(c.vocab, c.embedding, c.output, place, BottomUp(stacks_of(c), c.scales, c.stack_layers, c.down, c.bottomup)));
+      case Family::retina: {
+        const Retina::Config retina{c.scales, c.down, c.retina, c.of<Sdp>()};
+        return of(Decoder<Retina>(c.vocab, c.embedding, c.output, {place, c.layers, c.embedding.positions, c.block, retina}));
+      }
+      case Family::coarse: return of(Coarse(c.vocab, c.embedding, c.output, stacks_of(c), c.layers, c.down, c.coarse));
+      default: fail("model.family: number {}", {static_cast<int>(c.family)});
+    }
+  }
+  template <class F> static std::unique_ptr<AnyFamily> of(F family) { return std::make_unique<AnyFamily>(std::move(family)); }
 };
 
 // The family is built in the body: when there is no memory for it, each_held is asked, and finds no family rather than no pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
-  Mixers::at(static_cast<size_t>(config.mixer), [&]<class M>() { family_ = AnyFamily::build<M>(config); });
+  if (has_scales(config.family)) family_ = AnyFamily::build_scales(config);
+  else Mixers::at(static_cast<size_t>(config.mixer), [&]<class M>() { family_ = AnyFamily::build<M>(config); });
   each_parameter([](const std::string& path, Parameter& p) { p.path = path; });
 }
 
@@ -63,6 +79,13 @@ Tensor Model::logits(const Inputs& inputs) const {
 
 Tensor Model::loss(const Inputs& inputs) const {
   return (*family_)([&](const auto& f) { return f.loss(inputs); });
+}
+
+int64_t Model::counted(const Inputs& inputs, int64_t targets) const {
+  return (*family_)([&](const auto& f) {
+    if constexpr (requires { f.counted(inputs, targets); }) return f.counted(inputs, targets);
+    else return targets;
+  });
 }
 
 std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const {
@@ -110,7 +133,7 @@ void Model::place_for_training(Dtype dtype, Device device) {
 }
 
 void Model::recompute_blocks(bool on) {
-  (*family_)([&](auto& f) { f.stack.recomputes_blocks = on; });
+  (*family_)([&](auto& f) { f.recompute_blocks(on); });
 }
 
 void Model::each_parameter(const std::function<void(const std::string&, Parameter&)>& f) {

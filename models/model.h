@@ -31,6 +31,8 @@ class Model final : public MemoryHolder {
   Tensor logits(const Inputs& inputs) const;
   // Mean nats per target other than -1, an f64 scalar: the path that training takes. Padding counts unless its targets are -1.
   Tensor loss(const Inputs& inputs) const;
+  // How many tokens that is the mean of, given how many targets are not -1: fewer where the family leaves positions out.
+  int64_t counted(const Inputs& inputs, int64_t targets) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits behind the last one [b v];
   // advance_all returns those of all of them [b c v]; step reads one position, ids_b -> logits_bv.

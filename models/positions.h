@@ -2,7 +2,9 @@
 #pragma once
 #include "core/choice.h"
 #include "models/layers.h"
+#include "ops/elements/arithmetic.h"
 #include "ops/embedding/positions.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 
@@ -25,5 +27,11 @@ struct Positions {
   Arg rows() const { return weight.value ? Arg(weight) : Arg(sinusoid.value); }
   template <class V> void visit(V&& v) { v("weight", weight), v("sinusoid", sinusoid); }
 };
+
+// x_bcd with the rows of the positions from `first` on added.
+inline Tensor with_positions(const Arg& x_bcd, const Positions& pos, int64_t first = 0) {
+  const Arg rows_Cd = pos.rows();
+  return rows_Cd ? x_bcd + slice(rows_Cd, 0, first, x_bcd.shape()[1]) : Tensor(x_bcd);
+}
 
 }  // namespace ricci

@@ -64,6 +64,8 @@ template <Mixer M> struct Stack {
     return least;
   }
 
+  template <class V> void visit(V&& v) { v("pos", pos), v("blocks", blocks), v("ln", ln); }
+
  private:
   Tensor final_norm(const Residual& r) const {
     if (!ln.weight.value) return r.x;

@@ -65,6 +65,32 @@ template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
+// "0:8, 8:256"
+bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    std::string_view one = text.substr(at, comma - at);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    const size_t colon = one.find(':');
+    Range& range = ranges.emplace_back();
+    if (colon == one.npos || !parse_number(one.substr(0, colon), range.lo) || !parse_number(one.substr(colon + 1), range.hi)) return false;
+    at = comma + 1;
+  }
+  return true;
+}
+bool parse(const YamlValue& node, std::vector<Range>& ranges) {
+  ranges.clear();
+  if (node.kind == Kind::nothing) return true;
+  if (node.kind == Kind::text) return parse_ranges(node.text, ranges);
+  if (node.kind != Kind::list) return false;
+  for (const YamlValue& each : node.items) {
+    std::vector<int64_t> ends;
+    if (each.kind == Kind::text ? !parse_ranges(each.text, ranges) : !parse(each, ends) || ends.size() != 2) return false;
+    if (each.kind != Kind::text) ranges.push_back({ends[0], ends[1]});
+  }
+  return true;
+}
 
 const char* what(const std::string&) { return "text"; }
 const char* what(int64_t) { return "integer"; }
@@ -74,6 +100,8 @@ const char* what(bool) { return "true or false"; }
 const char* what(const std::optional<int64_t>&) { return "integer or null"; }
 const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
 const char* what(const std::vector<double>&) { return "number or list of numbers"; }
+const char* what(const std::vector<int64_t>&) { return "integer or list of integers"; }
+const char* what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
 
 void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
   std::string list;

@@ -12,6 +12,7 @@
 
 #include "core/choice.h"
 #include "core/fields.h"
+#include "core/range.h"
 
 namespace ricci::apps {
 
@@ -21,9 +22,10 @@ struct ChoiceMember {
   std::vector<const char*> names;
 };
 
-// A member of a config. A single value may stand for a list of one; null for an empty list or optional.
+// A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
+// [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
-                                std::vector<double>*, ChoiceMember>;
+                                std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
 struct Field {
   std::string key;  // dotted

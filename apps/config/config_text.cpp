@@ -29,6 +29,7 @@ std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(int64_t value) { return std::to_string(value); }
 std::string text_of(uint64_t value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
+std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
 template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
 template <class T> std::string text_of(const std::vector<T>& values) {
   if (values.size() == 1) return text_of(values[0]);

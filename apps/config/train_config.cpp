@@ -75,7 +75,6 @@ void check_sorting(const TrainConfig& c) {
 void check_classifier(const TrainConfig& c) {
   if (c.format != DocumentFormat::text && c.label_field.empty()) fail("label_field: not given, but model.family: classifier learns from labelled documents");
   if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
-  if (c.sample.tokens > 0) fail("sample.tokens: {}, but model.family: classifier writes no text", {c.sample.tokens});
 }
 
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
@@ -117,6 +116,8 @@ void check(const TrainConfig& config) {
   at_least("checkpoint_every", config.checkpoint_every, 0);
   at_least("keep_checkpoints", config.keep_checkpoints, 1);
   at_least("sample.tokens", config.sample.tokens, 0);
+  if (config.sample.tokens > 0 && !writes_text(model.family))
+    fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(model.family)});
   at_least("sample.every", config.sample.every, 0);
   check(config.sample.sampling);
 }

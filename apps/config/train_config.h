@@ -107,7 +107,7 @@ template <class Field> auto free_to_change(Field& field) {
 
 template <std::same_as<SampleConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   auto free = free_to_change(field);
-  free("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for a classifier)");
+  free("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)");
   free("every", c.every, "steps between samples; 0: only after the last step");
   free("prompt", c.prompt, "text to continue");
   visit_fields(c.sampling, free);
@@ -188,7 +188,7 @@ TrainStepOptions step_options(const TrainConfig& config);
 // Hooks of load_config (apps/config/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (is_classifier(config)) config.sample.tokens = 0;
+  if (!writes_text(config.model.family)) config.sample.tokens = 0;
 }
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff

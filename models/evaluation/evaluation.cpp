@@ -10,16 +10,17 @@
 namespace ricci {
 namespace {
 
-// Calls nats_of(batch) for the mean nats of each batch; returns the mean over all targets, and their number.
-template <class NatsOf> Evaluation mean_of(int64_t count, const BatchOf& batch, const AfterBatch& after_batch, const NatsOf& nats_of) {
+// Calls nats_of(batch) for the mean nats of each batch; returns the mean over all targets that the loss counts, and their number.
+template <class NatsOf> Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
   Evaluation total;
   double nats = 0;
   for (int64_t i = 0; i < count; ++i) {
     const MicroBatch one = batch(i);
-    nats += nats_of(one) * static_cast<double>(one.scored);
-    total.tokens += one.scored;
+    const int64_t counted = model.counted(one.inputs, one.scored);
+    nats += nats_of(one) * static_cast<double>(counted);
+    total.tokens += counted;
     if (after_batch) after_batch(i + 1);
   }
   total.nats_per_token = nats / static_cast<double>(std::max<int64_t>(1, total.tokens));
@@ -29,7 +30,7 @@ template <class NatsOf> Evaluation mean_of(int64_t count, const BatchOf& batch, 
 }  // namespace
 
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  return mean_of(count, batch, after_batch, [&](const MicroBatch& one) { return item(model.loss(one.inputs)); });
+  return mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) { return item(model.loss(one.inputs)); });
 }
 
 Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
@@ -44,7 +45,7 @@ Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf
 
 ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
   ClassEvaluation result{0, Confusion(model.config().classifier.classes)};
-  result.nats_per_sequence = mean_of(count, batch, after_batch, [&](const MicroBatch& one) {
+  result.nats_per_sequence = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     const Tensor logits_bk = model.logits(one.inputs);
     result.confusion.add(logits_bk, one.inputs.targets);
     return item(cross_entropy(logits_bk, one.inputs.targets));

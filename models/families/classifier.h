@@ -52,6 +52,7 @@ template <Mixer M> struct Classifier {
   Tensor advance(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
   Tensor advance_all(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
 
+  void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
   template <class V> void visit(V&& v) { v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", head); }
 };
 

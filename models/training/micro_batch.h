@@ -1,6 +1,5 @@
 // The sequences that are computed together: a training step reads one micro-batch or several, an evaluation many.
 #pragma once
-#include "cuda/device/device.h"
 #include "models/inputs.h"
 
 namespace ricci {
@@ -11,11 +10,6 @@ struct MicroBatch {
 };
 
 // Counts what is scored.
-inline MicroBatch micro_batch_from(const Inputs& inputs) {
-  const Tensor targets = to(inputs.targets, Device::cpu);
-  int64_t scored = 0;
-  for (int64_t i = 0; i < targets.size(); ++i) scored += targets.data<int64_t>()[i] != -1;
-  return {inputs, scored};
-}
+inline MicroBatch micro_batch_from(const Inputs& inputs) { return {inputs, targets_in(inputs.targets)}; }
 
 }  // namespace ricci

@@ -11,7 +11,8 @@ namespace ricci {
 const std::vector<OpCheck>& op_checks() {
   static const std::vector<OpCheck> checks = [] {
     std::vector<OpCheck> all;
-    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_scale_checks, add_product_checks, add_attention_checks, add_mixing_checks, add_model_checks})
+    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_scale_checks, add_product_checks, add_attention_checks,
+                     add_mixing_checks, add_model_checks})
       add(all);
     return all;
   }();

@@ -26,6 +26,16 @@ model.mixer_bias       true    model.mixer=dispatcher
 model.value_proj       true    model.mixer=metric
 model.pool             4       model.mixer=avgpool
 model.classes          3       data=labels.tsv format=tsv label_field=1 sample.tokens=0 model.family=classifier
+model.scales           [1,2]   model.family=topdown
+model.down             max     model.family=topdown
+model.conv_kernel      2       model.family=topdown model.down=conv
+model.shift            block   model.family=topdown
+model.loss_from        first_full  model.family=topdown
+model.chain            false   model.family=bottomup
+model.windows          0:2,1:4,2:5,2:6  model.family=retina
+model.cell_rule        end     model.windows=0:5,0:5,0:5,0:5 model.family=retina
+model.head_groups      [0,0,0,1]  model.family=retina
+model.scale            2       sample.tokens=0 model.family=coarse
 model.norm             post
 model.activation       relu
 model.ff               7

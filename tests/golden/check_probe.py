@@ -3,6 +3,7 @@
 
     check_probe.py --probe build/ricci-probe                       all cases, float64, cpu
     check_probe.py --probe ... --device cuda_emulated --quick      one small case per feature
+    check_probe.py --probe ... --sweep                             the families of several scales at lengths 1 to 40
     check_probe.py --probe ... --stored                            tests/golden/probe_cases, without PyTorch
 
 Error of a value: |ours - expected| / max(1, |expected|). Limit: 1e-9 in f64; in f32 and bf16 twice the error that the
@@ -40,7 +41,35 @@ QUICK = [  # (name, config, batch, length, lengths of the sequences where they a
     ("dispatcher", {**MSA, "d": 15, "heads": 3, "mixer": "dispatcher"}, 2, 19),
     ("metric", {**GPT, "d": 15, "heads": 3, "mixer": "metric"}, 2, 7),
 ]
+SCALES = {"vocab": 13, "ctx": 24, "d": 12, "heads": 4, "ff": 17}
+QUICK += [
+    ("topdown", {**SCALES, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
+    ("bottomup", {**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
+    ("retina", {**SCALES, "family": "retina", "scales": [1, 2, 6], "layers": 2, "windows": "0:4, 4:12, 12:24"}, 2, 23),
+    ("coarse", {**SCALES, "family": "coarse", "scale": 3, "layers": 2, "down": "conv"}, 2, 17),
+]
 FULL = QUICK + [
+    ("topdown, one scale", {**SCALES, "family": "topdown", "scales": [1], "layers": [2]}, 2, 7),
+    ("topdown msa, conv over three cells, block, lengths", {**SCALES, "family": "topdown", "preset": "msa", "scales": [1, 4], "layers": [1, 1],
+                                                           "down": "conv", "conv_kernel": 3, "shift": "block"}, 3, 21, [21, 11, 3]),
+    ("topdown, no bias, untied, long", {**SCALES, "family": "topdown", "ctx": 140, "scales": [1, 4, 64], "layers": [1, 1, 1], "bias": False,
+                                        "tie": False}, 2, 131),
+    ("topdown, shorter than every cell", {**SCALES, "family": "topdown", "scales": [1, 4, 8], "layers": [1, 1, 1], "loss_from": "first_full"}, 3, 3),
+    ("topdown, a scale beyond ctx", {**SCALES, "family": "topdown", "scales": [1, 4, 64], "layers": [1, 1, 1], "down": "conv"}, 3, 24),
+    ("bottomup msa, lengths", {**SCALES, "family": "bottomup", "preset": "msa", "scales": [1, 3], "layers": [1, 1], "down": "max"}, 3, 20, [20, 7, 0]),
+    ("bottomup, no bias, long, not chained", {**SCALES, "family": "bottomup", "ctx": 140, "scales": [1, 2, 8], "layers": [1, 1, 1], "bias": False,
+                                              "chain": False, "down": "conv"}, 2, 131),
+    ("bottomup, as many scales as heads", {**SCALES, "family": "bottomup", "scales": [1, 2, 4, 8, 16], "layers": [1, 1, 1, 1, 1]}, 2, 24),
+    ("retina, no windows", {**SCALES, "family": "retina", "scales": [1, 4], "layers": 1}, 2, 22),
+    ("retina, one scale", {**SCALES, "family": "retina", "scales": [1], "layers": 1, "windows": [[2, 9]]}, 2, 22),
+    ("retina msa, groups, lengths", {**SCALES, "family": "retina", "preset": "msa", "scales": [1, 2, 4], "layers": 2, "windows": "0:8, 4:16, 8:24",
+                                     "cell_rule": "end", "head_groups": [2, 0, 1, 0]}, 3, 22, [22, 9, 1]),
+    ("retina, groups without a scale", {**SCALES, "family": "retina", "scales": [1, 2, 4], "layers": 1, "down": "conv", "head_groups": [0, 0, 2, 2]}, 2, 13),
+    ("retina, long, no bias", {**SCALES, "family": "retina", "ctx": 140, "scales": [1, 4, 16], "layers": 1, "bias": False,
+                               "windows": "0:16, 16:64, 64:140"}, 2, 131),
+    ("coarse msa, max", {**SCALES, "family": "coarse", "preset": "msa", "scale": 4, "layers": 1, "down": "max"}, 3, 23),
+    ("coarse, shorter than a cell", {**SCALES, "family": "coarse", "scale": 4, "layers": 1}, 3, 3),
+    ("coarse, cells of one token, lengths", {**SCALES, "family": "coarse", "scale": 1, "layers": 1, "tie": False}, 3, 9, [9, 3, 0]),
     ("avgpool window 4", {**GPT, "d": 11, "mixer": "avgpool", "pool": 4}, 3, 19),
     ("avgpool wider than the text", {**GPT, "d": 11, "mixer": "avgpool", "pool": 9}, 1, 5),
     ("avgpool both sides, lengths", {**GPT, "d": 11, "mixer": "avgpool", "causal": False}, 3, 7, [7, 3, 0]),
@@ -188,8 +217,8 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
     One run can be right by luck (a single loss, a ReLU on the right side of 0), so the reference's error is the largest
     of several runs whose weights are rounded at random; the loss gets the limit of the logits, which move it at most
     by twice their error."""
+    import make_cases
     import torch
-    import reference
     _, config, batch, length, *_ = case
     weights, ids, targets = drawn
     kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
@@ -200,7 +229,7 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
     for _ in range(8):
         rounded = {name: (w * (1 + torch.finfo(kind).eps * (torch.rand(w.shape, generator=generator) - 0.5))).to(kind)
                    for name, w in weights.items()}
-        result = reference.evaluate(config, rounded, ids, targets, lengths)
+        result = make_cases.definition_of(config).evaluate(config, rounded, ids, targets, lengths)
         values = {name: ("F64" if name == "loss" else "F32", list(t.shape), t.double().flatten().tolist())
                   for name, t in result.items()}
         errors, _ = compare(values, expected, dtype)
@@ -211,8 +240,9 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
 def check_generated(args, scratch):
     import torch
     import make_cases
+    import scales
     held = []
-    for seed, case in enumerate(QUICK if args.quick else FULL):
+    for seed, case in enumerate(scales.sweep() if args.sweep else QUICK if args.quick else FULL):
         lengths = torch.tensor(case[4]) if len(case) > 4 else None
         folder = scratch / f"case_{seed}"
         drawn = make_cases.write_case(folder, *case[1:4], 1000 + 10 * seed, lengths)
@@ -264,7 +294,8 @@ def parse_arguments():
     parser.add_argument("--probe", required=True, help="path of the ricci-probe binary")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda", "cuda_emulated"])
     parser.add_argument("--dtype", default="f64", choices=["f64", "f32", "bf16"])
-    parser.add_argument("--quick", action="store_true", help="twelve small cases")
+    parser.add_argument("--quick", action="store_true", help="a small case per feature")
+    parser.add_argument("--sweep", action="store_true", help="every variant of the families of several scales at lengths 1 to 40")
     parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
     parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
     args = parser.parse_args()

@@ -11,9 +11,11 @@ import safetensors.torch
 import torch
 
 import reference
+import scales
 
 GPT = {"preset": "gpt", "vocab": 11, "ctx": 20, "layers": 1}
 MSA = {"preset": "msa", "vocab": 11, "ctx": 20, "layers": 1}
+SCALES = {"vocab": 11, "ctx": 20, "d": 8, "heads": 4, "ff": 9}
 STORED = {  # name: (config, batch, length, lengths of the sequences where they are padded)
     "gpt": ({**GPT, "d": 15, "heads": 3}, 3, 7),
     "gpt_window_untied_no_bias": ({**GPT, "d": 12, "heads": 4, "ff": 17, "layers": 2, "window": 3, "tie": False,
@@ -41,11 +43,28 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
                                  3, 6, [6, 2, 0]),
     "classifier_dispatcher": ({"family": "classifier", "vocab": 11, "ctx": 20, "layers": 1, "d": 6, "heads": 2, "ff": 7, "mixer": "dispatcher"},
                               2, 5),
+    "topdown": ({**SCALES, "family": "topdown", "scales": [1, 2, 4], "layers": [2, 1, 1]}, 2, 11),
+    "topdown_conv_block_padded": ({**SCALES, "family": "topdown", "scales": [1, 3, 6], "layers": [1, 1, 1], "down": "conv", "conv_kernel": 2,
+                                   "shift": "block", "loss_from": "first_full", "tie": False}, 3, 19, [19, 10, 4]),
+    "topdown_msa_max_short": ({**SCALES, "family": "topdown", "preset": "msa", "scales": [1, 4, 16], "layers": [1, 1, 1], "down": "max",
+                               "bias": False}, 2, 7),
+    "bottomup": ({**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 2, 1], "down": "conv"}, 2, 15),
+    "bottomup_not_chained_padded": ({**SCALES, "family": "bottomup", "scales": [1, 4, 8], "layers": [1, 1, 1], "down": "max", "chain": False},
+                                    3, 17, [17, 9, 2]),
+    "retina": ({**SCALES, "family": "retina", "scales": [1, 2, 4], "layers": 1, "windows": "0:4, 4:10, 10:20"}, 2, 20),
+    "retina_conv_overlap_padded": ({**SCALES, "family": "retina", "scales": [1, 3], "layers": 1, "down": "conv", "windows": [[0, 8], [4, 16]],
+                                    "cell_rule": "end", "head_groups": [0, 1, 1, 0]}, 3, 13, [13, 6, 2]),
+    "coarse": ({**SCALES, "family": "coarse", "scale": 3, "layers": 1, "down": "conv"}, 2, 14),
+    "coarse_padded": ({**SCALES, "family": "coarse", "scale": 2, "layers": 1, "tie": False}, 3, 9, [9, 5, 1]),
 }
 
 
+def definition_of(config):
+    return scales if config.get("family") in scales.FAMILIES else reference
+
+
 def yaml_text(config):
-    """The `model:` mapping of a run file; the values are numbers, booleans and plain words."""
+    """The `model:` mapping of a run file; the values are numbers, booleans, plain words and lists of numbers."""
     words = {key: str(value).lower() if isinstance(value, bool) else value for key, value in config.items()}
     return "model:\n" + "".join(f"  {key}: {value}\n" for key, value in words.items())
 
@@ -54,15 +73,16 @@ def write_case(folder, config, batch, length, seed, lengths=None):
     """Writes the four files and returns (weights, ids, targets)."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"family": "decoder", "mixer": "sdp", **config}
-    weights = reference.random_weights(config, seed)
-    ids, targets = reference.random_batch(config, batch, length, seed + 1)
+    definition = definition_of(config)
+    weights = definition.random_weights(config, seed)
+    ids, targets = definition.random_batch(config, batch, length, seed + 1)
     inputs = {"ids": ids, "targets": targets}
     if lengths is not None:
         inputs["lengths"] = lengths
     (folder / "model.yaml").write_text(yaml_text(config))
     safetensors.torch.save_file(weights, folder / "weights.safetensors")
     safetensors.torch.save_file(inputs, folder / "in.safetensors")
-    expected = reference.evaluate(config, weights, ids, targets, lengths)
+    expected = definition.evaluate(config, weights, ids, targets, lengths)
     safetensors.torch.save_file(expected, folder / "expected.safetensors")
     return weights, ids, targets
 

@@ -1,0 +1,94 @@
+// family: coarse. A language model of one coarse scale alone (models_spec section 3.5): from the cells of `scale` tokens that have
+// been read it says which tokens are in the next one, in whatever order.
+//   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
+#pragma once
+#include <algorithm>
+#include <string>
+
+#include "models/embedding.h"
+#include "models/families/output.h"
+#include "models/inputs.h"
+#include "models/scales/down.h"
+#include "models/scales/scale_list.h"
+#include "ops/scales/bag_cross_entropy.h"
+
+namespace ricci {
+
+struct CoarseConfig {
+  int64_t scale = 4;
+  bool operator==(const CoarseConfig&) const = default;
+};
+
+template <std::same_as<CoarseConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("scale", c.scale, "tokens per cell");
+}
+
+inline void check(const CoarseConfig& c) { check_size("scale", c.scale, 1, Visibility::kMostTokens); }
+
+struct Coarse {
+  EmbeddingConfig embedding_config;
+  Table tok;
+  Downsample down;
+  Stack<Sdp> stack;
+  Output output;
+  int64_t scale, ctx;
+
+  Coarse(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const StacksConfig& c, int64_t layers,
+         const DownConfig& of_down, const CoarseConfig& config)
+      : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), down(of_down, config.scale, c.place.d, c.place.init),
+        stack(c.at(config.scale, layers)), output(vocab, of_output, c.place), scale(config.scale), ctx(c.place.ctx) {}
+
+  Tensor logits(const Inputs& inputs) const {  // behind every whole cell, [b m v]
+    check_positions(inputs.ids_bc.shape()[1], ctx);
+    const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
+    return output.logits(x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc), tok);
+  }
+  // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets are not read.
+  Tensor loss(const Inputs& inputs) const { return bag_cross_entropy(logits(inputs), inputs.ids_bc, scale, inputs.lengths_b); }
+
+  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens of the cells behind others; without padding
+    return inputs.ids_bc.shape()[0] * std::max<int64_t>(0, inputs.ids_bc.shape()[1] / scale - 1) * scale;
+  }
+
+  // Decoding. The logits behind the last whole cell, of which there must be one; advance_all: those behind the new ones [b m v].
+  struct State {
+    Downsample::State down{};
+    Stack<Sdp>::State stack;
+    int64_t position = 0;
+    Tensor last_bmd{};  // what the stack gave for the last cells
+  };
+  State init_state(int64_t batch) const { return {.stack = stack.make_state(batch, tok.weight.value.dtype(), tok.weight.value.device())}; }
+  Tensor advance(const Tensor& ids_bc, State& state) const {
+    read(ids_bc, state);
+    if (!state.last_bmd) fail("model: no cell of {} tokens is complete after {}", {scale, state.position});
+    return output.last_logits(state.last_bmd, tok);
+  }
+  Tensor advance_all(const Tensor& ids_bc, State& state) const {
+    const Tensor h_bmd = read(ids_bc, state);
+    return output.logits(h_bmd ? h_bmd : no_cells(ids_bc), tok);
+  }
+
+  void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
+  template <class V> void visit(V&& v) {
+    const std::string name = "." + std::to_string(scale);
+    v("tok", tok), v("down" + name, down), v("stack" + name, stack), v("head", output.head);
+  }
+
+ private:
+  Tensor no_cells(const Tensor& ids_bc) const {
+    const Tensor& table = tok.weight.value;
+    return zeros({ids_bc.shape()[0], 0, table.shape()[1]}, table.dtype(), table.device());
+  }
+  // What the stack gives for the cells that the next tokens complete; empty: none.
+  Tensor read(const Tensor& ids_bc, State& state) const {
+    const int64_t length = ids_bc.shape()[1];
+    if (length == 0) fail("model: no position to read");
+    check_positions(state.position + length, ctx);
+    state.position += length;
+    const Tensor x_bmd = down.advance(embed(ids_bc, tok, embedding_config), state.down);
+    if (!x_bmd) return {};
+    return state.last_bmd = through(stack, x_bmd, state.stack);
+  }
+};
+
+}  // namespace ricci

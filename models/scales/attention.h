@@ -1,0 +1,131 @@
+// Attention of tokens to cells, its heads divided among the scales. A head of scale s has the cells of that scale as keys:
+//   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
+// A head whose scale has no cell yet gives zero.
+#pragma once
+#include <algorithm>
+
+#include "cuda/device/device.h"
+#include "models/drop.h"
+#include "models/layers.h"
+#include "models/mixers/mixer.h"
+#include "models/scales/head_groups.h"
+#include "ops/attention/attention.h"
+#include "ops/scales/cells.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci {
+
+struct ScaleAttention {
+  Linear q, k, v, proj;
+  std::vector<HeadRun> runs;
+  std::vector<Visibility> sees_s;  // of each scale, which of its cells
+  int64_t head_width, ctx;
+  double dropout;
+
+  ScaleAttention(const MixerPlace& place, const std::vector<int64_t>& scale_of_head, std::vector<Visibility> sees)
+      : q(projection(place)), k(projection(place)), v(projection(place)), proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+        runs(head_runs(scale_of_head)), sees_s(std::move(sees)), head_width(place.d / static_cast<int64_t>(scale_of_head.size())), ctx(place.ctx),
+        dropout(place.dropout) {}
+
+  bool reads(size_t scale) const {
+    return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
+  }
+
+  // Whole sequences: tokens x_bcd and, of each scale, its cells [b m d], empty where there is none.
+  Tensor operator()(const Arg& x_bcd, const std::vector<Tensor>& cells_s, const Tensor& lengths_b) const {
+    std::vector<Arg> y;
+    for (const HeadRun& run : runs) {
+      const Tensor& cells_bmd = cells_s[run.scale];
+      if (!cells_bmd) {
+        y.push_back(nothing(x_bcd, run));
+        continue;
+      }
+      const Visibility& sees = sees_s[run.scale];
+      AttentionOptions options{.heads = run.count, .dropout = Training::active() ? dropout : 0};
+      if (lengths_b) options.lengths_b = sees.scale > 1 ? whole_cells(lengths_b, sees.scale) : lengths_b;
+      y.push_back(attention({rows_of(q, run, x_bcd)}, {rows_of(k, run, cells_bmd)}, {rows_of(v, run, cells_bmd)}, sees, options));
+    }
+    return proj(joined(y));
+  }
+
+  // Decoding: keys and values of a run. Those of tokens lie as attention_cached has them; those of coarser cells are
+  // [b m x] from the cell first_cell on, empty while there is none.
+  struct Keys {
+    Tensor k, v;
+    int64_t first_cell = 0;
+  };
+  struct Cache {
+    std::vector<Keys> keys;  // of each run
+    int64_t position = 0;
+  };
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    Cache cache;
+    for (const HeadRun& run : runs) {
+      const Visibility& sees = sees_s[run.scale];
+      const Shape shape{batch, run.count, slots(sees), head_width};
+      cache.keys.push_back(sees.scale == 1 ? Keys{zeros(shape, dtype, device), zeros(shape, dtype, device)} : Keys{});
+    }
+    return cache;
+  }
+  // The next tokens x_bcd, and the cells that they complete.
+  Tensor advance(const Tensor& x_bcd, const std::vector<Tensor>& new_cells_s, Cache& cache) const {
+    std::vector<Arg> y;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const HeadRun& run = runs[i];
+      y.push_back(sees_s[run.scale].scale == 1 ? to_tokens(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position)
+                                               : to_cells(x_bcd, new_cells_s[run.scale], run, cache.keys[i], cache.position));
+    }
+    cache.position += x_bcd.shape()[1];
+    return proj(joined(y));
+  }
+  // A new token takes the slot of one that is older than every window that is read with it.
+  int64_t positions_at_once() const {
+    int64_t least = ctx;
+    for (const HeadRun& run : runs)
+      if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx) least = std::min(least, slots(sees) - sees.most + 1);
+    return least;
+  }
+
+  template <class V> void visit(V&& f) { f("q", q), f("k", k), f("v", v), f("proj", proj); }
+
+ private:
+  static Linear projection(const MixerPlace& place) { return Linear(place.d, place.d, place.bias, place.init.packed_projection(place.d)); }
+  int64_t slots(const Visibility& sees) const { return std::min(ctx, 2 * sees.most); }
+  // The columns of a map that belong to the heads of a run.
+  Tensor rows_of(const Linear& map, const HeadRun& run, const Arg& x) const {
+    if (runs.size() == 1) return map(x);
+    const int64_t first = run.first * head_width, count = run.count * head_width;
+    return linear(x, slice(map.weight, 0, first, count), map.bias.value ? slice(map.bias, 0, first, count) : Tensor());
+  }
+  Tensor nothing(const Tensor& x_bcd, const HeadRun& run) const {
+    return zeros({x_bcd.shape()[0], x_bcd.shape()[1], run.count * head_width}, x_bcd.dtype(), x_bcd.device());
+  }
+  static Tensor joined(const std::vector<Arg>& y) { return y.size() == 1 ? Tensor(y[0]) : concatenate(y, 2); }
+
+  Tensor to_tokens(const Tensor& x_bcd, const Tensor& keys_bcd, const HeadRun& run, Keys& keys, int64_t position) const {
+    return attention_cached({rows_of(q, run, x_bcd)}, {rows_of(k, run, keys_bcd)}, {rows_of(v, run, keys_bcd)}, keys.k, keys.v, position,
+                            sees_s[run.scale], {.heads = run.count});
+  }
+  Tensor to_cells(const Tensor& x_bcd, const Tensor& new_cells_bmd, const HeadRun& run, Keys& keys, int64_t position) const {
+    const Visibility& sees = sees_s[run.scale];
+    if (new_cells_bmd) {
+      const Tensor new_k = rows_of(k, run, new_cells_bmd), new_v = rows_of(v, run, new_cells_bmd);
+      keys.k = keys.k ? concatenate({keys.k, new_k}, 1) : new_k;
+      keys.v = keys.v ? concatenate({keys.v, new_v}, 1) : new_v;
+    }
+    if (!keys.k) return nothing(x_bcd, run);
+    const Tensor y_bcx = attention({rows_of(q, run, x_bcd)}, {keys.k}, {keys.v}, sees.from(position - sees.scale * keys.first_cell), {.heads = run.count});
+    forget(keys, sees, position + x_bcd.shape()[1]);
+    return y_bcx;
+  }
+  // Drops the cells that no token from `position` on sees.
+  static void forget(Keys& keys, const Visibility& sees, int64_t position) {
+    const int64_t cells = keys.k.shape()[1], gone = std::min(cells, sees.first_key(position) - keys.first_cell);
+    if (gone <= 0) return;
+    keys.k = gone < cells ? slice(keys.k, 1, gone, cells - gone) : Tensor();
+    keys.v = gone < cells ? slice(keys.v, 1, gone, cells - gone) : Tensor();
+    keys.first_cell += gone;
+  }
+};
+
+}  // namespace ricci

@@ -1,0 +1,74 @@
+// From a sequence to one that is `size` times as coarse: a vector for every whole cell of `size` positions. The three ways of
+// the multi-scale paper: mean, elementwise maximum, or a causal convolution whose stride is the cell:
+//   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
+#pragma once
+#include <algorithm>
+#include <concepts>
+
+#include "core/choice.h"
+#include "core/fields.h"
+#include "cuda/device/device.h"
+#include "models/layers.h"
+#include "models/limits.h"
+#include "ops/scales/cells.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci {
+
+enum class Down : uint8_t { avg, max, conv };
+constexpr auto choices(Down) { return std::array{"avg", "max", "conv"}; }
+
+struct DownConfig {
+  Down down = Down::avg;
+  int64_t conv_kernel = 1;
+  bool operator==(const DownConfig&) const = default;
+};
+
+template <std::same_as<DownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("down", c.down, "what a coarser scale reads of the positions of a cell", decides());
+  field("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself", {.is_read = c.down == Down::conv, .by = "down: conv"});
+}
+
+inline void check(const DownConfig& c) { check_size("conv_kernel", c.conv_kernel, 1, 1024); }
+
+struct Downsample {
+  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d), of a convolution
+  Down kind;
+  int64_t size, kernel;  // in positions
+
+  Downsample(const DownConfig& config, int64_t cell, int64_t d, const InitialWeights& init) : kind(config.down), size(cell), kernel(config.conv_kernel * cell) {
+    if (kind != Down::conv) return;
+    const MapInit first = init.map(d * kernel);
+    weight.value = Tensor({d, d, kernel}), weight.init = first.weight;
+    bias.value = Tensor({d}), bias.init = first.bias;
+  }
+
+  // [b c d] -> [b c/size d]; empty where there is no whole cell.
+  Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
+
+  // Decoding: the positions that the next cell reads, as far as they are known.
+  struct State {
+    Tensor recent_bcd;
+  };
+  // The cells that the next positions complete; empty: none.
+  Tensor advance(const Tensor& x_bcd, State& state) const {
+    const int64_t b = x_bcd.shape()[0], d = x_bcd.shape()[2], history = kind == Down::conv ? kernel - size : 0;
+    if (!state.recent_bcd && history) state.recent_bcd = zeros({b, history, d}, x_bcd.dtype(), x_bcd.device());
+    const Tensor all_bcd = state.recent_bcd ? concatenate({state.recent_bcd, x_bcd}, 1) : x_bcd;
+    const int64_t read = all_bcd.shape()[1], complete = (read - history) / size * size;
+    state.recent_bcd = complete < read ? slice(all_bcd, 1, complete, read - complete) : Tensor();
+    return complete ? cells(all_bcd, history) : Tensor();
+  }
+
+  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+
+ private:
+  Tensor cells(const Arg& x_bcd, int64_t history) const {
+    if (kind == Down::avg) return cell_mean(x_bcd, size);
+    if (kind == Down::max) return cell_max(x_bcd, size);
+    const int64_t d = bias.value.size();
+    return linear(cell_windows(x_bcd, size, kernel, history), reshape(weight, {d, d * kernel}), bias);
+  }
+};
+
+}  // namespace ricci

@@ -1,0 +1,42 @@
+// What is particular to coarse models: logits per cell, decoding of cells, no text.
+#include "models/decoding/sampling.h"
+#include "tests/models/families/scale_cases.h"
+
+using namespace ricci;
+
+TEST_CASE("coarse: decoding gives the logits of the full forward behind every cell, whatever is read at once") {
+  for (Device device : {Device::cpu, Device::cuda_emulated})
+    for (const Variant& v : variants_of(Family::coarse)) {
+      CAPTURE(v.name);
+      const Model model = built(v.config, device);
+      const Tensor tokens = ids(1, 20, device), full = model.logits({tokens});
+      REQUIRE(full.shape() == Shape{1, 6, 11});
+      for (int64_t at_once : {1, 2, 3, 7, 20}) {
+        const auto state = model.init_state(1), last = model.init_state(1);
+        int64_t cells = 0;
+        for (int64_t t = 0; t < 20; t += at_once) {
+          const int64_t count = std::min<int64_t>(at_once, 20 - t);
+          const Tensor next = tokens.reshaped({20}).rows(t, count).reshaped({1, count}), logits = model.advance_all(next, *state);
+          const int64_t news = logits.shape()[1];
+          CHECK(news == (t + count) / 3 - t / 3);
+          if (news) CHECK(difference(logits.reshaped({news, 11}), full.reshaped({6, 11}).rows(cells, news)) < 1e-13);
+          cells += news;
+          if (cells) CHECK(difference(model.advance(next, *last), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
+          else CHECK(message_of([&] { model.advance(next, *last); }) == format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
+        }
+        CHECK(cells == 6);
+      }
+    }
+}
+
+TEST_CASE("coarse: no targets are needed, no text is written") {
+  const Model model = built(small_scales(Family::coarse), Device::cpu);
+  const double loss = item(model.loss({ids(2, 19, Device::cpu)}));
+  CHECK(loss == item(model.loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 4)})));
+  CHECK(loss > 1);
+  CHECK(item(model.loss({ids(2, 5, Device::cpu)})) == 0);  // no cell has a whole one behind it
+  CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
+  const std::vector<int64_t> prompt{1};
+  CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
+        "generate: a coarse model says which tokens come next, but not in which order");
+}

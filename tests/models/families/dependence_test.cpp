@@ -1,0 +1,117 @@
+// Which token moves which position, exactly: every token is changed in turn, and the positions whose logits change are compared
+// with what the rules of the family say. The attention inside the stacks has a window of one cell, so that a position hears of
+// other tokens through the scales alone.
+#include <set>
+
+#include "tests/models/families/scale_cases.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr int64_t kLength = 26;
+
+using Tokens = std::set<int64_t>;
+
+// What D(., scale) of cell j reads: its own tokens; a convolution over several cells those before it, too.
+Tokens cell(const DownConfig& down, int64_t scale, int64_t j) {
+  Tokens tokens;
+  const int64_t cells = down.down == Down::conv ? down.conv_kernel : 1;
+  for (int64_t t = std::max<int64_t>(0, (j + 1 - cells) * scale); t < (j + 1) * scale; ++t) tokens.insert(t);
+  return tokens;
+}
+
+// Cell j of scale number i of a top-down model.
+Tokens top_down(const ModelConfig& c, size_t i, int64_t j) {
+  const std::vector<int64_t>& scales = c.scales.scales;
+  Tokens tokens = scales[i] == 1 ? Tokens{j} : cell(c.down, scales[i], j);
+  if (i + 1 == scales.size()) return tokens;
+  const int64_t ratio = scales[i + 1] / scales[i], coarser = (c.topdown.shift == Shift::tight ? (j + 1) / ratio : j / ratio) - 1;
+  if (coarser >= 0) tokens.merge(top_down(c, i + 1, coarser));
+  return tokens;
+}
+
+// Cell j of coarse scale number i, from 1, of a bottom-up model.
+Tokens bottom_up(const ModelConfig& c, size_t i, int64_t j) {
+  const std::vector<int64_t>& scales = c.scales.scales;
+  if (i == 1 || !c.bottomup.chain) return cell(c.down, scales[i], j);
+  Tokens tokens;
+  for (int64_t finer : cell(c.down, scales[i] / scales[i - 1], j)) tokens.merge(bottom_up(c, i - 1, finer));
+  return tokens;
+}
+
+Tokens aggregated(const ModelConfig& c, int64_t t) {
+  Tokens tokens{t};
+  for (size_t i = 1; i < c.scales.scales.size(); ++i)
+    for (int64_t j = 0; (j + 1) * c.scales.scales[i] - 1 <= t; ++j) tokens.merge(bottom_up(c, i, j));
+  return tokens;
+}
+
+Tokens retina(const ModelConfig& c, int64_t t) {
+  Tokens tokens{t};
+  for (size_t i = 0; i < c.scales.scales.size(); ++i) {
+    const int64_t s = c.scales.scales[i];
+    for (int64_t j = 0; (j + 1) * s <= kLength; ++j) {
+      const int64_t near = t - ((j + 1) * s - 1), far = t - j * s;
+      const Range& w = c.retina.windows[i];
+      if (near >= w.lo && (c.retina.cell_rule == CellRule::inside ? far : near) < w.hi) tokens.merge(s == 1 ? Tokens{j} : cell(c.down, s, j));
+    }
+  }
+  return tokens;
+}
+
+// The tokens that position t of the logits is a function of.
+Tokens heard(const ModelConfig& c, int64_t t) {
+  switch (c.family) {
+    case Family::topdown: return top_down(c, 0, t);
+    case Family::bottomup: return aggregated(c, t);
+    case Family::retina: return retina(c, t);
+    default: return cell(c.down, c.coarse.scale, t);
+  }
+}
+
+void check_map(const Variant& v) {
+  CAPTURE(v.name);
+  const Model model = built(v.config, Device::cpu);
+  const Tensor before = model.logits({ids(1, kLength, Device::cpu)});
+  const int64_t positions = before.shape()[1];
+  std::vector<Tokens> moved(static_cast<size_t>(positions));
+  for (int64_t token = 0; token < kLength; ++token) {
+    const Tensor after = model.logits({ids(1, kLength, Device::cpu, token)});
+    for (int64_t i = 0; i < before.size(); ++i)
+      if (item(before, i) != item(after, i)) moved[static_cast<size_t>(i / 11)].insert(token);
+  }
+  for (int64_t t = 0; t < positions; ++t) {
+    CAPTURE(t);
+    CHECK(moved[static_cast<size_t>(t)] == heard(v.config, t));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("several scales: a token moves exactly the positions that the cells and windows say") {
+  for (Family family : {Family::topdown, Family::bottomup, Family::retina, Family::coarse})
+    for (Variant& v : variants_of(family)) {
+      if (v.config.down.down == Down::max) continue;  // which token is the largest is a matter of the weights
+      if (family != Family::retina) v.config.of<Sdp>().window = 1;
+      check_map(v);
+    }
+}
+
+TEST_CASE("several scales: without a window a position hears every earlier token, and no later one") {
+  for (Family family : {Family::topdown, Family::bottomup, Family::retina})
+    for (Variant& v : variants_of(family)) {
+      CAPTURE(v.name);
+      v.config.retina.windows.clear();
+      const Model model = built(v.config, Device::cpu);
+      const Tensor before = model.logits({ids(1, kLength, Device::cpu)});
+      for (int64_t token = 0; token < kLength; ++token) {
+        const Tensor after = model.logits({ids(1, kLength, Device::cpu, token)});
+        for (int64_t t = 0; t < kLength; ++t) {
+          bool moved = false;
+          for (int64_t i = 0; i < 11; ++i) moved |= item(before, t * 11 + i) != item(after, t * 11 + i);
+          CHECK(moved == (t >= token));
+        }
+      }
+    }
+}

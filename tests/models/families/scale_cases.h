@@ -1,0 +1,54 @@
+// What the tests of the families of several scales share: small models of every variant.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tests/models/model_cases.h"
+
+namespace ricci {
+
+struct Variant {
+  std::string name;
+  ModelConfig config;
+};
+
+inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
+  ModelConfig c;
+  c.family = family, c.preset = preset;
+  apply_preset(c);
+  c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 1, c.block.ff = 14, c.of<Sdp>().heads = 4;
+  c.scales.scales = {1, 2, 6}, c.stack_layers.layers = {1, 2, 1}, c.coarse.scale = 3;
+  return c;
+}
+
+// Every way of downsampling with every choice of the family.
+inline std::vector<Variant> variants_of(Family family) {
+  std::vector<Variant> all;
+  const auto add = [&](const std::string& name, const ModelConfig& c) { all.push_back({std::string(name_of(family)) + ", " + name, c}); };
+  for (const auto& [name, down] : {std::pair<const char*, DownConfig>{"avg", {Down::avg, 1}}, {"max", {Down::max, 1}}, {"conv", {Down::conv, 1}}, {"conv of 3 cells", {Down::conv, 3}}})
+    for (const bool other : {false, true}) {
+      ModelConfig c = small_scales(family);
+      c.down = down;
+      c.topdown.shift = other ? Shift::block : Shift::tight;
+      c.bottomup.chain = !other;
+      c.retina.cell_rule = other ? CellRule::end : CellRule::inside;
+      c.retina.windows = other ? std::vector<Range>{{0, 6}, {3, 12}, {5, 20}} : std::vector<Range>{{0, 4}, {4, 12}, {12, 26}};
+      add(std::string(name) + (other ? ", second" : ", first"), c);
+    }
+  return all;
+}
+
+inline std::vector<Variant> all_variants() {
+  std::vector<Variant> all;
+  for (Family family : {Family::topdown, Family::bottomup, Family::retina})
+    for (Variant& v : variants_of(family)) all.push_back(std::move(v));
+  ModelConfig msa = small_scales(Family::topdown, Preset::msa), far = small_scales(Family::retina), long_cells = small_scales(Family::topdown), windowed = small_scales(Family::bottomup);
+  far.retina.head_groups = {2, 0, 1, 0};
+  long_cells.scales.scales = {1, 4, 64}, long_cells.of<Sdp>().window = 3;
+  windowed.of<Sdp>().window = 2, windowed.block.bias = false;
+  all.push_back({"topdown, msa", msa}), all.push_back({"retina, everything, groups", far});
+  all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed});
+  return all;
+}
+
+}  // namespace ricci

@@ -1,0 +1,60 @@
+// What is particular to top-down models: where the loss begins, how often each scale runs.
+#include "models/families/topdown.h"
+
+#include "models/visit.h"
+#include "tests/models/families/scale_cases.h"
+
+using namespace ricci;
+
+namespace {
+
+LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDownConfig& config, int64_t ctx) {
+  const MixerPlace place{.d = 8, .ctx = ctx, .init = {}};
+  const StacksConfig stacks{place, PositionKind::learned, {}, {}};
+  LanguageModel<TopDown> model(11, {}, {}, place, TopDown(stacks, {scales}, {{1}}, {}, config));
+  each_parameter(model, [](const std::string& path, Parameter& p) { p.path = path, draw(p, 1); });
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("topdown: the first position that hears every scale") {
+  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) { return model_of(scales, {shift, from}, 64).body.scored_from(); };
+  CHECK(first({1, 4, 16, 64}, Shift::tight, LossFrom::first_full) == 63);
+  CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::first_full) == 84);
+  CHECK(first({1, 2, 6}, Shift::tight, LossFrom::first_full) == 5);
+  CHECK(first({1}, Shift::tight, LossFrom::first_full) == 0);
+  CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::start) == 0);
+}
+
+TEST_CASE("topdown: the loss from there on is that of the targets there") {
+  for (const Variant& v : variants_of(Family::topdown)) {
+    CAPTURE(v.name);
+    ModelConfig later = v.config;
+    later.topdown.loss_from = LossFrom::first_full;
+    const int64_t first = v.config.topdown.shift == Shift::tight ? 5 : 8;
+    Tensor targets = ids(2, 19, Device::cpu, 3);
+    const double whole = item(built(later, Device::cpu).loss({ids(2, 19, Device::cpu), targets}));
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t t = 0; t < first; ++t) targets.data<int64_t>()[b * 19 + t] = -1;
+    CHECK(whole == doctest::Approx(item(built(v.config, Device::cpu).loss({ids(2, 19, Device::cpu), targets}))).epsilon(1e-13));
+    // A sequence in which no position hears every scale.
+    Model model = built(later, Device::cpu);
+    Tape tape;
+    const Tensor loss = model.loss({ids(2, 4, Device::cpu), ids(2, 4, Device::cpu)});
+    tape.backward(loss);
+    CHECK(item(loss) == 0);
+  }
+}
+
+TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
+  const LanguageModel<TopDown> model = model_of({1, 2, 4, 8}, {}, 32);
+  auto state = model.init_state(1);
+  for (int64_t t = 0; t < 32; ++t) {
+    model.advance(ids(1, 1, Device::cpu), state);
+    for (size_t i = 0; i < 4; ++i) CHECK(state.of_body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
+    // No more rows are kept than a finer cell has still to read.
+    for (size_t i = 1; i < 4; ++i)
+      if (const Tensor& z = state.of_body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
+  }
+}
