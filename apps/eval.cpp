@@ -49,7 +49,7 @@ struct Scoring {
 
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
-  const std::optional<TextSource> text = text_of(s.opened.run.config(), options.data);
+  const std::optional<TextSource> text = result.of_whole_text() ? text_of(s.opened.run.config(), options.data) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
   return {s.opened.run.path(), s.tokens.name(), s.opened.context, has_windows ? std::optional(s.stride) : std::nullopt, s.opened.run.context_note(s.opened.context), result,
           text ? std::optional(size_of_text(*text)) : std::nullopt};

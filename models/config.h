@@ -52,6 +52,9 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
+// Those that learn from the tokens of a text.
+inline constexpr std::initializer_list<Family> kLanguageModels = {Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
+
 // Keys that some families read.
 template <class Field> ReadWhen<Field> read_of(Field& field, const ModelConfig& c, std::initializer_list<Family> families) {
   bool is_read = false;
@@ -73,7 +76,7 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   Mixers::each([&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
-  visit_fields(c.output, read_of(field, c, {Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse}));
+  visit_fields(c.output, read_of(field, c, kLanguageModels));
   visit_fields(c.classifier, read_of(field, c, {Family::classifier}));
   visit_fields(c.scales, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina}));
   visit_fields(c.stack_layers, read_of(field, c, {Family::topdown, Family::bottomup}));

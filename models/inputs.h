@@ -11,11 +11,12 @@ struct Inputs {
   Tensor lengths_b{};  // i64 [b], 0 .. c: what stands behind is padding, which no position hears; empty: there is none
 };
 
-// How many targets are not -1.
-inline int64_t targets_in(const Tensor& targets) {
+// How many targets are not -1, of each sequence those from position `first` on.
+inline int64_t targets_in(const Tensor& targets, int64_t first = 0) {
   const Tensor host = to(targets, Device::cpu);
+  const int64_t length = targets.shape()[-1];
   int64_t count = 0;
-  for (int64_t i = 0; i < host.size(); ++i) count += host.data<int64_t>()[i] != -1;
+  for (int64_t i = 0; i < host.size(); ++i) count += i % length >= first && host.data<int64_t>()[i] != -1;
   return count;
 }
 

@@ -67,6 +67,7 @@ void check_data(const TrainConfig& c) {
 
 void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
+  if (c.model.family == Family::coarse) fail("data: sorter, but model.family: coarse does not say in which order tokens come");
   at_least("sort_length", c.sorting.length, 1);
   const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});

@@ -139,7 +139,7 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
 // In which order training goes through the data.
 template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
-  auto packing = read_when(given, !is_classifier(c), "family: decoder");
+  auto packing = read_of(given, c.model, kLanguageModels);
   packing("order", c.order, "crops: from anywhere in the data, drawn each time; shuffled: the documents in a random order, each once per epoch", decides());
   auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");

@@ -19,14 +19,6 @@ std::vector<std::string> parts_of(const std::string& path) {
   return parts;
 }
 
-bool fits(const std::string& pattern, const std::string& path) {
-  const std::vector<std::string> wanted = parts_of(pattern), parts = parts_of(path);
-  if (wanted.size() > parts.size()) return false;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    if (wanted[i] != "*" && wanted[i] != parts[i]) return false;
-  return true;
-}
-
 // Every path, and every beginning of one up to a dot.
 std::vector<std::string> beginnings(Model& model) {
   std::set<std::string> all;
@@ -39,11 +31,19 @@ std::vector<std::string> beginnings(Model& model) {
 
 }  // namespace
 
+bool fits_path(const std::string& pattern, const std::string& path) {
+  const std::vector<std::string> wanted = parts_of(pattern), parts = parts_of(path);
+  if (wanted.size() > parts.size()) return false;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i] != "*" && wanted[i] != parts[i]) return false;
+  return true;
+}
+
 void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     bool found = false;
     model.each_parameter([&](const std::string& path, Parameter& p) {
-      if (fits(pattern, path)) found = p.frozen = true;
+      if (fits_path(pattern, path)) found = p.frozen = true;
     });
     if (!found) fail("freeze: '{}' fits no parameter, the nearest is '{}'", {one_line(pattern), nearest(one_line(pattern), beginnings(model))});
   }

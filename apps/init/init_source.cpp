@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "apps/config/config.h"
+#include "apps/init/freeze.h"
 #include "apps/init/init_keys.h"
 #include "apps/runs/provenance.h"
 #include "apps/runs/run_folder.h"
@@ -17,17 +18,18 @@
 namespace ricci::apps {
 namespace {
 
-// Parameters that have nothing to do with those of `init` once the key differs: those of this path, or below it.
+// Parameters that have nothing to do with those of `init` once the key differs. Paths are patterns of fits_path.
 constexpr struct {
   const char *key, *path;
-} kDrawnAnew[] = {{"model.family", "head"}, {"model.classes", "head"}, {"model.tie", "head"}, {"model.head_bias", "head.bias"}, {"model.positions", "pos"}};
+} kDrawnAnew[] = {{"model.family", "head"},         {"model.classes", "head"},   {"model.tie", "head"},
+                  {"model.head_bias", "head.bias"}, {"model.positions", "pos"}, {"model.positions", "stack.*.pos"}};
 
-// A row for each position, and for each token.
-constexpr const char *kPositions = "pos.weight", *kOfTokens[] = {"tok.weight", "head.weight", "head.bias"};
+// Parameters with a row for each position, or for each cell of a scale; and with a row for each token.
+constexpr const char *kOfPositions[] = {"pos.weight", "stack.*.pos.weight"}, *kOfTokens[] = {"tok.weight", "head.weight", "head.bias"};
 
-bool is_of_tokens(const std::string& path) { return std::find(std::begin(kOfTokens), std::end(kOfTokens), path) != std::end(kOfTokens); }
-
-bool is_at_or_below(const std::string& path, const std::string& of) { return path == of || path.starts_with(of + "."); }
+template <size_t N> bool fits_any(const char* const (&patterns)[N], const std::string& path) {
+  return std::any_of(std::begin(patterns), std::end(patterns), [&](const char* pattern) { return fits_path(pattern, path); });
+}
 
 // The id of each token by the text it stands for. Texts that several tokens have are left out.
 std::unordered_map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
@@ -53,7 +55,9 @@ void copy_row(const Tensor& into, int64_t row, const Tensor& from, int64_t from_
 }
 
 bool same_rows(const Tensor& a, const Tensor& b) {
-  return a.shape().rank() == b.shape().rank() && a.size() / std::max<int64_t>(1, a.shape()[0]) == b.size() / std::max<int64_t>(1, b.shape()[0]);
+  bool same = a.shape().rank() == b.shape().rank();
+  for (int i = 1; same && i < a.shape().rank(); ++i) same = a.shape()[i] == b.shape()[i];
+  return same;
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ bool InitSource::changed(const std::string& key) const {
 }
 
 bool InitSource::drawn_anew(const std::string& path) const {
-  return std::any_of(std::begin(kDrawnAnew), std::end(kDrawnAnew), [&](const auto& row) { return is_at_or_below(path, row.path) && changed(row.key); });
+  return std::any_of(std::begin(kDrawnAnew), std::end(kDrawnAnew), [&](const auto& row) { return fits_path(row.path, path) && changed(row.key); });
 }
 
 Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const Tokenizer& tokenizer, std::string& notes) const {
@@ -96,8 +100,8 @@ Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const 
   }
   if (!file.contains(path)) fail("{}: tensor {} {} is missing", {file.path(), path, show(drawn.shape())});
   const Tensor old = file.load_f32(path);
-  const bool other_tokens = is_of_tokens(path) && lists_change(config_, "tokenizer");
-  const bool other_length = path == kPositions && changed("model.ctx");
+  const bool other_tokens = fits_any(kOfTokens, path) && lists_change(config_, "tokenizer");
+  const bool other_length = fits_any(kOfPositions, path) && changed("model.ctx");
   if (!other_tokens && old.shape() == drawn.shape()) return old;
   if (!(other_tokens || other_length) || !same_rows(old, drawn))
     fail("{}: tensor {} is {}, expected {}", {file.path(), path, show(old.shape()), show(drawn.shape())});

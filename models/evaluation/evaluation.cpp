@@ -20,7 +20,7 @@ template <class NatsOf> Evaluation mean_of(const Model& model, int64_t count, co
     const MicroBatch one = batch(i);
     const int64_t counted = model.counted(one.inputs, one.scored);
     nats += nats_of(one) * static_cast<double>(counted);
-    total.tokens += counted;
+    total.tokens += counted, total.targets += one.scored;
     if (after_batch) after_batch(i + 1);
   }
   total.nats_per_token = nats / static_cast<double>(std::max<int64_t>(1, total.tokens));
@@ -35,7 +35,7 @@ Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, con
 
 Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
   Predictions predictions;
-  Evaluation result = mean_of(count, batch, after_batch, [&](const MicroBatch& one) {
+  Evaluation result = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     predictions.add(model.logits(one.inputs), one.inputs.targets);
     return item(model.loss(one.inputs));
   });

@@ -13,9 +13,12 @@ namespace ricci {
 
 struct Evaluation {
   double nats_per_token = 0;
-  int64_t tokens = 0;
+  int64_t tokens = 0;   // that the loss counts
+  int64_t targets = 0;  // other than -1
   std::optional<Predictions> predictions = {};  // where they are counted
   double perplexity() const { return std::exp(nats_per_token); }
+  // Whether the loss counts every target. If not, the nats are those of a part of the text.
+  bool of_whole_text() const { return tokens == targets; }
 
   // The same nats over other units of the text, so that models with different tokenizers can be compared. The first token of a text
   // is never predicted, and its bytes and words are counted all the same.

@@ -43,11 +43,17 @@ struct Coarse {
     const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
     return output.logits(x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc), tok);
   }
-  // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets are not read.
-  Tensor loss(const Inputs& inputs) const { return bag_cross_entropy(logits(inputs), inputs.ids_bc, scale, inputs.lengths_b); }
+  // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets, where they are given, only
+  // tell where the text of a sequence ends: -1 from there on.
+  Tensor loss(const Inputs& inputs) const { return bag_cross_entropy(logits(inputs), inputs.ids_bc, scale, lengths_of(inputs)); }
 
-  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens of the cells behind others; without padding
-    return inputs.ids_bc.shape()[0] * std::max<int64_t>(0, inputs.ids_bc.shape()[1] / scale - 1) * scale;
+  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens of the cells behind others
+    const int64_t batch = inputs.ids_bc.shape()[0];
+    const Tensor lengths_b = lengths_of(inputs), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
+    int64_t tokens = 0;
+    for (int64_t b = 0; b < batch; ++b)
+      tokens += std::max<int64_t>(0, (host_b ? host_b.data<int64_t>()[b] : inputs.ids_bc.shape()[1]) / scale - 1) * scale;
+    return tokens;
   }
 
   // Decoding. The logits behind the last whole cell, of which there must be one; advance_all: those behind the new ones [b m v].
@@ -75,6 +81,11 @@ struct Coarse {
   }
 
  private:
+  static Tensor lengths_of(const Inputs& inputs) {
+    if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
+    check_targets(inputs.targets, inputs.ids_bc);
+    return text_lengths(inputs.targets);
+  }
   Tensor no_cells(const Tensor& ids_bc) const {
     const Tensor& table = tok.weight.value;
     return zeros({ids_bc.shape()[0], 0, table.shape()[1]}, table.dtype(), table.device());

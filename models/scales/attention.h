@@ -78,7 +78,8 @@ struct ScaleAttention {
     cache.position += x_bcd.shape()[1];
     return proj(joined(y));
   }
-  // A new token takes the slot of one that is older than every window that is read with it.
+  // The cache of tokens is a ring, in which a new token takes the slot of the oldest. No more tokens may be read at once than leave
+  // the window of the first of them whole.
   int64_t positions_at_once() const {
     int64_t least = ctx;
     for (const HeadRun& run : runs)

@@ -33,7 +33,7 @@ template <class Body> struct LanguageModel {
     return output.loss(scored(hidden(inputs)), tok, scored(inputs.targets));
   }
   int64_t counted(const Inputs& inputs, int64_t targets) const {
-    return body.scored_from() == 0 ? targets : targets_in(scored(inputs.targets));
+    return body.scored_from() == 0 ? targets : targets_in(inputs.targets, body.scored_from());
   }
 
   struct State {

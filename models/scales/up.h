@@ -11,7 +11,7 @@
 
 namespace ricci {
 
-// How many rows later than its first cell a coarser scale is read.
+// By how many rows the upsampled sequence is shifted.
 enum class Shift : uint8_t {
   tight,  // ratio - 1: from the position on that completes the coarse cell
   block,  // ratio: one cell of the finer scale later

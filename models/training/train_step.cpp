@@ -11,8 +11,15 @@
 namespace ricci {
 namespace {
 
-// What the mean of a micro-batch weighs in the mean of the step.
-double weight_of(const MicroBatch& one, int64_t scored) { return scored ? static_cast<double>(one.scored) / static_cast<double>(scored) : 0; }
+// What the mean of each micro-batch weighs in the mean of the step: its share of the tokens that the loss counts.
+std::vector<double> weights_of(const std::vector<MicroBatch>& micro_batches, const Model& model) {
+  if (micro_batches.size() == 1) return {micro_batches[0].scored ? 1.0 : 0.0};  // counting may have to wait for a GPU
+  std::vector<double> weights;
+  double all = 0;
+  for (const MicroBatch& one : micro_batches) all += weights.emplace_back(static_cast<double>(model.counted(one.inputs, one.scored)));
+  for (double& weight : weights) weight = all > 0 ? weight / all : 0;
+  return weights;
+}
 
 Tensor scalar(double value, Device device) {
   const Tensor t({}, Dtype::f64, device);
@@ -42,10 +49,9 @@ RandomState TrainStep::random_in_memory(int64_t step) const {
 }
 
 std::vector<WeightedInputs> TrainStep::weighted(const std::vector<MicroBatch>& micro_batches) const {
-  int64_t scored = 0;
-  for (const MicroBatch& one : micro_batches) scored += one.scored;
+  const std::vector<double> weights = weights_of(micro_batches, model_);
   std::vector<WeightedInputs> all;
-  for (const MicroBatch& one : micro_batches) all.push_back({one.inputs, scalar(weight_of(one, scored), device_)});
+  for (size_t i = 0; i < micro_batches.size(); ++i) all.push_back({micro_batches[i].inputs, scalar(weights[i], device_)});
   return all;
 }
 

@@ -98,6 +98,17 @@ struct WholeCells {
   HD void operator()(int64_t b) const { cells_b[b] = length_b[b] / size; }
 };
 
+struct TextLengths {
+  const int64_t* target_bc;
+  int64_t* length_b;
+  int64_t context;
+  HD void operator()(int64_t b) const {
+    int64_t end = context;  // of the targets
+    while (end > 0 && target_bc[b * context + end - 1] < 0) --end;
+    length_b[b] = end > 0 && end < context ? end + 1 : end;
+  }
+};
+
 HOST void check_size(const char* op, int64_t size) {
   if (size < 1) fail("{}: cells of {} positions, expected 1 or more", {op, size});
 }
@@ -154,10 +165,18 @@ HOST Tensor whole_cells(const Tensor& lengths_b, int64_t size) {
   return cells_b;
 }
 
+HOST Tensor text_lengths(const Tensor& targets_bc) {
+  const Dims n = DIMS(i64(targets_bc));
+  const Tensor length_b({n['b']}, Dtype::i64, targets_bc.device());
+  for_each_element("text_lengths", targets_bc.device(), n['b'], TextLengths{targets_bc.data<int64_t>(), length_b.data<int64_t>(), n['c']});
+  return length_b;
+}
+
 CUDA_ROWS(MeanForward);
 CUDA_ROWS(MeanBackward);
 CUDA_ROWS(MaxForward);
 CUDA_ROWS(MaxBackward);
 CUDA_KERNEL(ElementKernel<WholeCells>);
+CUDA_KERNEL(ElementKernel<TextLengths>);
 
 }  // namespace ricci

@@ -22,4 +22,8 @@ Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t hist
 // Error: a size below 1.
 Tensor whole_cells(const Tensor& lengths_b, int64_t size);
 
+// How many positions of each sequence are text, where targets_bc are the tokens that follow, -1 behind the end of the text: up to
+// the token that the last target is, but not more than c. i64 [b], without gradient.
+Tensor text_lengths(const Tensor& targets_bc);
+
 }  // namespace ricci

@@ -50,6 +50,18 @@ refuse 'windows of rows' 1 '--stride: runs/sorter reads whole rows, not windows'
 refuse 'rows of another length' 1 '--context: runs/sorter reads whole rows of 21 tokens' eval runs/characters runs/sorter --context 8
 refuse 'rows out of a text' 1 '--data: runs/sorter sorts, and is scored on the generated rows that its training left out' eval runs/sorter --data score.txt
 
+# ---- Models whose loss leaves positions out
+accept 'train one that scores where every scale is heard' train tiny.yaml name=full steps=2 model.family=topdown 'model.scales=[1, 4]' model.layers=1 model.loss_from=first_full
+accept 'it is evaluated' eval runs/full --data score.txt
+verdict 'on the tokens that it scores, without what is said of a whole text' \
+  "$(grep -qE '^score\.txt: 38 tokens, context 16, stride 16: [0-9.]+ nats per token, perplexity [0-9.]+$' out || cat out)"
+accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.family=coarse model.scale=4 model.layers=1 sample.tokens=0
+accept 'a text whose last window ends early' eval runs/coarse --data score.txt --context 13
+# Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
+verdict 'without its padding' "$(grep -qE '^score\.txt: 28 tokens, context 13.*, perplexity [0-9.]+$' out || cat out)"
+refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.family: coarse does not say in which order tokens come' \
+  train tiny.yaml name=bad data=sorter model.family=coarse sample.tokens=0 model.ctx=21
+
 # ---- A classifier
 probe=(probe --config "$cases/classifier_avgpool/model.yaml" --weights "$cases/classifier_avgpool/weights.safetensors" --input "$cases/classifier_avgpool/in.safetensors" --output probe.out)
 accept 'the scores of a classifier' "${probe[@]}" --scores

@@ -63,6 +63,16 @@ accept 'evaluation with the short context' eval runs/shorter
 mv out shorter.out
 accept 'which is the first with that context' eval runs/first --context 8
 verdict 'the same loss' "$(diff <(grep -o '[0-9.]* nats' shorter.out) <(grep -o '[0-9.]* nats' out))"
+accept 'a run of several scales' train tiny.yaml name=scales model.family=topdown 'model.scales=[1, 4]' model.layers=1 steps=1
+scales=runs/scales/model.safetensors
+for ctx in 32 8 3; do
+  accept "in a context of $ctx" train next.yaml name=scales_$ctx init=runs/scales model.ctx=$ctx 'init_changes=[model.ctx]'
+  kept=$((ctx < 16 ? ctx : 16))
+  verdict 'the positions of each scale' "$(starts "$scales; stack.1.pos.weight: $kept of $ctx rows; stack.4.pos.weight: $((kept / 4)) of $((ctx / 4)) rows")"
+done
+accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal 'init_changes=[model.positions]'
+accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned 'init_changes=[model.positions]'
+verdict 'they are drawn' "$(starts "runs/sinusoidal/model.safetensors; stack.1.pos.weight: 0 of 16 rows; stack.4.pos.weight: 0 of 4 rows")"
 refuse 'another width cannot be' 1 'tok\.weight is \[38 16\], expected \[38 32\]' train next.yaml name=bad model.d=32 'init_changes=[model.d]'
 refuse 'an unknown name in the list' 1 "init_changes: 'model\.ctxx' is no key of this model, the nearest is 'model\.ctx'" train next.yaml name=bad 'init_changes=[model.ctxx]'
 refuse 'a list without init' 1 'init_changes: there is no init' train tiny.yaml 'init_changes=[model.ctx]'

@@ -29,6 +29,24 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
     }
 }
 
+TEST_CASE("coarse: what stands behind the end of the text counts for nothing") {
+  const Model model = built(small_scales(Family::coarse), Device::cpu);
+  const Tensor tokens = ids(2, 19, Device::cpu), targets = ids(2, 19, Device::cpu);
+  CHECK(model.counted({tokens, targets}, 38) == 30);
+  for (int64_t t = 10; t < 19; ++t) targets.data<int64_t>()[19 + t] = -1;  // the text of the second sequence has 11 tokens
+  CHECK(model.counted({tokens, targets}, 29) == 15 + 6);
+  const double loss = item(model.loss({tokens, targets}));
+  CHECK(loss == item(model.loss({tokens, {}, ids_of({19, 11}, {2}, Device::cpu)})));
+  const auto loss_with_other = [&](int64_t t) {
+    const Tensor others = ids(2, 19, Device::cpu);
+    int64_t& id = others.data<int64_t>()[19 + t];
+    id = (id + 1) % 11;
+    return item(model.loss({others, targets}));
+  };
+  for (int64_t t = 0; t < 19; ++t) CHECK((loss_with_other(t) == loss) == (t >= 9));  // the third cell is the last whole one
+  CHECK(message_of([&] { model.loss({tokens, ids(2, 18, Device::cpu)}); }) == "model: targets [2 18] for ids [2 19]");
+}
+
 TEST_CASE("coarse: no targets are needed, no text is written") {
   const Model model = built(small_scales(Family::coarse), Device::cpu);
   const double loss = item(model.loss({ids(2, 19, Device::cpu)}));

@@ -4,6 +4,7 @@
 
 #include "autograd/random.h"
 #include "models/drop.h"
+#include "models/training/train_step.h"
 #include "tests/models/families/scale_cases.h"
 
 using namespace ricci;
@@ -81,6 +82,30 @@ TEST_CASE("several scales: a step in every dtype, and all parameters that a sequ
           if (p.grad) CHECK(count_nonfinite(p.grad) == 0);
         });
       }
+}
+
+TEST_CASE("several scales: micro-batches have the loss and gradient of the whole, also where the loss leaves positions out") {
+  for (Family family : {Family::topdown, Family::coarse})
+    for (Device device : {Device::cpu, Device::cuda_emulated}) {
+      CAPTURE(std::string(name_of(family)));
+      ModelConfig config = small_scales(family);
+      config.topdown.loss_from = LossFrom::first_full;
+      const Tensor tokens = ids(4, 19, Device::cpu), targets = ids(4, 19, Device::cpu, 3);
+      for (int64_t i = 0; i < targets.size(); ++i)
+        if (const int64_t b = i / 19, t = i % 19; t < 3 * b || t >= 19 - 4 * b) targets.data<int64_t>()[i] = -1;
+      std::vector<std::pair<double, std::vector<Tensor>>> steps;  // loss and gradients
+      for (int64_t rows : {4, 1}) {
+        std::vector<MicroBatch> micro_batches;
+        for (int64_t b = 0; b < 4; b += rows) micro_batches.push_back(micro_batch_from({to(tokens.rows(b, rows), device), to(targets.rows(b, rows), device)}));
+        Model model = built(config, device);
+        const double loss = TrainStep(model, device, 8).forward_backward(micro_batches, 0);
+        steps.push_back({loss, {}});
+        for (const Parameter* p : model.parameters()) steps.back().second.push_back(p->grad);
+      }
+      CHECK(steps[0].first > 1);
+      CHECK(steps[0].first == doctest::Approx(steps[1].first).epsilon(1e-13));
+      for (size_t i = 0; i < steps[0].second.size(); ++i) CHECK(difference(steps[1].second[i], steps[0].second[i]) < 1e-11);
+    }
 }
 
 TEST_CASE("several scales: more positions than the context, none at all, other targets") {

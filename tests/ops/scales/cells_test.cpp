@@ -103,6 +103,13 @@ TEST_CASE("whole_cells: lengths in cells, rounded down") {
   on_every_device([](Device device) { CHECK(values_of(whole_cells(ids_of({9, 8, 3, 0}, {4}, device), 4)) == Values{2, 2, 0, 0}); });
 }
 
+TEST_CASE("text_lengths: up to the token that the last target is") {
+  on_every_device([](Device device) {
+    const Tensor targets = ids_of({1, 2, 3, 1, 2, -1, 1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, 4}, {6, 3}, device);
+    CHECK(values_of(text_lengths(targets)) == Values{3, 3, 2, 3, 0, 3});
+  });
+}
+
 TEST_CASE("cells: messages") {
   const Tensor x({2, 7, 3});
   CHECK(message_of([&] { cell_mean(x, 0); }) == "cell_mean: cells of 0 positions, expected 1 or more");
@@ -112,5 +119,6 @@ TEST_CASE("cells: messages") {
   CHECK(message_of([&] { cell_windows(x, 3, 6, 4); }) == "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3 and not more than there are, 7");
   CHECK(message_of([&] { cell_windows(x, 3, 30, 8); }) == "cell_windows: 8 positions of history, expected 0 .. kernel - size = 27 and not more than there are, 7");
   CHECK(message_of([&] { whole_cells(ids_of({4}, {1}, Device::cpu), 0); }) == "whole_cells: cells of 0 positions, expected 1 or more");
+  CHECK(message_of([&] { text_lengths(x); }) == "text_lengths: targets_bc[2 7 3] is f32, expected i64");
   CHECK(message_of([&] { whole_cells(x, 2); }) == "whole_cells: lengths_b[2 7 3] is f32, expected i64");
 }
