@@ -22,115 +22,10 @@ import subprocess
 import sys
 import tempfile
 
+import live_cases
+
 TYPE_CODES = {"F64": "d", "F32": "f", "I64": "q"}
-GPT = {"preset": "gpt", "vocab": 13, "ctx": 24, "layers": 2}
-MSA = {"preset": "msa", "vocab": 13, "ctx": 24, "layers": 2}
-CLASSIFIER = {"family": "classifier", "vocab": 13, "ctx": 24, "layers": 2, "classes": 4}
-QUICK = [  # (name, config, batch, length, lengths of the sequences where they are padded)
-    ("gpt d 15", {**GPT, "d": 15, "heads": 3}, 3, 7),
-    ("gpt untied, no bias, window 3", {**GPT, "d": 12, "heads": 4, "ff": 17, "tie": False, "bias": False,
-                                       "window": 3}, 1, 19),
-    ("gpt not causal, 1 head", {**GPT, "d": 10, "heads": 1, "causal": False}, 3, 2),
-    ("msa d 15", {**MSA, "d": 15, "heads": 3, "ff": 22}, 3, 7),
-    ("msa tied, no bias, window 1", {**MSA, "d": 12, "heads": 4, "tie": True, "bias": False, "window": 1}, 1, 19),
-    ("msa one token", {**MSA, "d": 10, "heads": 1}, 1, 1),
-    ("gpt lengths 7 3 0", {**GPT, "d": 15, "heads": 3}, 3, 7, [7, 3, 0]),
-    ("avgpool", {**GPT, "d": 15, "mixer": "avgpool"}, 2, 7),
-    ("identity", {**GPT, "d": 15, "mixer": "identity"}, 2, 7),
-    ("classifier lengths 7 3 0", {**CLASSIFIER, "d": 12, "heads": 4}, 3, 7, [7, 3, 0]),
-    ("dispatcher", {**MSA, "d": 15, "heads": 3, "mixer": "dispatcher"}, 2, 19),
-    ("metric", {**GPT, "d": 15, "heads": 3, "mixer": "metric"}, 2, 7),
-]
-SCALES = {"vocab": 13, "ctx": 24, "d": 12, "heads": 4, "ff": 17}
-QUICK += [
-    ("topdown", {**SCALES, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
-    ("bottomup", {**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
-    ("retina", {**SCALES, "family": "retina", "scales": [1, 2, 6], "layers": 2, "windows": "0:4, 4:12, 12:24"}, 2, 23),
-    ("coarse", {**SCALES, "family": "coarse", "scale": 3, "layers": 2, "down": "conv"}, 2, 17),
-]
-FULL = QUICK + [
-    ("topdown, one scale", {**SCALES, "family": "topdown", "scales": [1], "layers": [2]}, 2, 7),
-    ("topdown msa, conv over three cells, block, lengths", {**SCALES, "family": "topdown", "preset": "msa", "scales": [1, 4], "layers": [1, 1],
-                                                           "down": "conv", "conv_kernel": 3, "shift": "block"}, 3, 21, [21, 11, 3]),
-    ("topdown, no bias, untied, long", {**SCALES, "family": "topdown", "ctx": 140, "scales": [1, 4, 64], "layers": [1, 1, 1], "bias": False,
-                                        "tie": False}, 2, 131),
-    ("topdown, shorter than every cell", {**SCALES, "family": "topdown", "scales": [1, 4, 8], "layers": [1, 1, 1], "loss_from": "first_full"}, 3, 3),
-    ("topdown, a scale beyond ctx", {**SCALES, "family": "topdown", "scales": [1, 4, 64], "layers": [1, 1, 1], "down": "conv"}, 3, 24),
-    ("bottomup msa, lengths", {**SCALES, "family": "bottomup", "preset": "msa", "scales": [1, 3], "layers": [1, 1], "down": "max"}, 3, 20, [20, 7, 0]),
-    ("bottomup, no bias, long, not chained", {**SCALES, "family": "bottomup", "ctx": 140, "scales": [1, 2, 8], "layers": [1, 1, 1], "bias": False,
-                                              "chain": False, "down": "conv"}, 2, 131),
-    ("bottomup, as many scales as heads", {**SCALES, "family": "bottomup", "scales": [1, 2, 4, 8, 16], "layers": [1, 1, 1, 1, 1]}, 2, 24),
-    ("retina, no windows", {**SCALES, "family": "retina", "scales": [1, 4], "layers": 1}, 2, 22),
-    ("retina, one scale", {**SCALES, "family": "retina", "scales": [1], "layers": 1, "windows": [[2, 9]]}, 2, 22),
-    ("retina msa, groups, lengths", {**SCALES, "family": "retina", "preset": "msa", "scales": [1, 2, 4], "layers": 2, "windows": "0:8, 4:16, 8:24",
-                                     "cell_rule": "end", "head_groups": [2, 0, 1, 0]}, 3, 22, [22, 9, 1]),
-    ("retina, groups without a scale", {**SCALES, "family": "retina", "scales": [1, 2, 4], "layers": 1, "down": "conv", "head_groups": [0, 0, 2, 2]}, 2, 13),
-    ("retina, long, no bias", {**SCALES, "family": "retina", "ctx": 140, "scales": [1, 4, 16], "layers": 1, "bias": False,
-                               "windows": "0:16, 16:64, 64:140"}, 2, 131),
-    ("coarse msa, max", {**SCALES, "family": "coarse", "preset": "msa", "scale": 4, "layers": 1, "down": "max"}, 3, 23),
-    ("coarse, shorter than a cell", {**SCALES, "family": "coarse", "scale": 4, "layers": 1}, 3, 3),
-    ("coarse, cells of one token, lengths", {**SCALES, "family": "coarse", "scale": 1, "layers": 1, "tie": False}, 3, 9, [9, 3, 0]),
-    ("avgpool window 4", {**GPT, "d": 11, "mixer": "avgpool", "pool": 4}, 3, 19),
-    ("avgpool wider than the text", {**GPT, "d": 11, "mixer": "avgpool", "pool": 9}, 1, 5),
-    ("avgpool both sides, lengths", {**GPT, "d": 11, "mixer": "avgpool", "causal": False}, 3, 7, [7, 3, 0]),
-    ("avgpool of one", {**MSA, "d": 10, "mixer": "avgpool", "pool": 1}, 2, 3),
-    ("msa avgpool, lengths", {**MSA, "d": 10, "mixer": "avgpool", "pool": 5}, 3, 9, [9, 1, 4]),
-    ("msa identity, no bias", {**MSA, "d": 10, "mixer": "identity", "bias": False}, 2, 7),
-    ("dispatcher, one head", {**GPT, "d": 11, "heads": 1, "mixer": "dispatcher"}, 3, 7),
-    ("dispatcher, shared heads", {**GPT, "d": 15, "heads": 3, "mixer": "dispatcher", "share_heads": True}, 3, 13),
-    ("dispatcher, one shared head, biases", {**MSA, "d": 7, "heads": 1, "mixer": "dispatcher", "share_heads": True, "mixer_bias": True}, 1, 5),
-    ("dispatcher, no activation, biases", {**GPT, "d": 10, "heads": 2, "mixer": "dispatcher", "coef_act": "none", "mixer_bias": True}, 2, 6),
-    ("dispatcher, 2 levels", {**GPT, "d": 10, "heads": 2, "mixer": "dispatcher", "levels": 2}, 2, 19),
-    ("dispatcher, 9 levels", {**MSA, "d": 10, "heads": 5, "mixer": "dispatcher", "levels": 9}, 2, 19),
-    ("dispatcher, one token", {**GPT, "d": 8, "heads": 2, "mixer": "dispatcher"}, 3, 1),
-    ("dispatcher, lengths", {**GPT, "d": 8, "heads": 2, "mixer": "dispatcher", "bias": False}, 4, 7, [7, 3, 0, 1]),
-    ("dispatcher, full ctx", {**MSA, "d": 8, "heads": 1, "mixer": "dispatcher"}, 2, 24),
-    ("dispatcher, long", {**MSA, "d": 38, "heads": 1, "mixer": "dispatcher", "ctx": 140}, 2, 131),
-    *((f"{mixer}, {what}", {**GPT, "d": 15, "heads": 3, "mixer": mixer, **extra}, 3, 7, *lengths)
-      for mixer in ("quad_full", "quad", "p_only", "metric", "metric_psd")
-      for what, extra, *lengths in (("window 3", {"window": 3}), ("not causal, no bias", {"causal": False, "bias": False}),
-                                    ("lengths", {}, [7, 3, 0]), ("one head", {"heads": 1, "preset": "msa"}))),
-    *((f"{mixer}, values", {**MSA, "d": 12, "heads": 2, "mixer": mixer, "value_proj": True}, 2, 11, [11, 4])
-      for mixer in ("quad", "p_only", "metric", "metric_psd")),
-    ("metric, one token", {**GPT, "d": 6, "heads": 6, "mixer": "metric"}, 1, 1),
-    ("metric, long, wide heads", {**GPT, "d": 72, "heads": 1, "mixer": "metric", "ctx": 140, "layers": 1}, 1, 131),
-    *((f"classifier {mixer}", {**CLASSIFIER, "d": 12, "heads": 3, "mixer": mixer}, 3, 7, [7, 3, 0])
-      for mixer in ("dispatcher", "quad_full", "quad", "p_only", "metric", "metric_psd")),
-    ("classifier", {**CLASSIFIER, "d": 15, "heads": 3}, 4, 7),
-    ("classifier, causal", {**CLASSIFIER, "d": 15, "heads": 3, "causal": True}, 4, 7),
-    ("classifier, window 3, no bias", {**CLASSIFIER, "d": 15, "heads": 3, "window": 3, "bias": False}, 4, 19, [19, 2, 7, 1]),
-    ("classifier avgpool, lengths", {**CLASSIFIER, "d": 9, "mixer": "avgpool", "pool": 5}, 4, 7, [7, 3, 0, 1]),
-    ("classifier identity, two classes", {**CLASSIFIER, "d": 9, "mixer": "identity", "classes": 2}, 3, 7, [7, 3, 2]),
-    ("classifier msa, one token", {**CLASSIFIER, "preset": "msa", "d": 12, "heads": 2}, 1, 1),
-    ("gpt d 16", {**GPT, "d": 16, "heads": 4}, 3, 19),
-    ("gpt one token", {**GPT, "d": 12, "heads": 4}, 1, 1),
-    ("gpt one token, batch 3", {**GPT, "d": 15, "heads": 3}, 3, 1),
-    ("gpt two tokens", {**GPT, "d": 10, "heads": 1, "ff": 7}, 1, 2),
-    ("gpt no bias", {**GPT, "d": 15, "heads": 3, "bias": False}, 3, 7),
-    ("gpt untied", {**GPT, "d": 12, "heads": 4, "tie": False}, 3, 7),
-    ("gpt window 1", {**GPT, "d": 12, "heads": 4, "window": 1}, 3, 7),
-    ("gpt window 3", {**GPT, "d": 15, "heads": 3, "window": 3}, 3, 19),
-    ("gpt window beyond ctx", {**GPT, "d": 15, "heads": 3, "window": 50}, 1, 19),
-    ("gpt ff narrower than d", {**GPT, "d": 15, "heads": 5, "ff": 4, "layers": 3}, 1, 7),
-    ("gpt full ctx", {**GPT, "d": 14, "heads": 2, "layers": 1}, 3, 24),
-    ("gpt long", {**GPT, "d": 24, "heads": 2, "vocab": 97, "ctx": 140, "ff": 131}, 2, 131),
-    ("gpt long, window 65, wide head", {**GPT, "d": 72, "heads": 1, "ctx": 140, "window": 65, "layers": 1}, 1, 131),
-    ("gpt long, not causal", {**GPT, "d": 26, "heads": 2, "ctx": 140, "causal": False, "layers": 1}, 1, 131),
-    ("msa d 16", {**MSA, "d": 16, "heads": 4}, 3, 19),
-    ("msa two tokens", {**MSA, "d": 10, "heads": 1, "ff": 7}, 1, 2),
-    ("msa not causal", {**MSA, "d": 12, "heads": 4, "causal": False}, 3, 7),
-    ("msa no bias", {**MSA, "d": 15, "heads": 3, "bias": False}, 3, 7),
-    ("msa tied", {**MSA, "d": 12, "heads": 4, "tie": True}, 3, 7),
-    ("msa window 3", {**MSA, "d": 15, "heads": 3, "window": 3}, 3, 19),
-    ("msa window beyond ctx", {**MSA, "d": 15, "heads": 3, "window": 50}, 1, 19),
-    ("msa long", {**MSA, "d": 24, "heads": 2, "vocab": 97, "ctx": 140}, 2, 131),
-    ("msa lengths 7 3 0", {**MSA, "d": 15, "heads": 3}, 3, 7, [7, 3, 0]),
-    ("msa lengths 1 18, window 3", {**MSA, "d": 12, "heads": 4, "window": 3}, 2, 19, [1, 18]),
-    ("gpt long, lengths 130 64 65 1", {**GPT, "d": 10, "heads": 2, "ctx": 140, "layers": 1}, 4, 131,
-     [130, 64, 65, 1]),
-    ("gpt long, lengths, not causal", {**GPT, "d": 10, "heads": 2, "ctx": 140, "causal": False}, 3, 131,
-     [131, 70, 0]),
-]
+STORED = pathlib.Path(__file__).parent / "probe_cases"
 
 
 def read_safetensors(path):
@@ -240,9 +135,10 @@ def reduced_limits(folder, case, dtype, lengths, drawn):
 def check_generated(args, scratch):
     import torch
     import make_cases
-    import scales
     held = []
-    for seed, case in enumerate(scales.sweep() if args.sweep else QUICK if args.quick else FULL):
+    for seed, case in enumerate(live_cases.sweep() if args.sweep else live_cases.QUICK if args.quick else live_cases.FULL):
+        if args.only not in case[0]:
+            continue
         lengths = torch.tensor(case[4]) if len(case) > 4 else None
         folder = scratch / f"case_{seed}"
         drawn = make_cases.write_case(folder, *case[1:4], 1000 + 10 * seed, lengths)
@@ -250,14 +146,12 @@ def check_generated(args, scratch):
         if args.dtype != "f64":
             limits = reduced_limits(folder, case, args.dtype, lengths, drawn)
         held.append(check_case(args, case[0], folder, limits))
-    return held, scratch / "case_0"
+    return held
 
 
 def check_stored(args):
-    root = pathlib.Path(__file__).parent / "probe_cases"
-    folders = sorted(path for path in root.iterdir() if path.is_dir())
     limits = dict.fromkeys(("logits", "loss", "grad"), 1e-9)
-    return [check_case(args, path.name, path, limits) for path in folders], root / "gpt"
+    return [check_case(args, path.name, path, limits) for path in sorted(STORED.iterdir()) if path.is_dir() and args.only in path.name]
 
 
 def broken_inputs(folder, scratch):
@@ -297,6 +191,7 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="a small case per feature")
     parser.add_argument("--sweep", action="store_true", help="every variant of the families of several scales at lengths 1 to 40")
     parser.add_argument("--stored", action="store_true", help="use probe_cases/ (f64 only, no PyTorch needed)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose names hold it")
     parser.add_argument("--timeout", type=float, default=600, help="seconds per call of the probe")
     args = parser.parse_args()
     if args.stored and args.dtype != "f64":
@@ -311,8 +206,8 @@ def main():
     print(f"{'case':34} {'device':14} {'logits':>9} {'loss':>9} {'grad':>9}")
     with tempfile.TemporaryDirectory() as scratch:
         args.scratch = scratch
-        held, folder = check_stored(args) if args.stored else check_generated(args, pathlib.Path(scratch))
-        held += check_errors(args, folder, pathlib.Path(scratch))
+        held = check_stored(args) if args.stored else check_generated(args, pathlib.Path(scratch))
+        held += check_errors(args, STORED / "gpt", pathlib.Path(scratch))
     print(f"{sum(held)} of {len(held)} hold ({args.dtype}, {args.device})")
     return 0 if all(held) else 1
 

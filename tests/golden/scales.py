@@ -291,20 +291,3 @@ def evaluate(config, weights, ids, targets, lengths=None):
     for name, p in model.table.items():
         result[f"grad.{name}"] = torch.zeros_like(p) if p.grad is None else p.grad.contiguous()
     return result
-
-
-def sweep():
-    """(name, config, batch, length) of every variant at the lengths 1 to 40."""
-    base = {"vocab": 11, "ctx": 40, "d": 12, "heads": 4, "ff": 13}
-    downs = [{"down": "avg"}, {"down": "max"}, {"down": "conv"}, {"down": "conv", "conv_kernel": 2}]
-    stacks = {**base, "scales": [1, 3, 6, 24], "layers": [1, 1, 1, 1]}
-    variants = [{**stacks, "family": "topdown", **down, "shift": shift, "loss_from": start}
-                for down in downs for shift, start in (("tight", 0), ("block", "first_full"))]
-    variants += [{**stacks, "family": "bottomup", **down, "chain": chain} for down in downs for chain in (True, False)]
-    variants += [{**base, "family": "retina", "scales": [1, 4, 12], "layers": 1, **down, "windows": windows, "cell_rule": rule}
-                 for down in downs for windows in ("0:6, 6:20, 20:40", "0:16, 8:24, 12:30") for rule in ("inside", "end")]
-    variants += [{**base, "family": "coarse", "scale": 5, "layers": 1, **down} for down in downs]
-    for config in variants:
-        said = ", ".join(str(config[key]) for key in ("family", "down", "conv_kernel", "shift", "chain", "windows", "cell_rule") if key in config)
-        for length in range(1, 41):
-            yield f"{said}, {length} tokens", config, 1 + length % 3, length
