@@ -47,8 +47,8 @@ inline std::vector<Variant> all_variants() {
   far.retina.head_groups = {2, 0, 1, 0};
   long_cells.scales.scales = {1, 4, 64}, long_cells.of<Sdp>().window = 3;
   windowed.of<Sdp>().window = 2, windowed.block.bias = false;
-  all.push_back({"topdown, msa", msa}), all.push_back({"retina, everything, groups", far});
-  all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed});
+  all.push_back({"topdown, msa", msa, false}), all.push_back({"retina, everything, groups", far});
+  all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed, false});
   return all;
 }
 
