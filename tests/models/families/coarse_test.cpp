@@ -7,7 +7,7 @@ using namespace ricci;
 TEST_CASE("coarse: decoding gives the logits of the full forward behind every cell, whatever is read at once") {
   for (Device device : {Device::cpu, Device::cuda_emulated})
     for (const Variant& v : variants_of(Family::coarse)) {
-      if (device == Device::cuda_emulated && !v.on_emulator) continue;
+      if (!runs_on(device, v)) continue;
       CAPTURE(v.name);
       const Model model = built(v.config, device);
       const Tensor tokens = ids(1, 20, device), full = model.logits({tokens});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/models/model_cases.h"
+#include "tests/sanitized.h"
 
 namespace ricci {
 
@@ -12,6 +13,9 @@ struct Variant {
   ModelConfig config;
   bool on_emulator = true;  // it is also run there, which is slow
 };
+
+// On the emulator ThreadSanitizer takes minutes for a model; it has seen the kernels in ops/gradients.
+inline bool runs_on(Device device, const Variant& v) { return device == Device::cpu || (v.on_emulator && !test::kThreadSanitizer); }
 
 inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
   ModelConfig c;
