@@ -15,7 +15,7 @@ namespace ricci {
 
 struct AttentionConfig {
   int64_t heads = 4;
-  std::optional<int64_t> window;
+  std::optional<int64_t> window{};
   bool operator==(const AttentionConfig&) const = default;
 };
 

@@ -26,7 +26,7 @@ struct DispatcherConfig {
   int64_t heads = 1;
   bool share_heads = false;
   CoefficientActivation coef_act = CoefficientActivation::sigmoid;
-  std::optional<int64_t> levels;
+  std::optional<int64_t> levels{};
   bool drop_level0 = true;
   bool mixer_bias = false;
   bool operator==(const DispatcherConfig&) const = default;

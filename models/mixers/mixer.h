@@ -18,7 +18,7 @@ struct MixerPlace {
   bool causal = true;   // no position hears from a later one
   bool bias = true;     // its linear maps have biases
   double dropout = 0;
-  InitialWeights init;
+  InitialWeights init{};
 };
 
 // A mixer is a struct that has
