@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/inspection/observation.h"
 #include "models/visit.h"
 
 namespace ricci {
@@ -31,6 +32,14 @@ template <class F> typename F::State& state_of(const F&, DecodingState& state) {
 StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.positions, c.block, c.of<Sdp>()}; }
 
 template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
+
+// look(family) of a family that is one stack of blocks around a mixer.
+template <class Any, class Look> auto with_stack(const Any& family, const ModelConfig& config, const Look& look) {
+  return family([&](const auto& f) -> std::invoke_result_t<const Look&, const Decoder<Sdp>&> {
+    if constexpr (requires(const Inputs& inputs) { f.embedded(inputs); }) return look(f);
+    fail("inspection: model.family: {} is more than one stack of blocks around a mixer", {name_of(config.family)});
+  });
+}
 
 }  // namespace
 
@@ -98,6 +107,24 @@ Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const {
 
 Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const {
   return (*family_)([&](const auto& f) { return f.advance_all(ids_bc, state_of(f, state)); });
+}
+
+std::vector<Observation> Model::observe(const Inputs& inputs) const {
+  return with_stack(*family_, config_, [&](const auto& f) { return ricci::observe(f.stack, f.embedded(inputs), inputs.lengths_b); });
+}
+
+std::vector<Forms> Model::forms() const {
+  return with_stack(*family_, config_, [&](const auto& f) {
+    std::vector<Forms> all;
+    for (const auto& block : f.stack.blocks) all.push_back(forms_of(block.mixer));
+    return all;
+  });
+}
+
+Tensor Model::token_distances(int64_t block, const Tensor& ids_t) const {
+  return with_stack(*family_, config_, [&](const auto& f) {
+    return ricci::token_distances(f.stack.blocks.at(static_cast<size_t>(block)), f.tok, f.embedding_config, ids_t);
+  });
 }
 
 void Model::init(uint64_t seed) {

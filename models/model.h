@@ -12,6 +12,9 @@
 
 namespace ricci {
 
+struct Observation;
+struct Forms;
+
 // What a model remembers of the tokens it has read, one sequence per row of the batch.
 class DecodingState {
  public:
@@ -41,6 +44,13 @@ class Model final : public MemoryHolder {
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const;
   Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const;
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
+
+  // For people to look at (models/inspection/observation.h), one value per block: what the mixers do with a sequence, the matrices of
+  // their scores, and the squared distances of tokens to the whole vocabulary under the metric of every head [n t v].
+  // Error: a family that is more than one stack of blocks around a mixer.
+  std::vector<Observation> observe(const Inputs& inputs) const;
+  std::vector<Forms> forms() const;
+  Tensor token_distances(int64_t block, const Tensor& ids_t) const;
 
   void init(uint64_t seed);  // draws the weights; before place
   // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the

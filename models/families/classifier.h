@@ -35,10 +35,13 @@ template <Mixer M> struct Classifier {
       : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), stack(c),
         head(c.place.d, config.classes, config.head_bias, c.place.init.output()), ctx(c.place.ctx) {}
 
-  Tensor logits(const Inputs& inputs) const {  // [b k]
+  Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
     const int64_t length = inputs.ids_bc.shape()[1];
     if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
-    return mean_over_positions(head(stack(embed(inputs.ids_bc, tok, stack.pos, embedding_config), inputs.lengths_b)), inputs.lengths_b);
+    return embed(inputs.ids_bc, tok, stack.pos, embedding_config);
+  }
+  Tensor logits(const Inputs& inputs) const {  // [b k]
+    return mean_over_positions(head(stack(embedded(inputs), inputs.lengths_b)), inputs.lengths_b);
   }
   // Mean nats over the sequences with a target other than -1, f64 [].
   Tensor loss(const Inputs& inputs) const {

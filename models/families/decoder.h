@@ -18,11 +18,12 @@ template <Mixer M> struct Decoder {
   Decoder(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const StackConfig<M>& c)
       : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), stack(c), output(vocab, of_output, c.place), place(c.place) {}
 
-  Tensor hidden(const Inputs& inputs) const {  // what the head reads, [b c d]
+  Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
     check_positions(inputs.ids_bc.shape()[1], place.ctx);
-    return stack(embed(inputs.ids_bc, tok, stack.pos, embedding_config), inputs.lengths_b);
+    return embed(inputs.ids_bc, tok, stack.pos, embedding_config);
   }
-  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
+  Tensor hidden(const Inputs& inputs) const { return stack(embedded(inputs), inputs.lengths_b); }  // what the head reads, [b c d]
+  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }         // [b c v]
 
   // Mean nats over targets other than -1, f64 []: the targets of padding too, unless they are -1.
   Tensor loss(const Inputs& inputs) const {

@@ -107,9 +107,7 @@ struct Dispatcher {
   }
   int64_t positions_at_once() const { return ctx; }
 
-  template <class V> void visit(V&& v) { v("value", value), v("coef", coef), v("out", out); }
-
- private:
+  // The formula around any shift-and-sum: shift_and_add(v, coef) -> [b c d].
   template <class Mix> Tensor mix(const Arg& x_bcd, const Mix& shift_and_add) const {
     const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
     const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
@@ -118,6 +116,8 @@ struct Dispatcher {
     const Tensor y_bcd = shift_and_add(reshape(value(x), {b, c, d}), coef_bcx);
     return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
   }
+
+  template <class V> void visit(V&& v) { v("value", value), v("coef", coef), v("out", out); }
 };
 
 static_assert(Mixer<Dispatcher>);

@@ -24,7 +24,7 @@ template <std::same_as<FormConfig> Config, class Field> void visit_fields(Config
 
 inline void check(const FormConfig& c, const MixerPlace& place) { check(static_cast<const AttentionConfig&>(c), place); }
 
-// A form makes queries of the projection.
+// A form makes queries of the projection. whole() are its matrices [n k k]; empty: the identity.
 struct PackedForm {
   Parameter m{.role = Role::matrix};
   Triangle triangle;
@@ -33,6 +33,7 @@ struct PackedForm {
     m.init = {Init::Kind::normal, 0.02, of == Triangle::upper ? Diagonal::of_packed_upper : Diagonal::of_packed_lower};
   }
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }
+  Tensor whole() const { return whole_metric(m.value, triangle); }
 };
 
 struct SymmetricForm : PackedForm {
@@ -56,6 +57,7 @@ struct GeneralForm {
     const Tensor p_bcnk = reshape(p_bcd, {p_bcd.shape()[0], p_bcd.shape()[1], a[0], a[1]});
     return reshape(contract("bcnk,nkK->bcnK", p_bcnk, a_nkK), p_bcd.shape());
   }
+  Tensor whole() const { return a_nkK.value; }
   template <class V> void visit(V&& v) { v("a_metric", a_nkK); }
 };
 
@@ -63,6 +65,7 @@ struct IdentityForm {
   static constexpr const char* kName = "p_only";
   IdentityForm(int64_t, int64_t) {}
   Tensor queries(const Arg& p_bcd) const { return p_bcd; }
+  Tensor whole() const { return {}; }
   template <class V> void visit(V&&) {}
 };
 
@@ -93,14 +96,14 @@ template <class Form> struct FormAttention {
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 
-  template <class V> void visit(V&& v) { v("proj_in", proj_in), form.visit(v), v("val", val), v("out", out); }
-
- private:
+  // The formula around any attention: attend(q, p, v) -> [b c d].
   template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
     const Tensor p_bcd = proj_in(x_bcd);
     const Rows p{p_bcd}, v = val.weight.value ? Rows{val(x_bcd)} : p;
     return out(attend(Rows{form.queries(p_bcd)}, p, v));
   }
+
+  template <class V> void visit(V&& v) { v("proj_in", proj_in), form.visit(v), v("val", val), v("out", out); }
 };
 
 using Quad = FormAttention<GeneralForm>;

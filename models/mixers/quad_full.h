@@ -39,12 +39,10 @@ struct QuadFull {
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 
-  template <class V> void visit(V&& v) { v("u_metric", u_ndD), v("val", val), v("out", out); }
-
- private:
-  // Attention of one head sums the values of all heads; the columns of its own are what it is for. Each head reads its own columns of one
-  // q, so its gradient of q is as large as the q of all heads, zeros but for these columns. (With a slice of U for every head these
-  // gradients would be small, but that of U would be rounded to bf16 beside f32 masters.)
+  // The formula around any attention: attend(q, x, v) -> [b c d] is called once for every head. It sums the values of all heads; the
+  // columns of its own are what it is for. Each head reads its own columns of one q, so its gradient of q is as large as the q of all
+  // heads, zeros but for these columns. (With a slice of U for every head these gradients would be small, but that of U would be rounded
+  // to bf16 beside f32 masters.)
   template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
     const int64_t d = attending.d, k = d / heads;
     const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);
@@ -53,6 +51,8 @@ struct QuadFull {
     for (int64_t n = 0; n < heads; ++n) of_heads.push_back(slice(attend(Rows{q_bcx, n * d, d}, Rows{x_bcd}, Rows{v_bcd}), 2, n * k, k));
     return out(heads == 1 ? of_heads[0] : Arg(concatenate(of_heads, 2)));
   }
+
+  template <class V> void visit(V&& v) { v("u_metric", u_ndD), v("val", val), v("out", out); }
 };
 
 static_assert(Mixer<QuadFull>);

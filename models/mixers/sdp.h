@@ -26,13 +26,13 @@ struct Sdp {
   }
   int64_t positions_at_once() const { return attending.positions_at_once(); }
 
-  template <class V> void visit(V&& v) { v("qkv", qkv), v("proj", proj); }
-
- private:
+  // The formula around any attention: attend(q, k, v) -> [b c d].
   template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
     const auto [q, k, v] = thirds(qkv(x_bcd));
     return proj(attend(q, k, v));
   }
+
+  template <class V> void visit(V&& v) { v("qkv", qkv), v("proj", proj); }
 };
 
 static_assert(Mixer<Sdp>);

@@ -67,6 +67,12 @@ template <class F> void each_query(const Problem& problem, F f) {
     for (int64_t t = 0; t < problem.queries; ++t) f(head, t, head * problem.queries + t);
 }
 
+Tensor weights(const Problem& problem, const Vectors& q, const Vectors& k) {
+  const Tensor p_bncC({problem.batches, problem.heads, problem.queries, problem.keys}, Dtype::f64);
+  each_query(problem, [&](int64_t head, int64_t t, int64_t row) { probabilities(problem, q, k, head, t, p_bncC.data<double>() + row * problem.keys); });
+  return p_bncC;
+}
+
 // The gradients of the views add up in `gradients`, which begin as zeros.
 void add_gradients(const Problem& problem, const Tensor& dy_bcd, const Tensor& p_bncC, const Views& in, const Views& gradients) {
   const Vectors q(problem, in.q), k(problem, in.k), v(problem, in.v), dy(problem, {dy_bcd});
@@ -107,18 +113,25 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
   const Problem problem = on_cpu(checked.problem, lengths_b);
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
   const Views in = checked.layout.views(as_f64_on_cpu(tensors));
-  const Tensor p_bncC({problem.batches, problem.heads, problem.queries, problem.keys}, Dtype::f64);
   const Tensor y_bcd = zeros({problem.batches, problem.queries, problem.d()}, Dtype::f64, Device::cpu);
-  const Vectors q_of(problem, in.q), k_of(problem, in.k), v_of(problem, in.v), y(problem, {y_bcd});
+  const Vectors v_of(problem, in.v), y(problem, {y_bcd});
+  const Tensor p_bncC = weights(problem, {problem, in.q}, {problem, in.k});
   each_query(problem, [&](int64_t head, int64_t t, int64_t row) {
-    double* p = p_bncC.data<double>() + row * problem.keys;
-    probabilities(problem, q_of, k_of, head, t, p);
+    const double* const p = p_bncC.data<double>() + row * problem.keys;
     for (int64_t j = 0; j < problem.keys; ++j)
       for (int64_t x = 0; x < problem.width && p[j] != 0; ++x) y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
   });
   return record("naive_attention", checked.inputs, as(y_bcd, q.of), keep(tensors, p_bncC, lengths_b, problem, checked.layout),
                 [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& p, const Tensor& lengths, const Problem& kept,
                    const Layout& layout) { return naive_backward(dy, of, p, lengths, kept, layout); });
+}
+
+Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options) {
+  const auto checked = attention_kernels::check("attention_weights", q, k, k, sees, options);
+  const Tensor lengths_b = options.lengths_b ? to(options.lengths_b, Device::cpu) : Tensor();
+  const Problem problem = on_cpu(checked.problem, lengths_b);
+  const Views in = checked.layout.views(as_f64_on_cpu({checked.inputs.begin(), checked.inputs.end()}));
+  return weights(problem, {problem, in.q}, {problem, in.k});
 }
 
 }  // namespace ricci

@@ -1,0 +1,249 @@
+// What is shown of mixers is what they compute: tables times values are the mixers' outputs, forms give the scores, distances follow
+// from the forms.
+#include "models/inspection/observation.h"
+
+#include <map>
+
+#include "models/visit.h"
+#include "tests/models/model_cases.h"
+
+using namespace ricci;
+
+namespace {
+
+constexpr int64_t kHeads = 3, kWidth = 12, kPositions = 7;
+
+// Every mixer that has a table, with keys that it reads in another way than by default.
+std::vector<ModelConfig> configs() {
+  std::vector<ModelConfig> all;
+  const auto add = [&](MixerKind mixer, auto change) {
+    for (Preset preset : {Preset::gpt, Preset::msa}) {
+      ModelConfig c;
+      c.mixer = mixer, c.preset = preset;
+      apply_preset(c);
+      c.vocab = 11, c.ctx = 13, c.d = kWidth, c.layers = 2, c.block.ff = 20, c.block.dropout = 0.5;
+      change(c);
+      resolve(c);
+      all.push_back(c);
+    }
+  };
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>().heads = kHeads; });
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>() = {kHeads, 3}, c.causal = false; });
+  add(kind_of<Dispatcher>, [](ModelConfig& c) { c.of<Dispatcher>().heads = kHeads; });
+  add(kind_of<Dispatcher>, [](ModelConfig& c) { c.of<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
+  add(kind_of<QuadFull>, [](ModelConfig& c) { c.of<QuadFull>().heads = kHeads; });
+  add(kind_of<Quad>, [](ModelConfig& c) { c.of<Quad>().heads = kHeads; });
+  add(kind_of<POnly>, [](ModelConfig& c) { c.of<POnly>().heads = kHeads; });
+  add(kind_of<Metric>, [](ModelConfig& c) { c.of<Metric>().heads = kHeads, c.of<Metric>().value_proj = true; });
+  add(kind_of<Metric>, [](ModelConfig& c) { c.of<Metric>().heads = kHeads, c.embedding.positions = PositionKind::none; });
+  add(kind_of<MetricPsd>, [](ModelConfig& c) { c.of<MetricPsd>().heads = kHeads; });
+  return all;
+}
+
+template <class F> void with_all(const F& f) {
+  for (const ModelConfig& config : configs()) {
+    const std::string mixer = Mixers::names()[static_cast<size_t>(config.mixer)], preset = name_of(config.preset);
+    CAPTURE(mixer);
+    CAPTURE(preset);
+    f(config);
+  }
+}
+
+// A mixer of the config in a block, with drawn weights in f64, and everything in front of it.
+template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
+  Stack<M> stack({place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()});
+  uint64_t seed = 5;
+  for (Block<M>& block : stack.blocks)
+    each_parameter(block, [&](const std::string& path, Parameter& p) {
+      p.path = path;
+      draw(p, seed++);
+      // Biases and gains are drawn too, so that a wrong place of one shows.
+      p.value = to(p.value.shape().rank() > 1 ? convert(p.value, Dtype::f64) : drawn(p.value.shape(), Dtype::f64, Device::cpu, seed), device);
+    });
+  return stack;
+}
+
+template <class F> void with_mixer(const ModelConfig& config, const F& f) { Mixers::at(static_cast<size_t>(config.mixer), f); }
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  double worst = 0;
+  for (int64_t i = 0; i < a.size(); ++i) raise_to(worst, std::abs(item(a, i) - item(b, i)));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("inspection: the table times the values is the mixer's output, in every block and on every device") {
+  with_all([](const ModelConfig& config) {
+    with_mixer(config, [&]<class M>() {
+      for (Device device : {Device::cpu, Device::cuda_emulated}) {
+        const Stack<M> stack = drawn_stack<M>(config, device);
+        const Tensor x_bcd = drawn({2, kPositions, kWidth}, Dtype::f64, device, 8), lengths_b = ids_of({7, 4}, {2}, device);
+        for (const Tensor& lengths : {Tensor(), lengths_b}) {
+          if (lengths && M::kName == std::string("dispatcher")) continue;  // its padding lies behind all that is heard
+          const Observation seen = observe(stack.blocks[0].mixer, x_bcd, lengths);
+          CHECK(seen.table_bncC.shape() == Shape({2, kHeads, kPositions, kPositions}));
+          CHECK(largest_difference(seen.y_bcd, stack.blocks[0].mixer(x_bcd, lengths)) < 1e-12);
+          CHECK(std::abs(item(seen.y_bcd, 5)) > 1e-6);
+        }
+      }
+    });
+  });
+}
+
+TEST_CASE("inspection: each block is observed with the input that it has in the model") {
+  with_all([](const ModelConfig& config) {
+    with_mixer(config, [&]<class M>() {
+      const Stack<M> stack = drawn_stack<M>(config, Device::cpu);
+      const Tensor x_bcd = drawn({1, kPositions, kWidth}, Dtype::f64, Device::cpu, 8);
+      const std::vector<Observation> seen = observe(stack, x_bcd, Tensor());
+      REQUIRE(seen.size() == 2);
+      std::vector<Tensor> outputs;
+      Residual r{x_bcd, {}};
+      for (const Block<M>& block : stack.blocks)
+        r = block(r, [&](const Tensor& y_bcd) { return outputs.emplace_back(block.mixer(y_bcd, Tensor())); });
+      for (size_t i = 0; i < 2; ++i) CHECK(largest_difference(seen[i].y_bcd, outputs[i]) < 1e-12);
+      CHECK(largest_difference(outputs[0], outputs[1]) > 1e-3);
+    });
+  });
+}
+
+TEST_CASE("inspection: forms give the scores") {
+  with_all([](const ModelConfig& config) {
+    with_mixer(config, [&]<class M>() {
+      if constexpr (!std::is_same_v<M, Dispatcher> && requires(const M m) { m.attending; }) {
+        Stack<M> stack = drawn_stack<M>(config, Device::cpu);
+        M& mixer = stack.blocks[0].mixer;
+        each_parameter(mixer, [&](const std::string&, Parameter& p) {
+          if (p.value.shape().rank() == 1) fill(p.value, 0);  // biases are no part of a form
+        });
+        const Tensor x_bcd = drawn({1, 4, kWidth}, Dtype::f64, Device::cpu, 8);
+        const Forms forms = forms_of(mixer);
+        if (!forms.m_nkK) {
+          CHECK(std::is_same_v<M, POnly>);
+          CHECK(forms.symmetric);
+          return;
+        }
+        const int64_t k = forms.m_nkK.shape()[1];
+        CHECK(forms.symmetric == (config.mixer == kind_of<Metric> || config.mixer == kind_of<MetricPsd>));
+        Tensor p_bcd = x_bcd;
+        if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
+        int64_t call = 0;
+        mixer.mix(x_bcd, [&](const Rows& q, const Rows& keys, const Rows& v) {
+          const Tensor q_bcd = inspection::columns_of(q), k_bcd = inspection::columns_of(keys);
+          for (int64_t n = call; n < (std::is_same_v<M, QuadFull> ? call + 1 : kHeads); ++n)
+            for (int64_t c = 0; c < 4; ++c)
+              for (int64_t C = 0; C < 4; ++C) {
+                const int64_t width = q_bcd.shape()[2] / (std::is_same_v<M, QuadFull> ? 1 : kHeads);
+                double score = 0, of_form = 0;
+                const int64_t head = std::is_same_v<M, QuadFull> ? 0 : n;
+                for (int64_t x = 0; x < width; ++x)
+                  score += item(q_bcd, c * q_bcd.shape()[2] + head * width + x) * item(k_bcd, C * k_bcd.shape()[2] + head * width + x);
+                const int64_t offset = k == kWidth ? 0 : n * k;
+                for (int64_t i = 0; i < k; ++i)
+                  for (int64_t j = 0; j < k; ++j)
+                    of_form += item(p_bcd, c * kWidth + offset + i) * item(forms.m_nkK, (n * k + i) * k + j) * item(p_bcd, C * kWidth + offset + j);
+                CHECK(std::abs(score - of_form) < 1e-12);
+              }
+          ++call;
+          return inspection::columns_of(v);
+        });
+      }
+    });
+  });
+}
+
+TEST_CASE("inspection: the squared distances of tokens are those of the form") {
+  with_all([](const ModelConfig& config) {
+    Model model = built(config, Device::cpu);
+    const Tensor distances_ntv = model.token_distances(1, ids_of({3, 8}, {2}, Device::cpu));
+    if (config.mixer != kind_of<Metric> && config.mixer != kind_of<MetricPsd> && config.mixer != kind_of<POnly>) {
+      CHECK(!distances_ntv);
+      return;
+    }
+    REQUIRE(distances_ntv.shape() == Shape({kHeads, 2, 11}));
+    const Forms forms = model.forms()[1];
+    std::map<std::string, Tensor> value;
+    model.each_parameter([&](const std::string& path, Parameter& p) { value[path] = p.value; });
+    // p of tokens 3 and 5 by hand: the embedding, the norm in front of the block where there is one, the projection.
+    const auto projected = [&](int64_t token) {
+      Values x, p;
+      const double scale = config.embedding.scale_embedding ? std::sqrt(12.0) : 1;
+      for (int64_t i = 0; i < kWidth; ++i) x.push_back(scale * item(value["tok.weight"], token * kWidth + i));
+      if (config.block.norm == Norm::pre) {
+        double mean = 0, variance = 0;
+        for (double each : x) mean += each / kWidth;
+        for (double each : x) variance += (each - mean) * (each - mean) / kWidth;
+        for (double& each : x) each = (each - mean) / std::sqrt(variance + 1e-5);
+      }
+      for (int64_t i = 0; i < kWidth; ++i) {
+        double sum = 0;
+        for (int64_t j = 0; j < kWidth; ++j) sum += item(value["blocks.1.mixer.proj_in.weight"], i * kWidth + j) * x[static_cast<size_t>(j)];
+        p.push_back(sum);
+      }
+      return p;
+    };
+    const Values a = projected(3), b = projected(5);
+    for (int64_t n = 0; n < kHeads; ++n) {
+      double expected = 0;
+      for (int64_t i = 0; i < 4; ++i)
+        for (int64_t j = 0; j < 4; ++j) {
+          const auto gap = [&](int64_t at) { return a[static_cast<size_t>(n * 4 + at)] - b[static_cast<size_t>(n * 4 + at)]; };
+          expected += gap(i) * gap(j) * (forms.m_nkK ? item(forms.m_nkK, (n * 4 + i) * 4 + j) : i == j);
+        }
+      CHECK(std::abs(item(distances_ntv, n * 22 + 5) - expected) < 1e-12);
+      CHECK(std::abs(expected) > 1e-6);
+      CHECK(std::abs(item(distances_ntv, n * 22 + 3)) < 1e-24);  // of a token to itself
+      CHECK(item(distances_ntv, n * 22 + 11 + 3) == doctest::Approx(item(distances_ntv, n * 22 + 8)));
+    }
+  });
+}
+
+TEST_CASE("inspection: coefficients of a Dispatcher, and the paths that its table multiplies") {
+  ModelConfig config = configs()[4];
+  REQUIRE(config.mixer == kind_of<Dispatcher>);
+  const Model model = built(config, Device::cpu);
+  const Observation seen = model.observe({ids(1, kPositions, Device::cpu)})[0];
+  REQUIRE(seen.coefficients_bcnr.shape() == Shape({1, kPositions, kHeads, 4}));
+  const auto c = [&](int64_t head, int64_t position, int64_t level) { return item(seen.coefficients_bcnr, (position * kHeads + head) * 4 + level); };
+  const auto table = [&](int64_t head, int64_t to, int64_t from) { return item(seen.table_bncC, (head * kPositions + to) * kPositions + from); };
+  for (int64_t head = 0; head < kHeads; ++head) {
+    CHECK(table(head, 5, 5) == 1);
+    CHECK(table(head, 2, 3) == 0);
+    CHECK(table(head, 5, 4) == c(head, 5, 0));
+    // Distance 6 = 4 + 2: level 2 at position 6, then level 1 at position 2. Distance 3 = 2 + 1.
+    CHECK(table(head, 6, 0) == doctest::Approx(c(head, 6, 2) * c(head, 2, 1)));
+    CHECK(table(head, 4, 1) == doctest::Approx(c(head, 4, 1) * c(head, 2, 0)));
+  }
+}
+
+TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
+  for (MixerKind mixer : {kind_of<AveragePool>, kind_of<Identity>}) {
+    ModelConfig config = configs()[0];
+    config.mixer = mixer;
+    const Model model = built(config, Device::cpu);
+    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)})) CHECK((!seen.table_bncC && !seen.coefficients_bcnr && !seen.y_bcd));
+    for (const Forms& forms : model.forms()) CHECK(!forms.m_nkK);
+    CHECK(!model.token_distances(0, ids_of({3}, {1}, Device::cpu)));
+  }
+  const Model model = built(configs()[0], Device::cpu);
+  CHECK(message_of([&] { model.observe({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
+}
+
+TEST_CASE("attention_weights: rows are weights of the keys that are seen") {
+  const Tensor q = drawn({1, 5, 6}, Dtype::f32, Device::cpu, 1), k = drawn({1, 5, 6}, Dtype::f32, Device::cpu, 2);
+  const Tensor p = attention_weights({q}, {k}, Visibility::causal(2), {.heads = 2});
+  CHECK(p.dtype() == Dtype::f64);
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t t = 0; t < 5; ++t) {
+      double sum = 0;
+      for (int64_t j = 0; j < 5; ++j) {
+        const double weight = item(p, (n * 5 + t) * 5 + j);
+        CHECK((weight > 0) == (j <= t && t - j < 2));
+        sum += weight;
+      }
+      CHECK(sum == doctest::Approx(1));
+    }
+  CHECK(message_of([&] { attention_weights({q}, {k}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
+}
