@@ -13,7 +13,7 @@ namespace ricci {
 // A mixer and a sequence. Empty tensors: the mixer has no such thing.
 struct Observation {
   Tensor table_bncC;         // f64 on the CPU: what the value of position C is multiplied by in position c, of every head
-  Tensor coefficients_bcnr;  // of a Dispatcher: what each level multiplies the values by that it hears
+  Tensor coefficients_bncr;  // the same, of a Dispatcher: what each level multiplies the values by that it hears
   Tensor y_bcd;              // the table times the values, through the output map: the mixer's output but for rounding
 };
 
@@ -48,7 +48,7 @@ template <Mixer M> Observation observe(const M& mixer, const Tensor& x_bcd, cons
   Observation seen;
   if constexpr (std::is_same_v<M, Dispatcher>) {
     seen.y_bcd = mixer.mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      seen.coefficients_bcnr = on_host(reshape(coef_bcx, {coef_bcx.shape()[0], coef_bcx.shape()[1], mixer.config.heads, mixer.levels}));
+      seen.coefficients_bncr = permute(reshape(on_host(coef_bcx), {coef_bcx.shape()[0], coef_bcx.shape()[1], mixer.config.heads, mixer.levels}), {0, 2, 1, 3});
       seen.table_bncC = dispatching_table(coef_bcx, mixer.config.heads);
       return times_values(seen.table_bncC, v_bcd);
     });

@@ -205,8 +205,8 @@ TEST_CASE("inspection: coefficients of a Dispatcher, and the paths that its tabl
   REQUIRE(config.mixer == kind_of<Dispatcher>);
   const Model model = built(config, Device::cpu);
   const Observation seen = model.observe({ids(1, kPositions, Device::cpu)})[0];
-  REQUIRE(seen.coefficients_bcnr.shape() == Shape({1, kPositions, kHeads, 4}));
-  const auto c = [&](int64_t head, int64_t position, int64_t level) { return item(seen.coefficients_bcnr, (position * kHeads + head) * 4 + level); };
+  REQUIRE(seen.coefficients_bncr.shape() == Shape({1, kHeads, kPositions, 4}));
+  const auto c = [&](int64_t head, int64_t position, int64_t level) { return item(seen.coefficients_bncr, (head * kPositions + position) * 4 + level); };
   const auto table = [&](int64_t head, int64_t to, int64_t from) { return item(seen.table_bncC, (head * kPositions + to) * kPositions + from); };
   for (int64_t head = 0; head < kHeads; ++head) {
     CHECK(table(head, 5, 5) == 1);
@@ -223,7 +223,7 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
     ModelConfig config = configs()[0];
     config.mixer = mixer;
     const Model model = built(config, Device::cpu);
-    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)})) CHECK((!seen.table_bncC && !seen.coefficients_bcnr && !seen.y_bcd));
+    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)})) CHECK((!seen.table_bncC && !seen.coefficients_bncr && !seen.y_bcd));
     for (const Forms& forms : model.forms()) CHECK(!forms.m_nkK);
     CHECK(!model.token_distances(0, ids_of({3}, {1}, Device::cpu)));
   }

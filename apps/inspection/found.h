@@ -1,0 +1,52 @@
+// What is found in a trained model: of each layer and head, for a text and for some tokens.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/terminal/model_options.h"
+#include "models/inspection/observation.h"
+
+namespace ricci::apps {
+
+struct InspectionOptions {
+  std::vector<int64_t> layers, heads;   // empty: all
+  std::vector<std::string> tokens;      // whose distances are told; empty: the most frequent ones of the text
+  int64_t nearest = 8;                  // tokens to be told of each
+};
+
+struct Neighbour {
+  int64_t id = 0;
+  double squared_distance = 0;
+};
+
+struct HeadFound {
+  int64_t head = 0;
+  std::vector<double> spectrum;                    // eigenvalues of a symmetric matrix, singular values of another one
+  std::vector<std::vector<Neighbour>> nearest;     // of each token, the nearest first
+  std::vector<double> squared_distances;           // between the tokens, row by row
+};
+
+struct LayerFound {
+  int64_t layer = 0;
+  Observation seen;
+  Forms forms;
+  std::vector<HeadFound> heads;
+};
+
+struct Found {
+  std::string run, mixer;
+  std::vector<int64_t> text_ids, token_ids;
+  std::vector<std::string> text, tokens;  // the same ids as they are read
+  std::vector<std::string> vocabulary;    // of every id that is a neighbour; others are empty
+  std::vector<std::string> missing;       // what the mixer does not have, a line each
+  std::vector<LayerFound> layers;
+};
+
+// The first heads of a table [1 n ...], [n ...] as numbers: those of one head, row by row.
+std::vector<double> of_head(const Tensor& t_nxy, int64_t head);
+
+// Errors: a layer, head or token that the model does not have; a family that is more than one stack.
+Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options);
+
+}  // namespace ricci::apps
