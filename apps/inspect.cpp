@@ -46,7 +46,7 @@ int run(const Options& options) {
   const Found found = inspect(open, ids_of_text(options, open), options.look);
   for (const std::string& line : found.missing) std::puts(line.c_str());
   const int64_t files = write_report(options.out, found, theme);
-  std::puts(format_message("{}: {}, {} layers, {} heads, {} tokens of text; {} files: {}/index.html, {}/inspect.json, drawings",
+  std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",
                            {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files, options.out, options.out})
                 .c_str());
   return 0;

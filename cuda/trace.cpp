@@ -11,8 +11,9 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
-#include "core/tensor.h"
+#include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/peaks.h"
 
 namespace ricci::trace {
 
@@ -31,85 +32,19 @@ struct Counted {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// Fused multiply-adds on registers: as many independent sums as hide their latency.
-struct MultiplyAdd {
-  float* result;
-  HD void operator()(int64_t begin, int64_t end) const {
-    constexpr int kSums = 16, kLanes = 16;
-    float sum[kSums][kLanes] = {};
-    for (int64_t i = begin; i < end; ++i)
-#pragma GCC unroll 16
-      for (int s = 0; s < kSums; ++s)
-#pragma omp simd
-        for (int lane = 0; lane < kLanes; ++lane) sum[s][lane] = sum[s][lane] * result[lane] + result[kLanes + lane];
-    for (int s = 0; s < kSums; ++s)
-      for (int lane = 0; lane < kLanes; ++lane) result[2 * kLanes + lane] += sum[s][lane];
-  }
-};
-
-double best_of(int times, const auto& work) {
-  double best = 1e30;
-  for (int i = 0; i < times; ++i) {
-    const auto start = Clock::now();
-    work();
-    best = std::min(best, seconds_since(start));
-  }
-  return best;
-}
-
-// f32, all threads, FLOP/s.
-double measured_peak() {
-  constexpr int64_t kRounds = 1 << 18;
-  const int64_t threads = thread_count();
-  std::vector<float> numbers(static_cast<size_t>(threads) * 64, 0.5f);
-  const double seconds = best_of(5, [&] {
-    parallel_for(threads, 1, [&](int64_t i, int64_t) { run_vectorized(MultiplyAdd{numbers.data() + i * 64}, 0, kRounds); });
-  });
-  return 2.0 * 16 * 16 * kRounds * static_cast<double>(threads) / seconds;
-}
-
-// y += x, element by element. Every line of memory that is written has been read, so that none is fetched unasked.
-struct AddTo {
-  const float* x;
-  float* y;
-  HD void operator()(int64_t begin, int64_t end) const {
-#pragma omp simd
-    for (int64_t i = begin; i < end; ++i) y[i] += x[i];
-  }
-};
-
-// Bytes read and written per second.
-double measured_bandwidth() {
-  constexpr int64_t kFloats = 1 << 25, kChunk = 1 << 16;
-  const Tensor x({kFloats}), y({kFloats});
-  for (const Tensor* t : {&x, &y}) std::memset(t->raw(), 0, static_cast<size_t>(t->bytes()));
-  const double seconds = best_of(3, [&] {
-    parallel_for(kFloats, kChunk, [&](int64_t begin, int64_t end) { run_vectorized(AddTo{x.data<float>(), y.data<float>()}, begin, end); });
-  });
-  return 3.0 * static_cast<double>(x.bytes()) / seconds;
-}
-
-struct Line {
-  int64_t calls = 0;
-  double seconds = 0, flops = 0, bytes = 0;
-};
-
 struct Recorder {
-  std::map<std::string, Line> lines;
+  std::map<std::string, TimedWork> lines;
   Clock::time_point last = Clock::now();
   double flops = 0;
 
-  ~Recorder() { print(); }
-
-  void print() {
+  void restart() { lines.clear(), flops = 0, last = Clock::now(); }
+  void print() const {
     if (lines.empty()) return;
-    std::vector<std::pair<std::string, Line>> sorted(lines.begin(), lines.end());
+    std::vector<std::pair<std::string, TimedWork>> sorted(lines.begin(), lines.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-    Line total;
+    TimedWork total;
     for (const auto& [op, line] : sorted) total.seconds += line.seconds, total.flops += line.flops;
-    const double peak = measured_peak(), bandwidth = measured_bandwidth();
+    const auto [peak, bandwidth] = measured_peaks(Device::cpu, Dtype::f32);
     std::fprintf(stderr, "\nmeasured peak %.0f GFLOP/s f32, memory %.1f GB/s, %d threads, %s\n", peak * 1e-9, bandwidth * 1e-9, thread_count(), name_of(cpu_isa()));
     std::fprintf(stderr, "%-38s %7s %10s %6s %10s %9s %8s %7s\n", "op", "calls", "ms", "share", "ms/call", "GFLOP/s", "of peak", "GB/s");
     sorted.emplace_back("all", total);
@@ -126,10 +61,17 @@ struct Recorder {
   }
 };
 
+struct PrintedAtTheEnd : Recorder {
+  ~PrintedAtTheEnd() { print(); }
+};
+
+Recorder* timed = nullptr;  // while a Timer lives
+
 Recorder& recorder() {
+  if (timed) return *timed;
   thread_count();  // what the table needs at the end is made before the table
   cpu_isa();
-  static Recorder one;
+  static PrintedAtTheEnd one;
   return one;
 }
 
@@ -141,6 +83,16 @@ Counter::Counter() { counted = {}, counted.alive = enabled = true; }
 Counter::~Counter() { counted = {}, enabled = wanted; }
 const std::map<std::string, Work>& Counter::work() const { return counted.work; }
 
+Timer::Timer() {
+  if (timed) fail("trace: a Timer is alive");
+  timed = new Recorder, enabled = true;
+}
+Timer::~Timer() {
+  delete timed;
+  timed = nullptr, enabled = wanted;
+}
+const std::map<std::string, TimedWork>& Timer::work() const { return timed->lines; }
+
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   const std::string name = *part ? std::string(op) + " " + part : op;
   if (counted.alive) {
@@ -151,7 +103,7 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   }
   synchronize(device);
   Recorder& r = recorder();
-  Line& line = r.lines[name];
+  TimedWork& line = r.lines[name];
   const auto now = Clock::now();
   ++line.calls;
   line.seconds += std::chrono::duration<double>(now - r.last).count();
@@ -162,10 +114,7 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
 
 void restart() {
   if (!enabled) return;
-  Recorder& r = recorder();
-  r.lines.clear();
-  r.flops = 0;
-  r.last = Clock::now();
+  recorder().restart();
 }
 
 void count_flops(double flops) { (counted.alive ? counted.flops : recorder().flops) += flops; }

@@ -1,8 +1,8 @@
 // RICCI_TRACE=1: where the time goes. Every moment of the thread that computes is charged to the op that ends it, so that the
 // lines add up to the whole; the table is printed to stderr when the program ends:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
-// FLOPs are those of matrix products and attention; bytes are those of an op's inputs and outputs. The peaks are measured:
-// fused multiply-adds in registers, and a sum of tensors too large for the caches.
+// FLOPs are those of matrix products, attention and shift-and-sum; bytes are those of an op's inputs and outputs. The peaks are measured
+// (cuda/peaks.h).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace ricci::trace {
 
-extern bool enabled;  // by RICCI_TRACE, or while a Counter lives
+extern bool enabled;  // by RICCI_TRACE, or while a Counter or Timer lives
 
 struct Work {
   int64_t calls = 0;
@@ -26,6 +26,20 @@ class Counter {
   ~Counter();
   Counter(const Counter&) = delete;
   const std::map<std::string, Work>& work() const;  // by op
+};
+
+struct TimedWork : Work {
+  double seconds = 0;
+};
+
+// Times ops while it lives, whether RICCI_TRACE is set or not, by the same rule; nothing is printed of them. One at a time, and not beside
+// a Counter.
+class Timer {
+ public:
+  Timer();
+  ~Timer();
+  Timer(const Timer&) = delete;
+  const std::map<std::string, TimedWork>& work() const;  // since the beginning, or trace::restart()
 };
 
 // The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".

@@ -59,7 +59,7 @@ std::vector<std::string> missing_of(const Found& found) {
   const std::string& m = found.mixer;
   std::vector<std::string> lines;
   const LayerFound& first = found.layers.front();
-  if (!first.seen.table_bncC) lines.push_back(m + " has no scores: what a position hears does not depend on the text.");
+  if (!first.seen.table_bncC && !first.forms.m_nkK) return {m + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text."};
   if (!first.seen.coefficients_bncr) lines.push_back(m + " has no dispatching coefficients: only the dispatcher has.");
   if (m == "p_only") lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
   else if (!first.forms.m_nkK) lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");

@@ -40,9 +40,10 @@ void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound&
 
 void add_coefficients(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
   if (!layer.seen.coefficients_bncr) return;
+  const Tensor levels_bnrc = transpose(layer.seen.coefficients_bncr, 2, 3);
   for (const HeadFound& head : layer.heads)
-    add(all, layer, head.head, "coefficients", {"dispatching coefficients", "position", "level", found.text, {}, layer.seen.coefficients_bncr.shape()[3], of_head(layer.seen.coefficients_bncr, head.head)},
-        "Row i, level r tells what position i multiplies the sum by that it hears from 2^r positions before it.");
+    add(all, layer, head.head, "coefficients", {"dispatching coefficients", "level", "position", {}, found.text, levels_bnrc.shape()[3], of_head(levels_bnrc, head.head)},
+        "Level r tells what each position multiplies the sum by that it hears from 2^r positions before it.");
 }
 
 const char* name_of_matrix(const Found& found) { return found.mixer == "sdp" ? "Wq Wk^T" : found.layers[0].forms.symmetric ? "metric tensor" : "matrix of the scores"; }

@@ -9,6 +9,7 @@
 namespace ricci::apps {
 namespace {
 
+constexpr int64_t kPixels = 6;  // of a cell: programs that smooth pictures smooth its edge alone
 constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMostLabel = 110;
 constexpr int64_t kMostLabels = 72;
 
@@ -55,6 +56,13 @@ double room_for(const std::vector<std::string>& labels) {
   double room = 0;
   for (const std::string& label : labels) room = std::max(room, kLetter * static_cast<double>(letters(label)) + 8);
   return std::min(room, kMostLabel);
+}
+
+std::vector<Colour> pixels_of(const HeatMap& map, const ColourScale& scale) {
+  std::vector<Colour> pixels;
+  for (int64_t y = 0; y < map.rows() * kPixels; ++y)
+    for (int64_t x = 0; x < map.columns * kPixels; ++x) pixels.push_back(scale.at(map.values[static_cast<size_t>(y / kPixels * map.columns + x / kPixels)]));
+  return pixels;
 }
 
 struct Box {
@@ -109,7 +117,7 @@ Shrunk shrunk(const HeatMap& map) {
 Colour ColourScale::at(double value) const {
   if (!std::isfinite(value)) return kGrey;
   const double end = std::max(std::abs(low), std::abs(high));
-  const double share = end > 0 ? std::abs(value) / end : 0;
+  const double share = end > 0 ? std::sqrt(std::abs(value) / end) : 0;
   return value < 0 ? between(kBrowns, share) : between(kBlues, share);
 }
 
@@ -140,9 +148,7 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   const double middle = box.top + height / 2;
   svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle), map.row_name);
   const ColourScale scale = scale_of(map.values);
-  std::vector<Colour> pixels;
-  for (double value : map.values) pixels.push_back(scale.at(value));
-  svg += image(box.left, box.top, width, height, map.columns, pixels);
+  svg += image(box.left, box.top, width, height, map.columns * kPixels, pixels_of(map, scale));
   return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";
 }
 

@@ -27,8 +27,8 @@ struct Shrunk {
 };
 Shrunk shrunk(const HeatMap& map);
 
-// From the least to the greatest value that is finite. Where none is below 0 colours go from white (0) to dark blue; else from brown
-// by way of white (0) to blue, with the same colour at the same distance from 0.
+// From the least to the greatest value that is finite, 0 included. 0 is white; values above it go to dark blue, those below it to dark
+// brown, as far on the way as the square root of their share of the largest magnitude: small values can be told apart.
 struct ColourScale {
   double low = 0, high = 0;
   Colour at(double value) const;  // of what is not finite: grey

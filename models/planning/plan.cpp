@@ -15,8 +15,6 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kProgram = 25 << 20;  // measured: code, libraries, the threads' buffers
-
 Device device_of(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
 std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape) {
@@ -99,7 +97,7 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   const trace::Counter counter;
   training.step(device, 1);
   plan.work = counter.work();
-  plan.process = device == Device::cpu ? dry.arena_bytes() + kProgram : plan.peak;
+  plan.process = device == Device::cpu ? dry.arena_bytes() + kProgramBytes : plan.peak;
   const int64_t peak = plan.peak;
   plan.kept = kept_by_forward(training);
   if (plan.peak != peak) fail("plan: the forward alone holds more than the step");

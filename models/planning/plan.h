@@ -16,6 +16,8 @@
 
 namespace ricci {
 
+constexpr int64_t kProgramBytes = 25 << 20;  // that a process on the CPU holds beside tensors, measured: code, libraries, the threads' buffers
+
 struct StepShape {
   int64_t sequences = 1, context = 1, micro_batches = 1;
   Dtype dtype = Dtype::f32;  // of weights and activations

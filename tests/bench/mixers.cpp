@@ -5,19 +5,12 @@
 //   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
 // held, FLOPs of the products per second.
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "autograd/tape.h"
-#include "core/random.h"
-#include "cuda/device/device.h"
-#include "cuda/verbs/arithmetic.h"
-#include "models/mixers/mixers.h"
-#include "models/stack.h"
-#include "models/visit.h"
+#include "apps/benchmark/mixer_step.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;
@@ -28,34 +21,8 @@ constexpr int64_t kTokens = 4096, kWidth = 512, kLayers = 6;
 
 using bench::Options;
 
-Tensor random(const Shape& shape, uint64_t stream, const Options& options) {
-  const Tensor t(shape);
-  fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
-  return to(convert(t, options.as()), options.on());
-}
-
-template <class Module> std::vector<Parameter*> drawn(Module& module, const Options& options) {
-  std::vector<Parameter*> all;
-  each_parameter(module, [&](const std::string& path, Parameter& p) {
-    p.path = path;
-    draw(p, 1);
-    p.value = to(convert(p.value, options.as()), options.on());
-    all.push_back(&p);
-  });
-  return all;
-}
-
-// Steps of f, which walks forward and gives y. x_needed: the gradient of the input is computed too, as inside of a model.
-void measure(const std::string& name, const Options& options, std::vector<Parameter*> parameters, const Shape& shape, bool x_needed, double flops,
-             const std::function<Tensor(const Arg&)>& f) {
-  const Tensor x_bcd = random(shape, 1, options), dy_bcd = random(shape, 2, options);
-  const bench::Steps steps = bench::measured_steps(options, [&](int) {
-    Tape tape;
-    const Tensor y = f(x_needed ? tape.watch(x_bcd) : x_bcd);
-    for (Parameter* p : parameters) p->grad = {};
-    tape.backward(y, dy_bcd);
-    synchronize(options.on());
-  });
+void measure(const std::string& name, const Options& options, apps::MixerStep& mixer_step, double flops) {
+  const bench::Steps steps = bench::measured_steps(options, [&](int) { mixer_step(); });
   bench::report(name, steps, options.on());
   std::printf("measure %s_products %.1f GFLOP/s\n", name.c_str(), flops / steps.median() * 1e-9);
 }
@@ -70,32 +37,25 @@ template <class M> double flops_of(const std::vector<Parameter*>& parameters, in
   return (6 * weights + attention) * kTokens;
 }
 
-MixerPlace place_of(int64_t context, int64_t layers) { return {.d = kWidth, .ctx = context, .init = {Preset::msa, layers}}; }
-
-template <class M> struct Blocks {
-  std::vector<Block<M>>& blocks;
-  template <class V> void visit(V&& v) { v("blocks", blocks); }
-};
+apps::StepSize size_of(int64_t context, const Options& options) {
+  apps::StepSize size;
+  size.width = kWidth, size.layers = kLayers, size.sequences = kTokens / context, size.positions = context;
+  size.dtype = options.as(), size.device = options.on();
+  return size;
+}
 
 template <class M> void measure_stack(const std::string& name, int64_t context, const Options& options) {
-  BlockConfig block;
-  block.norm = Norm::post, block.activation = Activation::relu, block.ff = kWidth;
-  typename M::Config config;
-  config.heads = 1;
-  Stack<M> stack({place_of(context, kLayers), kLayers, PositionKind::none, block, config});
-  Blocks<M> blocks{stack.blocks};
-  const auto parameters = drawn(blocks, options);
-  measure(name, options, parameters, {kTokens / context, context, kWidth}, false, flops_of<M>(parameters, context, kLayers),
-          [&](const Arg& x) { return stack(x, Tensor()); });
+  apps::StepSize size = size_of(context, options);
+  size.heads = 1;
+  apps::MixerStep step(kind_of<M>, size);
+  measure(name, options, step, flops_of<M>(step.parameters(), context, kLayers));
 }
 
 template <class M> void measure_mixer(const std::string& name, int64_t context, const Options& options) {
-  typename M::Config config;
-  config.heads = 8;
-  M mixer(place_of(context, 1), config);
-  const auto parameters = drawn(mixer, options);
-  measure(name, options, parameters, {kTokens / context, context, kWidth}, true, flops_of<M>(parameters, context, 1),
-          [&](const Arg& x) { return mixer(x, Tensor()); });
+  apps::StepSize size = size_of(context, options);
+  size.heads = 8, size.alone = true;
+  apps::MixerStep step(kind_of<M>, size);
+  measure(name, options, step, flops_of<M>(step.parameters(), context, 1));
 }
 
 struct Row {

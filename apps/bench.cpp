@@ -1,0 +1,99 @@
+// ricci-bench: time, memory and work of a training step against the length of sequences, for every mixer, and its ops beside the roofs of
+// the device. The Dispatcher paper's figure 2 is, for all mixers:
+//   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
+#include <cstdio>
+
+#include "apps/benchmark/report.h"
+#include "apps/config/nearest.h"
+#include "apps/plot/page.h"
+#include "apps/terminal/model_options.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> mixers;
+  BenchOptions bench{.mixers = {}, .lengths = {128, 256, 512, 1024, 2048}, .size = {}};
+  ComputeOptions compute;
+  int threads = 0;
+  std::string out, theme = "auto";
+  bool as_json = false;
+};
+
+std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
+  const auto known = Mixers::names();
+  std::vector<MixerKind> chosen;
+  for (const std::string& name : names) {
+    const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
+    if (at == known.size()) fail("no mixer is called '{}', the nearest is '{}'", {one_line(name), nearest(name, {known.begin(), known.end()})});
+    if (const auto kind = static_cast<MixerKind>(at); std::find(chosen.begin(), chosen.end(), kind) == chosen.end()) chosen.push_back(kind);
+  }
+  for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
+  return chosen;
+}
+
+bool is_page(const std::string& name) {
+  const bool page = name.ends_with(".html");
+  if (!page && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
+  return page;
+}
+
+void draw(const std::string& name, const Chart& chart, const Benchmark& bench, Theme theme) {
+  write_file_atomically(name, is_page(name) ? to_page(chart, cells_of(bench), theme) : to_svg(chart, theme));
+}
+
+// bench.svg -> bench_roofline.svg
+std::string roofline_name(const std::string& name) { return name.substr(0, name.rfind('.')) + "_roofline" + name.substr(name.rfind('.')); }
+
+int run(Options& options) {
+  BenchOptions& bench = options.bench;
+  const Theme theme = parse_theme(options.theme);
+  if (!options.out.empty()) is_page(options.out);
+  bench.mixers = chosen_mixers(options.mixers);
+  bench.size.device = options.compute.place(), bench.size.dtype = options.compute.numbers();
+  check(bench);
+  if (options.threads) set_thread_count(options.threads);
+  const Benchmark result = [&] {
+    Progress progress({.steps = steps_of(bench), .out = stderr});
+    return measure(bench, progress);
+  }();
+  std::puts((options.as_json ? json_of(result) : table_of(result)).c_str());
+  if (!options.as_json && bench.roofline) std::puts(("\n" + roofline_table(result)).c_str());
+  if (options.out.empty()) return 0;
+  draw(options.out, chart_of(result), result, theme);
+  if (bench.roofline) draw(roofline_name(options.out), roofline_chart(result), result, theme);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  BenchOptions& bench = options.bench;
+  return run_app(
+      argc, argv, {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
+      [&](CLI::App& app) {
+        app.add_option("mixers", options.mixers, "Names as in model.mixer; all if none is given");
+        app.add_option("--lengths", bench.lengths, "Positions of a sequence: 128,512")->delimiter(',')->check(at_least_one)->capture_default_str();
+        CLI::Option* const tokens = app.add_option("--tokens", bench.tokens, "Tokens of a step, the same at every length")->check(at_least_one)->capture_default_str();
+        app.add_option("--sequences", bench.sequences, "Sequences of a step, the same at every length, in place of --tokens")->check(at_least_one)->excludes(tokens);
+        app.add_option("--width", bench.size.width, "Width of the blocks")->check(at_least_one)->capture_default_str();
+        app.add_option("--layers", bench.size.layers, "Post-norm blocks with a relu")->check(at_least_one)->capture_default_str();
+        app.add_option("--heads", bench.size.heads, "Heads of mixers that have some")->check(at_least_one)->capture_default_str();
+        app.add_option("--ff", bench.size.feed_forward, "Width of the feed-forward layers; the width if not given")->check(at_least_one);
+        app.add_flag("--alone", bench.size.alone, "One mixer with its maps, in place of blocks");
+        app.add_option("--rounds", bench.rounds, "Steps of each mixer and length, in turn with the other mixers'")->check(at_least_one)->capture_default_str();
+        app.add_flag("--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is");
+        app.add_option("-o,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
+        app.add_flag("--json", options.as_json, "Print JSON");
+        app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+        add_compute_options(app, options.compute);
+        app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
+      },
+      [&] { return run(options); });
+}

@@ -1,0 +1,37 @@
+// A step of a mixer to be measured: forward and backward of a stack of blocks around it, or of the mixer alone, without embedding and
+// vocabulary.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "models/mixers/mixers.h"
+
+namespace ricci::apps {
+
+struct StepSize {
+  int64_t width = 256, layers = 2, heads = 4, feed_forward = 0;  // feed_forward 0: the width
+  int64_t sequences = 1, positions = 128;
+  bool alone = false;  // one mixer, of whose input there is a gradient too, as inside of a model
+  Dtype dtype = Dtype::f32;
+  Device device = Device::cpu;
+};
+
+class MixerStep {
+ public:
+  // Draws weights, input and the gradient of the output, the same each time. Blocks are post-norm with a relu, as in the
+  // Dispatcher paper. Mixers without heads have none. Error: a size that the mixer cannot have.
+  MixerStep(MixerKind mixer, const StepSize& size);
+  ~MixerStep();
+  MixerStep(MixerStep&&) noexcept;
+
+  void operator()();  // returns when the device has done it
+  const std::vector<Parameter*>& parameters() const;
+
+ private:
+  struct Any;
+  std::unique_ptr<Any> any_;
+};
+
+}  // namespace ricci::apps

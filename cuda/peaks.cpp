@@ -1,0 +1,95 @@
+#include "cuda/peaks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "core/cpu/isa.h"
+#include "core/cpu/parallel.h"
+#include "cuda/device/device.h"
+#include "cuda/gemm/gemm.h"
+#include "cuda/verbs/arithmetic.h"
+
+namespace ricci {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double best_of(int times, const auto& work) {
+  double best = 1e30;
+  for (int i = 0; i < times; ++i) {
+    const auto start = Clock::now();
+    work();
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return best;
+}
+
+// Fused multiply-adds on registers: as many independent sums as hide their latency.
+template <class T> struct MultiplyAdd {
+  static constexpr int kSums = 16, kLanes = 64 / sizeof(T);
+  T* result;
+  HD void operator()(int64_t begin, int64_t end) const {
+    T sum[kSums][kLanes] = {};
+    for (int64_t i = begin; i < end; ++i)
+#pragma GCC unroll 16
+      for (int s = 0; s < kSums; ++s)
+#pragma omp simd
+        for (int lane = 0; lane < kLanes; ++lane) sum[s][lane] = sum[s][lane] * result[lane] + result[kLanes + lane];
+    for (int s = 0; s < kSums; ++s)
+      for (int lane = 0; lane < kLanes; ++lane) result[2 * kLanes + lane] += sum[s][lane];
+  }
+};
+
+template <class T> double flops_in_registers() {
+  constexpr int64_t kRounds = 1 << 18;
+  const int64_t threads = thread_count();
+  std::vector<T> numbers(static_cast<size_t>(threads) * 64, T(0.5));
+  const double seconds = best_of(20, [&] {
+    parallel_for(threads, 1, [&](int64_t i, int64_t) { run_vectorized(MultiplyAdd<T>{numbers.data() + i * 64}, 0, kRounds); });
+  });
+  return 2.0 * MultiplyAdd<T>::kSums * MultiplyAdd<T>::kLanes * kRounds * static_cast<double>(threads) / seconds;
+}
+
+double flops_of_product(Device device, Dtype dtype) {
+  const int64_t n = device == Device::cuda ? 8192 : device == Device::cpu ? 1536 : 16;
+  const Tensor a = zeros({n, n}, dtype, device), b = zeros({n, n}, dtype, device), c = zeros({n, n}, dtype, device);
+  const MatrixAt at{n, 1, 0};
+  const double seconds = best_of(4, [&] {
+    gemm({.device = device, .dtype = dtype, .batch = 1, .m = n, .n = n, .k = n, .a = a.raw(), .b = b.raw(), .a_at = at, .b_at = at, .c = c.raw(), .c_at = at});
+    synchronize(device);
+  });
+  return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds;
+}
+
+// y += x, element by element. Every line of memory that is written has been read, so that none is fetched unasked.
+struct AddTo {
+  const float* x;
+  float* y;
+  HD void operator()(int64_t begin, int64_t end) const {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) y[i] += x[i];
+  }
+};
+
+double bandwidth(Device device) {
+  constexpr int64_t kChunk = 1 << 16;
+  const int64_t floats = device == Device::cuda_emulated ? 1 << 10 : device == Device::cuda ? 1 << 28 : 1 << 25;
+  const Tensor x = zeros({floats}, Dtype::f32, device), y = zeros({floats}, Dtype::f32, device);
+  const double seconds = best_of(device == Device::cuda ? 5 : 3, [&] {
+    if (device != Device::cpu) return add_to(y, x), synchronize(device);
+    parallel_for(floats, kChunk, [&](int64_t begin, int64_t end) { run_vectorized(AddTo{x.data<float>(), y.data<float>()}, begin, end); });
+  });
+  return 3.0 * static_cast<double>(x.bytes()) / seconds;
+}
+
+}  // namespace
+
+Peaks measured_peaks(Device device, Dtype dtype) {
+  const bool registers = device == Device::cpu && dtype != Dtype::bf16;
+  const double flops = !registers ? flops_of_product(device, dtype) : dtype == Dtype::f64 ? flops_in_registers<double>() : flops_in_registers<float>();
+  return {flops, bandwidth(device)};
+}
+
+}  // namespace ricci
