@@ -58,9 +58,9 @@ json settings_of(const BenchOptions& o) {
           {"feed_forward", o.size.feed_forward ? o.size.feed_forward : o.size.width}, {"alone", o.size.alone}, {"rounds", o.rounds}};
 }
 
-// "2 post-norm blocks of width 256, 2048 tokens a step, f32 on cpu"
+// "2 blocks of 256, 2048 tokens a step, f32 on cpu"
 std::string described(const BenchOptions& o) {
-  const std::string what = o.size.alone ? fmt::format("one mixer of width {}", o.size.width) : fmt::format("{} post-norm blocks of width {}", o.size.layers, o.size.width);
+  const std::string what = o.size.alone ? fmt::format("one mixer of {}", o.size.width) : fmt::format("{} blocks of {}", o.size.layers, o.size.width);
   const std::string step = o.sequences ? fmt::format("sequences a step: {}", o.sequences) : fmt::format("{} tokens a step", o.tokens);
   return fmt::format("{}, {}, {} on {}", what, step, name_of(o.size.dtype), name_of(o.size.device));
 }

@@ -1,0 +1,30 @@
+#include "cuda/trace.h"
+
+#include <doctest/doctest.h>
+
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "ops/products/linear.h"
+#include "tests/ops/values.h"
+
+using namespace ricci;
+
+TEST_CASE("trace: a Timer times ops and counts their work, and forgets it at restart") {
+  const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
+  const bool before = trace::enabled;
+  {
+    const trace::Timer timer;
+    linear(x, w, Tensor());
+    trace::restart();
+    CHECK(timer.work().empty());
+    for (int i = 0; i < 2; ++i) linear(x, w, Tensor());
+    REQUIRE(timer.work().size() == 1);
+    const trace::TimedWork& work = timer.work().at("linear");
+    CHECK(work.calls == 2);
+    CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
+    CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));
+    CHECK(work.seconds > 0);
+    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Timer is alive");
+  }
+  CHECK(trace::enabled == before);
+}
