@@ -2,6 +2,7 @@
 // the device. The Dispatcher paper's figure 2 is, for all mixers:
 //   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/benchmark/report.h"
 #include "apps/config/nearest.h"
@@ -43,6 +44,13 @@ bool is_page(const std::string& name) {
   return page;
 }
 
+// What is wrong with the name of a drawing is told before hours are measured.
+void check_place(const std::string& name) {
+  is_page(name);
+  const std::string folder = std::filesystem::path(name).parent_path().string();
+  const Folder opened(folder.empty() ? "." : folder);
+}
+
 void draw(const std::string& name, const Chart& chart, const Benchmark& bench, Theme theme) {
   write_file_atomically(name, is_page(name) ? to_page(chart, cells_of(bench), theme) : to_svg(chart, theme));
 }
@@ -53,7 +61,7 @@ std::string roofline_name(const std::string& name) { return name.substr(0, name.
 int run(Options& options) {
   BenchOptions& bench = options.bench;
   const Theme theme = parse_theme(options.theme);
-  if (!options.out.empty()) is_page(options.out);
+  if (!options.out.empty()) check_place(options.out);
   bench.mixers = chosen_mixers(options.mixers);
   bench.size.device = options.compute.place(), bench.size.dtype = options.compute.numbers();
   check(bench);

@@ -209,6 +209,8 @@ help prepare --output --tokenizer --format --documents
 help convert import export
 help check
 help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
+help inspect run --text --text-file --length --layers --heads --token --nearest --out --theme --context --checkpoint --dtype --device --threads
+help bench mixers --lengths --tokens --sequences --width --layers --heads --ff --alone --rounds --roofline --out --json --theme --dtype --device --threads
 help probe --config --weights --input --output --scores --dtype --device
 accept 'help-config' train --help-config
 mv out defaults.yaml

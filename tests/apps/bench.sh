@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/benchmark.
+#   bench.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
+
+small=(--width 8 --heads 2 --layers 1 --rounds 2 --threads 1)
+accept 'all mixers' bench "${small[@]}" --lengths 4,8 --tokens 8
+verdict 'a row for each length and mixer' "$(awk 'NR > 2 { print $2, $3, NF }' out | sort | uniq -c | tr -s ' ' | diff - <(printf ' 9 4 2 10\n 9 8 1 10\n'))"
+accept 'JSON' bench metric p_only sdp metric "${small[@]}" --lengths 4 --sequences 1 --alone --json
+verdict 'each mixer once, with its FLOPs' "$(sed -nE 's/^ *"(mixer|flops)": "?([^",]*)"?,$/\2/p' out | diff - <(printf 'metric\n4960.0\np_only\n4192.0\nsdp\n7264.0\n'))"
+accept 'a drawing with a roofline, on an emulated GPU' bench metric dispatcher "${small[@]}" --lengths 2,4 --tokens 4 --device cuda_emulated --dtype bf16 --roofline -o plot.svg
+verdict 'ops beside the measured peaks' "$(grep -qE '^measured peaks: [0-9.]+ GFLOP/s bf16, memory [0-9.]+ GB/s$' out && grep -qE '^dispatcher +shift_and_sum +1 ' out && grep -qE '^metric +times_metric backward +1 ' out || cat out)"
+verdict 'no memory of the process on a GPU' "$(awk 'NR > 2 && $0 == "" { exit } NR > 2 { print $9 }' out | sort -u | diff - <(echo -))"
+verdict 'both drawings are XML' "$(xmllint --noout plot.svg plot_roofline.svg 2>&1)"
+accept 'a page' bench dispatcher "${small[@]}" --lengths 4 --tokens 8 --ff 16 -o plot.html
+verdict 'it has the table' "$(grep -q '<td>dispatcher</td><td>4</td><td>2</td>' plot.html || echo no)"
+
+refuse 'an unknown mixer' 1 "no mixer is called 'metrik', the nearest is 'metric'" bench sdp metrik
+refuse 'heads that do not divide the width' 1 '--heads: 3 does not divide the width 256' bench --heads 3
+refuse 'a length that does not divide the tokens' 1 '--lengths: 100 does not divide the 2048 tokens of a step \(--tokens\)' bench --lengths 64,100
+refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
+refuse 'no rounds' 2 '--rounds: .*0' bench --rounds 0
+refuse 'a width beyond its bound' 1 '--width: 10000000, expected 524288 or less' bench --width 10000000
+refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999
+refuse 'an unknown device' 1 "expected one of cpu, cuda, cuda_emulated, got 'tpu'" bench --device tpu
+refuse 'an unknown dtype' 1 'f16' bench --dtype f16
+refuse 'a drawing of an unknown kind' 1 'plot\.png: expected a name that ends in \.svg or \.html' bench "${small[@]}" -o plot.png
+refuse 'an unknown theme' 1 "theme: expected auto, light or dark, got 'blue'" bench --theme blue
+refuse 'a folder that is not there' 1 'none: No such file' bench -o none/plot.svg
+CUDA_VISIBLE_DEVICES= refuse 'no GPU' 1 'device cuda: ' bench --device cuda
+
+echo "$failures failed"
+exit $((failures > 0))
