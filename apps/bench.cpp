@@ -31,7 +31,8 @@ std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
   std::vector<MixerKind> chosen;
   for (const std::string& name : names) {
     const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
-    if (at == known.size()) fail("no mixer is called '{}', the nearest is '{}'", {one_line(name), nearest(name, {known.begin(), known.end()})});
+    if (at == known.size())
+      fail("no mixer is called '{}', the nearest is '{}'", {one_line(name), nearest(name, {known.begin(), known.end()})});
     if (const auto kind = static_cast<MixerKind>(at); std::find(chosen.begin(), chosen.end(), kind) == chosen.end()) chosen.push_back(kind);
   }
   for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
@@ -84,19 +85,30 @@ int main(int argc, char** argv) {
   Options options;
   BenchOptions& bench = options.bench;
   return run_app(
-      argc, argv, {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
+      argc, argv,
+      {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
       [&](CLI::App& app) {
         app.add_option("mixers", options.mixers, "Names as in model.mixer; all if none is given");
-        app.add_option("--lengths", bench.lengths, "Positions of a sequence: 128,512")->delimiter(',')->check(at_least_one)->capture_default_str();
-        CLI::Option* const tokens = app.add_option("--tokens", bench.tokens, "Tokens of a step, the same at every length")->check(at_least_one)->capture_default_str();
-        app.add_option("--sequences", bench.sequences, "Sequences of a step, the same at every length, in place of --tokens")->check(at_least_one)->excludes(tokens);
+        app.add_option("--lengths", bench.lengths, "Positions of a sequence: 128,512")
+            ->delimiter(',')
+            ->check(at_least_one)
+            ->capture_default_str();
+        CLI::Option* const tokens = app.add_option("--tokens", bench.tokens, "Tokens of a step, the same at every length")
+                                        ->check(at_least_one)
+                                        ->capture_default_str();
+        app.add_option("--sequences", bench.sequences, "Sequences of a step, the same at every length, in place of --tokens")
+            ->check(at_least_one)
+            ->excludes(tokens);
         app.add_option("--width", bench.size.width, "Width of the blocks")->check(at_least_one)->capture_default_str();
         app.add_option("--layers", bench.size.layers, "Post-norm blocks with a relu")->check(at_least_one)->capture_default_str();
         app.add_option("--heads", bench.size.heads, "Heads of mixers that have some")->check(at_least_one)->capture_default_str();
         app.add_option("--ff", bench.size.feed_forward, "Width of the feed-forward layers; the width if not given")->check(at_least_one);
         app.add_flag("--alone", bench.size.alone, "One mixer with its maps, in place of blocks");
-        app.add_option("--rounds", bench.rounds, "Steps of each mixer and length, in turn with the other mixers'")->check(at_least_one)->capture_default_str();
-        app.add_flag("--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is");
+        app.add_option("--rounds", bench.rounds, "Steps of each mixer and length, in turn with the other mixers'")
+            ->check(at_least_one)
+            ->capture_default_str();
+        app.add_flag("--roofline", bench.roofline,
+                     "Tell of every op at the greatest length how close to the measured peaks of the device it is");
         app.add_option("-o,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
         app.add_flag("--json", options.as_json, "Print JSON");
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();

@@ -27,7 +27,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   std::vector<int64_t> ids;
   if (options.text_given) {
     const std::string text = !options.text_file.empty() ? options.text_file == "-" ? read_stdin() : read_text(options.text_file)
-                             : options.text == "-"      ? read_stdin()
+                             : options.text == "-" ? read_stdin()
                                                         : unescape(options.text, "--text");
     ids = open.run.tokenizer()->encode(text);
     if (ids.empty()) fail("--text: is empty");
@@ -47,7 +47,8 @@ int run(const Options& options) {
   for (const std::string& line : found.missing) std::puts(line.c_str());
   const int64_t files = write_report(options.out, found, theme);
   std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",
-                           {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files, options.out, options.out})
+                           {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files,
+                            options.out, options.out})
                 .c_str());
   return 0;
 }
@@ -57,17 +58,28 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return run_app(
-      argc, argv, {"ricci-inspect", "What the mixers of a trained model do with a text and what they have learnt: drawings, a page, numbers."},
+      argc, argv,
+      {"ricci-inspect", "What the mixers of a trained model do with a text and what they have learnt: drawings, a page, numbers."},
       [&](CLI::App& app) {
         const auto given = [&](const std::string&) { options.text_given = true; };
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
-        CLI::Option* const text = app.add_option("--text", options.text, "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")->each(given);
+        CLI::Option* const text =
+            app.add_option(
+                   "--text", options.text,
+                   "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")
+                ->each(given);
         app.add_option("--text-file", options.text_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
         app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
-        app.add_option("--layers", options.look.layers, "Numbers of layers, from 0: 0,3; all if not given")->delimiter(',')->check(at_least_zero);
+        app.add_option("--layers", options.look.layers, "Numbers of layers, from 0: 0,3; all if not given")
+            ->delimiter(',')
+            ->check(at_least_zero);
         app.add_option("--heads", options.look.heads, "Numbers of heads, from 0; all if not given")->delimiter(',')->check(at_least_zero);
-        app.add_option("--token", options.look.tokens, "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")->allow_extra_args(false);
-        app.add_option("--nearest", options.look.nearest, "Tokens to tell of as the nearest to each")->check(at_least_one)->capture_default_str();
+        app.add_option("--token", options.look.tokens,
+                       "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")
+            ->allow_extra_args(false);
+        app.add_option("--nearest", options.look.nearest, "Tokens to tell of as the nearest to each")
+            ->check(at_least_one)
+            ->capture_default_str();
         app.add_option("-o,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
         add_model_options(app, options.model, "Tokens that the model may hear");

@@ -57,7 +57,18 @@ double flops_of_product(Device device, Dtype dtype) {
   const Tensor a = zeros({n, n}, dtype, device), b = zeros({n, n}, dtype, device), c = zeros({n, n}, dtype, device);
   const MatrixAt at{n, 1, 0};
   const double seconds = best_of(4, [&] {
-    gemm({.device = device, .dtype = dtype, .batch = 1, .m = n, .n = n, .k = n, .a = a.raw(), .b = b.raw(), .a_at = at, .b_at = at, .c = c.raw(), .c_at = at});
+    gemm({.device = device,
+          .dtype = dtype,
+          .batch = 1,
+          .m = n,
+          .n = n,
+          .k = n,
+          .a = a.raw(),
+          .b = b.raw(),
+          .a_at = at,
+          .b_at = at,
+          .c = c.raw(),
+          .c_at = at});
     synchronize(device);
   });
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds;
@@ -88,7 +99,9 @@ double bandwidth(Device device) {
 
 Peaks measured_peaks(Device device, Dtype dtype) {
   const bool registers = device == Device::cpu && dtype != Dtype::bf16;
-  const double flops = !registers ? flops_of_product(device, dtype) : dtype == Dtype::f64 ? flops_in_registers<double>() : flops_in_registers<float>();
+  const double flops = !registers            ? flops_of_product(device, dtype)
+                       : dtype == Dtype::f64 ? flops_in_registers<double>()
+                                             : flops_in_registers<float>();
   return {flops, bandwidth(device)};
 }
 

@@ -85,23 +85,29 @@ void check(const BenchOptions& options) {
     if (value > most) fail("{}: {}, expected {} or less", {option, value, most});
   };
   constexpr int64_t kMost = 1 << 19, kMostLayers = 1024, kMostRounds = 1 << 20;
-  at_most("--width", options.size.width, kMost), at_most("--ff", options.size.feed_forward, kMost), at_most("--layers", options.size.layers, kMostLayers);
-  at_most("--tokens", options.tokens, kMost), at_most("--sequences", options.sequences, kMost), at_most("--rounds", options.rounds, kMostRounds);
+  at_most("--width", options.size.width, kMost), at_most("--ff", options.size.feed_forward, kMost),
+      at_most("--layers", options.size.layers, kMostLayers);
+  at_most("--tokens", options.tokens, kMost), at_most("--sequences", options.sequences, kMost),
+      at_most("--rounds", options.rounds, kMostRounds);
   for (const int64_t length : options.lengths) at_most("--lengths", length, kMost);
   if (options.size.width % options.size.heads) fail("--heads: {} does not divide the width {}", {options.size.heads, options.size.width});
   for (const int64_t length : options.lengths)
-    if (!options.sequences && options.tokens % length) fail("--lengths: {} does not divide the {} tokens of a step (--tokens)", {length, options.tokens});
+    if (!options.sequences && options.tokens % length)
+      fail("--lengths: {} does not divide the {} tokens of a step (--tokens)", {length, options.tokens});
 }
 
 int64_t steps_of(const BenchOptions& options) {
-  return static_cast<int64_t>(options.lengths.size() * options.mixers.size()) * (2 + options.rounds) + (options.roofline ? static_cast<int64_t>(options.mixers.size()) : 0);
+  return static_cast<int64_t>(options.lengths.size() * options.mixers.size()) * (2 + options.rounds) +
+         (options.roofline ? static_cast<int64_t>(options.mixers.size()) : 0);
 }
 
 Benchmark measure(const BenchOptions& options, Progress& progress) {
   check(options);
   Benchmark all{options, {}, {}, {}};
   int64_t done = 0;
-  const auto note = [&](const Contestant& c) { progress.update(++done, 0, format_message("{}, {} positions", {c.row.mixer, c.row.positions})); };
+  const auto note = [&](const Contestant& c) {
+    progress.update(++done, 0, format_message("{}, {} positions", {c.row.mixer, c.row.positions}));
+  };
   for (const int64_t length : options.lengths) {
     std::vector<Contestant> contestants;
     contestants.reserve(options.mixers.size());

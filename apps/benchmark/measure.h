@@ -19,7 +19,7 @@ struct BenchOptions {
   int64_t sequences = 0;         // of a step, at every length; 0: as many as hold `tokens`
   int64_t rounds = 5;
   bool roofline = false;
-  StepSize size;                 // but for sequences and positions
+  StepSize size;  // but for sequences and positions
 };
 
 // Of the time of a step, in seconds, over the rounds.
@@ -46,9 +46,9 @@ struct OpRow {
 
 struct Benchmark {
   BenchOptions options;
-  std::vector<MixerRow> rows;    // by length, then by mixer
-  std::vector<OpRow> ops;        // with a roofline: of the greatest length, by mixer, longest first
-  std::optional<Peaks> peaks;    // with a roofline
+  std::vector<MixerRow> rows;  // by length, then by mixer
+  std::vector<OpRow> ops;      // with a roofline: of the greatest length, by mixer, longest first
+  std::optional<Peaks> peaks;  // with a roofline
 };
 
 // Of each length all mixers take turns, a step each per round, so that what else the machine does falls on all of them.

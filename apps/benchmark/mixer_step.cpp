@@ -51,7 +51,8 @@ struct MixerStep::Any {
   std::shared_ptr<void> module;
   std::function<Tensor(const Arg& x_bcd)> forward;
 
-  explicit Any(const StepSize& s) : size(s), x_bcd(random({s.sequences, s.positions, s.width}, 1, s)), dy_bcd(random({s.sequences, s.positions, s.width}, 2, s)) {}
+  explicit Any(const StepSize& s)
+      : size(s), x_bcd(random({s.sequences, s.positions, s.width}, 1, s)), dy_bcd(random({s.sequences, s.positions, s.width}, 2, s)) {}
 
   template <class Module> void draw_weights(Module& drawn) {
     each_parameter(drawn, [&](const std::string& path, Parameter& p) {

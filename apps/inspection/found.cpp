@@ -59,11 +59,15 @@ std::vector<std::string> missing_of(const Found& found) {
   const std::string& m = found.mixer;
   std::vector<std::string> lines;
   const LayerFound& first = found.layers.front();
-  if (!first.seen.table_bncC && !first.forms.m_nkK) return {m + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text."};
+  if (!first.seen.table_bncC && !first.forms.m_nkK)
+    return {m + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text."};
   if (!first.seen.coefficients_bncr) lines.push_back(m + " has no dispatching coefficients: only the dispatcher has.");
-  if (m == "p_only") lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
-  else if (!first.forms.m_nkK) lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
-  if (first.heads.front().nearest.empty()) lines.push_back(m + " has no distances between tokens: " + (first.forms.m_nkK ? "its form is not symmetric." : "it has no metric."));
+  if (m == "p_only")
+    lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
+  else if (!first.forms.m_nkK)
+    lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
+  if (first.heads.front().nearest.empty())
+    lines.push_back(m + " has no distances between tokens: " + (first.forms.m_nkK ? "its form is not symmetric." : "it has no metric."));
   return lines;
 }
 
@@ -72,7 +76,9 @@ std::vector<Neighbour> nearest_in(const double* row, int64_t vocab, int64_t self
   std::vector<Neighbour> all;
   for (int64_t id = 0; id < vocab; ++id)
     if (id != self) all.push_back({id, row[id]});
-  const auto nearer = [](const Neighbour& a, const Neighbour& b) { return a.squared_distance != b.squared_distance ? a.squared_distance < b.squared_distance : a.id < b.id; };
+  const auto nearer = [](const Neighbour& a, const Neighbour& b) {
+    return a.squared_distance != b.squared_distance ? a.squared_distance < b.squared_distance : a.id < b.id;
+  };
   const auto end = all.begin() + std::min<int64_t>(count, static_cast<int64_t>(all.size()));
   std::partial_sort(all.begin(), end, all.end(), nearer);
   all.erase(end, all.end());

@@ -10,9 +10,9 @@
 namespace ricci::apps {
 
 struct InspectionOptions {
-  std::vector<int64_t> layers, heads;   // empty: all
-  std::vector<std::string> tokens;      // whose distances are told; empty: the most frequent ones of the text
-  int64_t nearest = 8;                  // tokens to be told of each
+  std::vector<int64_t> layers, heads;  // empty: all
+  std::vector<std::string> tokens;     // whose distances are told; empty: the most frequent ones of the text
+  int64_t nearest = 8;                 // tokens to be told of each
 };
 
 struct Neighbour {
@@ -22,9 +22,9 @@ struct Neighbour {
 
 struct HeadFound {
   int64_t head = 0;
-  std::vector<double> spectrum;                    // eigenvalues of a symmetric matrix, singular values of another one
-  std::vector<std::vector<Neighbour>> nearest;     // of each token, the nearest first
-  std::vector<double> squared_distances;           // between the tokens, row by row
+  std::vector<double> spectrum;                 // eigenvalues of a symmetric matrix, singular values of another one
+  std::vector<std::vector<Neighbour>> nearest;  // of each token, the nearest first
+  std::vector<double> squared_distances;        // between the tokens, row by row
 };
 
 struct LayerFound {
@@ -43,7 +43,7 @@ struct Found {
   std::vector<LayerFound> layers;
 };
 
-// The first heads of a table [1 n ...], [n ...] as numbers: those of one head, row by row.
+// The numbers of one head of a table [n x y] or [1 n x y], row by row.
 std::vector<double> of_head(const Tensor& t_nxy, int64_t head);
 
 // Errors: a layer, head or token that the model does not have; a family that is more than one stack.

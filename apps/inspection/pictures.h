@@ -9,7 +9,7 @@
 namespace ricci::apps {
 
 struct Picture {
-  std::string name;      // of its file, without .svg
+  std::string name;  // of its file, without .svg
   std::string sentence;
   int64_t layer = 0;
   std::function<std::string(Theme theme, bool with_style)> svg;  // as to_svg of a chart

@@ -51,7 +51,9 @@ json nearest_of(const Found& found, const HeadFound& head) {
   for (size_t i = 0; i < head.nearest.size(); ++i) {
     json neighbours = json::array();
     for (const Neighbour& each : head.nearest[i])
-      neighbours.push_back({{"id", each.id}, {"token", found.vocabulary[static_cast<size_t>(each.id)]}, {"squared_distance", rounded(each.squared_distance)}});
+      neighbours.push_back({{"id", each.id},
+                            {"token", found.vocabulary[static_cast<size_t>(each.id)]},
+                            {"squared_distance", rounded(each.squared_distance)}});
     list.push_back({{"id", found.token_ids[i]}, {"token", found.tokens[i]}, {"neighbours", std::move(neighbours)}});
   }
   return list;
@@ -61,11 +63,13 @@ json head_of(const Found& found, const LayerFound& layer, const HeadFound& head)
   json result{{"head", head.head}};
   const Observation& seen = layer.seen;
   if (seen.table_bncC) result["scores"] = rows_of(of_head(seen.table_bncC, head.head), seen.table_bncC.shape()[3]);
-  if (seen.coefficients_bncr) result["coefficients"] = rows_of(of_head(seen.coefficients_bncr, head.head), seen.coefficients_bncr.shape()[3]);
+  if (seen.coefficients_bncr)
+    result["coefficients"] = rows_of(of_head(seen.coefficients_bncr, head.head), seen.coefficients_bncr.shape()[3]);
   if (const Tensor& m = layer.forms.m_nkK) {
     if (m.shape()[1] <= kMostColumns) result["matrix"] = rows_of(of_head(m, head.head), m.shape()[1]);
     result["symmetric"] = layer.forms.symmetric;
-    result[layer.forms.symmetric ? "eigenvalues" : "singular_values"] = row_of(head.spectrum.data(), static_cast<int64_t>(head.spectrum.size()));
+    result[layer.forms.symmetric ? "eigenvalues" : "singular_values"] =
+        row_of(head.spectrum.data(), static_cast<int64_t>(head.spectrum.size()));
   }
   if (head.nearest.empty()) return result;
   result["squared_distances"] = rows_of(head.squared_distances, static_cast<int64_t>(found.tokens.size()));
@@ -74,11 +78,14 @@ json head_of(const Found& found, const LayerFound& layer, const HeadFound& head)
 }
 
 std::string nearest_table(const Found& found, const LayerFound& layer, const HeadFound& head) {
-  std::string html = fmt::format("<table>\n<tr><th>layer {}, head {}: token</th><th>its nearest tokens in the whole vocabulary, with squared distances</th></tr>\n", layer.layer, head.head);
+  std::string html = fmt::format(
+      "<table>\n<tr><th>layer {}, head {}: token</th><th>its nearest tokens in the whole vocabulary, with squared distances</th></tr>\n",
+      layer.layer, head.head);
   for (size_t i = 0; i < head.nearest.size(); ++i) {
     html += "<tr><td>" + escaped(found.tokens[i]) + "</td><td>";
     for (const Neighbour& each : head.nearest[i])
-      html += (&each == head.nearest[i].data() ? "" : ", ") + escaped(found.vocabulary[static_cast<size_t>(each.id)]) + fmt::format(" <span class=\"muted\">{:.3g}</span>", each.squared_distance);
+      html += (&each == head.nearest[i].data() ? "" : ", ") + escaped(found.vocabulary[static_cast<size_t>(each.id)]) +
+              fmt::format(" <span class=\"muted\">{:.3g}</span>", each.squared_distance);
     html += "</td></tr>\n";
   }
   return html + "</table>\n";
@@ -88,7 +95,8 @@ std::string layer_section(const Found& found, const LayerFound& layer, const std
   std::string html = fmt::format("<h2>Layer {}</h2>\n<div class=\"row\">\n", layer.layer);
   for (const Picture& picture : pictures) {
     if (picture.layer != layer.layer) continue;
-    html += fmt::format("<figure{}>\n", picture.name.ends_with("_spectrum") ? " class=\"wide\"" : "") + picture.svg(theme, false) + "<figcaption>" + escaped(picture.sentence) + "</figcaption>\n</figure>\n";
+    html += fmt::format("<figure{}>\n", picture.name.ends_with("_spectrum") ? " class=\"wide\"" : "") + picture.svg(theme, false) +
+            "<figcaption>" + escaped(picture.sentence) + "</figcaption>\n</figure>\n";
   }
   html += "</div>\n";
   for (const HeadFound& head : layer.heads)
@@ -101,8 +109,11 @@ std::string layer_section(const Found& found, const LayerFound& layer, const std
 std::string page_of(const Found& found, const std::vector<Picture>& pictures, Theme theme) {
   std::string text;
   for (const std::string& token : found.text) text += escaped(token);
-  std::string html = "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
-                     escaped(found.run) + "</title>\n<style>" + kStyle + style_of(theme) + "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(found.run) + "</h1>\n";
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
+      "name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
+      escaped(found.run) + "</title>\n<style>" + kStyle + style_of(theme) + "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(found.run) +
+      "</h1>\n";
   html += fmt::format("<p>mixer {}, the first {} tokens of the text:</p>\n<pre>{}</pre>\n", escaped(found.mixer), found.text.size(), text);
   for (const std::string& line : found.missing) html += "<p class=\"muted\">" + escaped(line) + "</p>\n";
   for (const LayerFound& layer : found.layers) html += layer_section(found, layer, pictures, theme);
@@ -110,7 +121,11 @@ std::string page_of(const Found& found, const std::vector<Picture>& pictures, Th
 }
 
 std::string json_of(const Found& found) {
-  json result{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found.text_ids, found.text)}, {"tokens", tokens_of(found.token_ids, found.tokens)}, {"missing", found.missing}};
+  json result{{"run", found.run},
+              {"mixer", found.mixer},
+              {"text", tokens_of(found.text_ids, found.text)},
+              {"tokens", tokens_of(found.token_ids, found.tokens)},
+              {"missing", found.missing}};
   result["layers"] = json::array();
   for (const LayerFound& layer : found.layers) {
     json heads = json::array();

@@ -23,7 +23,8 @@ Colour between(std::span<const Colour> colours, double share) {
   const size_t first = std::min(static_cast<size_t>(place), colours.size() - 2);
   Colour mixed;
   for (size_t i = 0; i < 3; ++i)
-    mixed[i] = static_cast<uint8_t>(std::lround(colours[first][i] + (place - static_cast<double>(first)) * (colours[first + 1][i] - colours[first][i])));
+    mixed[i] = static_cast<uint8_t>(
+        std::lround(colours[first][i] + (place - static_cast<double>(first)) * (colours[first + 1][i] - colours[first][i])));
   return mixed;
 }
 
@@ -37,7 +38,8 @@ std::string text(double x, double y, const char* classes, const std::string& mor
 
 std::string image(double x, double y, double width, double height, int64_t columns, const std::vector<Colour>& pixels) {
   return fmt::format(
-      "<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"/>\n"
+      "<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
+      "style=\"image-rendering:pixelated\" href=\"{}\"/>\n"
       "<rect x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" class=\"axis\" fill=\"none\"/>\n",
       x, y, width, height, to_data_address(to_png(columns, pixels)), x, y, width, height);
 }
@@ -48,7 +50,8 @@ std::vector<std::string> labels_of(const std::vector<std::string>& given, int64_
   int64_t every = 1;
   for (int64_t factor : {2, 5, 10, 20, 50, 100})
     if (count / every > (given.empty() ? 16 : kMostLabels)) every = factor;
-  for (int64_t i = 0; i < count; i += every) labels[static_cast<size_t>(i)] = given.empty() ? std::to_string(i) : given[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < count; i += every)
+    labels[static_cast<size_t>(i)] = given.empty() ? std::to_string(i) : given[static_cast<size_t>(i)];
   return labels;
 }
 
@@ -61,7 +64,8 @@ double room_for(const std::vector<std::string>& labels) {
 std::vector<Colour> pixels_of(const HeatMap& map, const ColourScale& scale) {
   std::vector<Colour> pixels;
   for (int64_t y = 0; y < map.rows() * kPixels; ++y)
-    for (int64_t x = 0; x < map.columns * kPixels; ++x) pixels.push_back(scale.at(map.values[static_cast<size_t>(y / kPixels * map.columns + x / kPixels)]));
+    for (int64_t x = 0; x < map.columns * kPixels; ++x)
+      pixels.push_back(scale.at(map.values[static_cast<size_t>(y / kPixels * map.columns + x / kPixels)]));
   return pixels;
 }
 
@@ -72,7 +76,8 @@ struct Box {
 std::string draw_labels(const Box& box, const std::vector<std::string>& rows, const std::vector<std::string>& columns) {
   std::string svg;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!rows[i].empty()) svg += text(box.left - 5, box.top + (static_cast<double>(i) + 0.5) * box.cell_height + 3.5, "muted", " text-anchor=\"end\"", rows[i]);
+    if (!rows[i].empty())
+      svg += text(box.left - 5, box.top + (static_cast<double>(i) + 0.5) * box.cell_height + 3.5, "muted", " text-anchor=\"end\"", rows[i]);
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].empty()) continue;
     const double x = box.left + (static_cast<double>(i) + 0.5) * box.cell_width + 3.5, y = box.top - 5;
@@ -84,7 +89,8 @@ std::string draw_labels(const Box& box, const std::vector<std::string>& rows, co
 std::string draw_legend(const Box& box, const ColourScale& scale) {
   constexpr int64_t kSteps = 128;
   std::vector<Colour> pixels;
-  for (int64_t i = 0; i < kSteps; ++i) pixels.push_back(scale.at(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
+  for (int64_t i = 0; i < kSteps; ++i)
+    pixels.push_back(scale.at(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
   const double y = box.top + box.height + 30;
   return image(box.left, y, 160, 9, kSteps, pixels) + text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
          text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
@@ -132,11 +138,20 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   const HeatMap map = shrunk(given).map;
   const std::vector<std::string> rows = labels_of(map.row_labels, map.rows()), columns = labels_of(map.column_labels, map.columns);
   // Cells are squares, unless there are many more of one side than of the other.
-  const double count = static_cast<double>(std::max(map.rows(), map.columns)), size = std::max(kPicture / count, count <= kMostLabels ? 11.0 : 1.0);
-  const auto extent = [&](int64_t cells) { return std::max(size * static_cast<double>(cells), std::min(90.0, 40.0 * static_cast<double>(cells))); };
+  const double count = static_cast<double>(std::max(map.rows(), map.columns)),
+               size = std::max(kPicture / count, count <= kMostLabels ? 11.0 : 1.0);
+  const auto extent = [&](int64_t cells) {
+    return std::max(size * static_cast<double>(cells), std::min(90.0, 40.0 * static_cast<double>(cells)));
+  };
   const double width = extent(map.columns), height = extent(map.rows());
-  const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width / static_cast<double>(map.columns), height / static_cast<double>(map.rows()), width, height};
-  const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(letters(map.title)) * 1.25) + kEdge, whole_height = box.top + height + kLegend + kEdge;
+  const Box box{kEdge + 18 + room_for(rows),
+                kTitle + 16 + room_for(columns),
+                width / static_cast<double>(map.columns),
+                height / static_cast<double>(map.rows()),
+                width,
+                height};
+  const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(letters(map.title)) * 1.25) + kEdge,
+               whole_height = box.top + height + kLegend + kEdge;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
       "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"11\">\n<title>{2}</title>\n",
@@ -146,7 +161,8 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   svg += text(kEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
   svg += text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
   const double middle = box.top + height / 2;
-  svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle), map.row_name);
+  svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle),
+              map.row_name);
   const ColourScale scale = scale_of(map.values);
   svg += image(box.left, box.top, width, height, map.columns * kPixels, pixels_of(map, scale));
   return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";

@@ -17,7 +17,8 @@ std::string big_endian(uint64_t value) {
 
 std::string chunk(const std::string& kind, const std::string& content) {
   const std::string checked = kind + content;
-  return big_endian(content.size()) + checked + big_endian(::crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size())));
+  return big_endian(content.size()) + checked +
+         big_endian(::crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size())));
 }
 
 std::string compressed(const std::string& bytes) {
@@ -43,7 +44,8 @@ std::string base64(std::string_view bytes) {
 }  // namespace
 
 std::string to_png(int64_t width, const std::vector<Colour>& pixels) {
-  if (width < 1 || pixels.empty() || static_cast<int64_t>(pixels.size()) % width) fail("png: {} pixels in rows of {}", {pixels.size(), width});
+  if (width < 1 || pixels.empty() || static_cast<int64_t>(pixels.size()) % width)
+    fail("png: {} pixels in rows of {}", {pixels.size(), width});
   std::string rows;
   for (size_t i = 0; i < pixels.size(); ++i) {
     if (static_cast<int64_t>(i) % width == 0) rows += '\0';  // no filter

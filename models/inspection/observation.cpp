@@ -27,7 +27,8 @@ void write_distances(const std::array<Tensor, 2>& of, const std::array<Tensor, 2
         double sum = 0;
         for (int64_t x = 0; x < k; ++x) {
           const int64_t other = j * d + row / tokens * k + x;
-          sum += (of[0].data<double>()[at + x] - others[0].data<double>()[other]) * (of[1].data<double>()[at + x] - others[1].data<double>()[other]);
+          sum += (of[0].data<double>()[at + x] - others[0].data<double>()[other]) *
+                 (of[1].data<double>()[at + x] - others[1].data<double>()[other]);
         }
         to.data<double>()[row * vocab + first + j] = sum;
       }

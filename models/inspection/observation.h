@@ -48,7 +48,8 @@ template <Mixer M> Observation observe(const M& mixer, const Tensor& x_bcd, cons
   Observation seen;
   if constexpr (std::is_same_v<M, Dispatcher>) {
     seen.y_bcd = mixer.mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      seen.coefficients_bncr = permute(reshape(on_host(coef_bcx), {coef_bcx.shape()[0], coef_bcx.shape()[1], mixer.config.heads, mixer.levels}), {0, 2, 1, 3});
+      seen.coefficients_bncr =
+          permute(reshape(on_host(coef_bcx), {coef_bcx.shape()[0], coef_bcx.shape()[1], mixer.config.heads, mixer.levels}), {0, 2, 1, 3});
       seen.table_bncC = dispatching_table(coef_bcx, mixer.config.heads);
       return times_values(seen.table_bncC, v_bcd);
     });

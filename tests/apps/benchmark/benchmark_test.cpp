@@ -59,8 +59,8 @@ TEST_CASE("bench: quartiles lie between neighbours in proportion") {
 }
 
 // 4 positions of width 8, 2 heads: a map of 8 to n takes 2 * 4 * 8 n FLOPs forward and twice as many backward; attention sees
-// 1 + 2 + 3 + 4 = 10 pairs, 2 products of 2 * 10 * 8 forward and 5 backward; of the shift-and-sum 3 + 2 rows add up, 2 * 5 * 8, and three times
-// as many backward; a metric is multiplied with p in 2 * 4 * 8 * 4, and twice backward.
+// 1 + 2 + 3 + 4 = 10 pairs, 2 products of 2 * 10 * 8 forward and 5 backward; of the shift-and-sum 3 + 2 rows add up, 2 * 5 * 8, and three
+// times as many backward; a metric is multiplied with p in 2 * 4 * 8 * 4, and twice backward.
 TEST_CASE("bench: FLOPs and parameters of mixers, counted by hand") {
   const Benchmark bench = measured(small());
   const double attention = 7 * 2 * 10 * 8, of_one = 3 * 2 * 4 * 8;  // of_one: a map to one number
@@ -90,7 +90,8 @@ TEST_CASE("bench: FLOPs and parameters of mixers, counted by hand") {
 TEST_CASE("bench: the roofline has the ops of a step and their floors, on the emulated GPU too") {
   for (Device device : {Device::cpu, Device::cuda_emulated}) {
     BenchOptions options = small();
-    options.mixers = {kind_of<Metric>, kind_of<Dispatcher>}, options.roofline = true, options.size.alone = false, options.size.device = device;
+    options.mixers = {kind_of<Metric>, kind_of<Dispatcher>}, options.roofline = true, options.size.alone = false,
+    options.size.device = device;
     const Benchmark bench = measured(options);
     REQUIRE(bench.peaks);
     CHECK(bench.peaks->flops > 0);
@@ -113,7 +114,8 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   Benchmark bench;
   bench.options = small();
   bench.options.mixers = {kind_of<Sdp>, kind_of<Metric>};
-  bench.rows = {{"sdp", 4, 2, 10, {1e-3, 1.5e-3, 2e-3, 3.5e-3, 4e-3}, 6e9, 5'000'000, 7'000'000}, {"metric", 4, 2, 20, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 0, 1'000'000, {}}};
+  bench.rows = {{"sdp", 4, 2, 10, {1e-3, 1.5e-3, 2e-3, 3.5e-3, 4e-3}, 6e9, 5'000'000, 7'000'000},
+                {"metric", 4, 2, 20, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 0, 1'000'000, {}}};
   CHECK(table_of(bench) ==
         "one mixer of 8, sequences a step: 1, f32 on cpu\n"
         "mixer   positions  sequences  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB  parameters\n"

@@ -22,7 +22,8 @@ constexpr int64_t kWidth = 8, kHeads = 2, kPart = kWidth / kHeads;
 struct Run {
   ScratchFolder folder;
   explicit Run(const std::string& mixer, const std::string& more = "", const std::string& text = "a<b &\"\n") {
-    const std::string file = folder.write("run.yaml", "name: r\nmodel: {mixer: " + mixer + ", vocab: 7, d: 8, layers: 2, ctx: 12" + more + "}\n");
+    const std::string file =
+        folder.write("run.yaml", "name: r\nmodel: {mixer: " + mixer + ", vocab: 7, d: 8, layers: 2, ctx: 12" + more + "}\n");
     RunRequest request{folder / "r", load_config<TrainConfig>(file)};
     RunFolder run = RunFolder::to_train(request);
     const auto tokenizer = CharTokenizer(text);
@@ -38,7 +39,9 @@ struct Run {
   }
 };
 
-json found_in(const Run& run, const std::vector<int64_t>& ids, const InspectionOptions& options = {}) { return json::parse(json_of(inspect(run.open(), ids, options))); }
+json found_in(const Run& run, const std::vector<int64_t>& ids, const InspectionOptions& options = {}) {
+  return json::parse(json_of(inspect(run.open(), ids, options)));
+}
 
 double weight(Model& model, const std::string& wanted, int64_t i) {
   double value = std::nan("");
@@ -102,14 +105,16 @@ TEST_CASE("inspect: the nearest tokens are those of the least distance, and the 
   REQUIRE(nearest.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
     CHECK(nearest[i]["id"] != found["tokens"][0]["id"]);
-    CHECK(nearest[i]["squared_distance"].get<double>() == doctest::Approx(item(distances, 7 + nearest[i]["id"].get<int64_t>())).epsilon(1e-7));
+    CHECK(nearest[i]["squared_distance"].get<double>() ==
+          doctest::Approx(item(distances, 7 + nearest[i]["id"].get<int64_t>())).epsilon(1e-7));
     if (i) CHECK(nearest[i]["squared_distance"] >= nearest[i - 1]["squared_distance"]);
   }
   int64_t nearer = 0;
   for (int64_t id = 0; id < 7; ++id) nearer += item(distances, 7 + id) < nearest[3]["squared_distance"].get<double>() * (1 - 1e-7);
   CHECK(nearer == 4);  // three of them, and the token itself
   CHECK(head["squared_distances"][0][0] == 0);
-  CHECK(head["squared_distances"][0][2].get<double>() == doctest::Approx(item(distances, 7 + found["tokens"][2]["id"].get<int64_t>())).epsilon(1e-7));
+  CHECK(head["squared_distances"][0][2].get<double>() ==
+        doctest::Approx(item(distances, 7 + found["tokens"][2]["id"].get<int64_t>())).epsilon(1e-7));
 }
 
 TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights") {
@@ -121,7 +126,8 @@ TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights"
     for (int64_t j = 0; j < kWidth; ++j) {
       double sum = 0;
       for (int64_t k = kPart; k < 2 * kPart; ++k)
-        sum += weight(open.model, "blocks.0.mixer.qkv.weight", k * kWidth + i) * weight(open.model, "blocks.0.mixer.qkv.weight", (kWidth + k) * kWidth + j);
+        sum += weight(open.model, "blocks.0.mixer.qkv.weight", k * kWidth + i) *
+               weight(open.model, "blocks.0.mixer.qkv.weight", (kWidth + k) * kWidth + j);
       CHECK(head["matrix"][static_cast<size_t>(i)][static_cast<size_t>(j)].get<double>() == doctest::Approx(sum).epsilon(1e-6));
       largest = std::max(largest, std::abs(sum));
     }
@@ -134,7 +140,8 @@ TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights"
 }
 
 TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients") {
-  const json found = found_in(Run("dispatcher", ", heads: 2"), kText), &head = found["layers"][0]["heads"][0], &c = head["coefficients"], &scores = head["scores"];
+  const json found = found_in(Run("dispatcher", ", heads: 2"), kText), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
+             &scores = head["scores"];
   REQUIRE(c.size() == kText.size());
   REQUIRE(c[0].size() == 4);
   CHECK(scores[5][4].get<double>() == doctest::Approx(c[5][0].get<double>()));
@@ -147,9 +154,11 @@ TEST_CASE("inspect: what mixers do not have") {
   for (const char* mixer : {"avgpool", "identity"}) {
     const json found = found_in(Run(mixer), kText);
     REQUIRE(found["missing"].size() == 1);
-    CHECK(found["missing"][0] == std::string(mixer) + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text.");
+    CHECK(found["missing"][0] ==
+          std::string(mixer) + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text.");
   }
-  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["missing"][1].get<std::string>().starts_with("p_only has no metric tensor to be trained: "));
+  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["missing"][1].get<std::string>().starts_with(
+      "p_only has no metric tensor to be trained: "));
   CHECK(found_in(Run("p_only", ", heads: 2"), kText)["layers"][0]["heads"][0]["nearest"].size() == 6);
   CHECK(found_in(Run("quad", ", heads: 2"), kText)["missing"].size() == 2);
 }

@@ -30,7 +30,8 @@ std::vector<ModelConfig> configs() {
   add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>().heads = kHeads; });
   add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>() = {kHeads, 3}, c.causal = false; });
   add(kind_of<Dispatcher>, [](ModelConfig& c) { c.of<Dispatcher>().heads = kHeads; });
-  add(kind_of<Dispatcher>, [](ModelConfig& c) { c.of<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
+  add(kind_of<Dispatcher>,
+      [](ModelConfig& c) { c.of<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
   add(kind_of<QuadFull>, [](ModelConfig& c) { c.of<QuadFull>().heads = kHeads; });
   add(kind_of<Quad>, [](ModelConfig& c) { c.of<Quad>().heads = kHeads; });
   add(kind_of<POnly>, [](ModelConfig& c) { c.of<POnly>().heads = kHeads; });
@@ -58,7 +59,8 @@ template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
       p.path = path;
       draw(p, seed++);
       // Biases and gains are drawn too, so that a wrong place of one shows.
-      p.value = to(p.value.shape().rank() > 1 ? convert(p.value, Dtype::f64) : drawn(p.value.shape(), Dtype::f64, Device::cpu, seed), device);
+      p.value =
+          to(p.value.shape().rank() > 1 ? convert(p.value, Dtype::f64) : drawn(p.value.shape(), Dtype::f64, Device::cpu, seed), device);
     });
   return stack;
 }
@@ -70,6 +72,67 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   double worst = 0;
   for (int64_t i = 0; i < a.size(); ++i) raise_to(worst, std::abs(item(a, i) - item(b, i)));
   return worst;
+}
+
+// <a_i, b_j> over `width` columns from `first` on.
+double dot(const Tensor& a_bcd, int64_t i, const Tensor& b_bcd, int64_t j, int64_t first, int64_t width) {
+  double sum = 0;
+  for (int64_t x = first; x < first + width; ++x) sum += item(a_bcd, i * a_bcd.shape()[2] + x) * item(b_bcd, j * b_bcd.shape()[2] + x);
+  return sum;
+}
+
+// a M_n b^T; a and b begin at these elements.
+double through(const Tensor& m_nkK, int64_t n, const Tensor& p, int64_t a, int64_t b) {
+  const int64_t k = m_nkK.shape()[1];
+  double sum = 0;
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < k; ++j) sum += item(p, a + i) * item(m_nkK, (n * k + i) * k + j) * item(p, b + j);
+  return sum;
+}
+
+// The products of queries and keys that a mixer makes of x are those of its forms. quad_full attends once for every head, with all
+// columns.
+template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const Forms& forms) {
+  constexpr bool kOneHead = std::is_same_v<M, QuadFull>;
+  const int64_t k = forms.m_nkK.shape()[1], positions = x_bcd.shape()[1];
+  Tensor p_bcd = x_bcd;
+  if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
+  int64_t call = 0;
+  mixer.mix(x_bcd, [&](const Rows& q, const Rows& keys, const Rows& v) {
+    const Tensor q_bcd = inspection::columns_of(q), k_bcd = inspection::columns_of(keys);
+    const int64_t width = kOneHead ? kWidth : kWidth / kHeads;
+    for (int64_t n = kOneHead ? call : 0; n < (kOneHead ? call + 1 : kHeads); ++n)
+      for (int64_t pair = 0; pair < positions * positions; ++pair) {
+        const int64_t c = pair / positions, C = pair % positions, offset = k == kWidth ? 0 : n * k;
+        const double of_form = through(forms.m_nkK, n, p_bcd, c * kWidth + offset, C * kWidth + offset);
+        CHECK(std::abs(dot(q_bcd, c, k_bcd, C, kOneHead ? 0 : n * width, width) - of_form) < 1e-12);
+      }
+    ++call;
+    return inspection::columns_of(v);
+  });
+  CHECK(call == (kOneHead ? kHeads : 1));
+}
+
+// The projection of a token in block 1 by hand: its embedding, the norm in front of the block where there is one, the map.
+Values projected(Model& model, int64_t token) {
+  const ModelConfig& config = model.config();
+  std::map<std::string, Tensor> value;
+  model.each_parameter([&](const std::string& path, Parameter& p) { value[path] = p.value; });
+  Values x, p;
+  const double scale = config.embedding.scale_embedding ? std::sqrt(12.0) : 1;
+  for (int64_t i = 0; i < kWidth; ++i) x.push_back(scale * item(value["tok.weight"], token * kWidth + i));
+  if (config.block.norm == Norm::pre) {
+    double mean = 0, variance = 0;
+    for (double each : x) mean += each / kWidth;
+    for (double each : x) variance += (each - mean) * (each - mean) / kWidth;
+    for (double& each : x) each = (each - mean) / std::sqrt(variance + 1e-5);
+  }
+  for (int64_t i = 0; i < kWidth; ++i) {
+    double sum = 0;
+    for (int64_t j = 0; j < kWidth; ++j) sum += item(value["blocks.1.mixer.proj_in.weight"], i * kWidth + j) * x[static_cast<size_t>(j)];
+    p.push_back(sum);
+  }
+  return p;
 }
 
 }  // namespace
@@ -118,37 +181,10 @@ TEST_CASE("inspection: forms give the scores") {
         each_parameter(mixer, [&](const std::string&, Parameter& p) {
           if (p.value.shape().rank() == 1) fill(p.value, 0);  // biases are no part of a form
         });
-        const Tensor x_bcd = drawn({1, 4, kWidth}, Dtype::f64, Device::cpu, 8);
         const Forms forms = forms_of(mixer);
-        if (!forms.m_nkK) {
-          CHECK(std::is_same_v<M, POnly>);
-          CHECK(forms.symmetric);
-          return;
-        }
-        const int64_t k = forms.m_nkK.shape()[1];
-        CHECK(forms.symmetric == (config.mixer == kind_of<Metric> || config.mixer == kind_of<MetricPsd>));
-        Tensor p_bcd = x_bcd;
-        if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
-        int64_t call = 0;
-        mixer.mix(x_bcd, [&](const Rows& q, const Rows& keys, const Rows& v) {
-          const Tensor q_bcd = inspection::columns_of(q), k_bcd = inspection::columns_of(keys);
-          for (int64_t n = call; n < (std::is_same_v<M, QuadFull> ? call + 1 : kHeads); ++n)
-            for (int64_t c = 0; c < 4; ++c)
-              for (int64_t C = 0; C < 4; ++C) {
-                const int64_t width = q_bcd.shape()[2] / (std::is_same_v<M, QuadFull> ? 1 : kHeads);
-                double score = 0, of_form = 0;
-                const int64_t head = std::is_same_v<M, QuadFull> ? 0 : n;
-                for (int64_t x = 0; x < width; ++x)
-                  score += item(q_bcd, c * q_bcd.shape()[2] + head * width + x) * item(k_bcd, C * k_bcd.shape()[2] + head * width + x);
-                const int64_t offset = k == kWidth ? 0 : n * k;
-                for (int64_t i = 0; i < k; ++i)
-                  for (int64_t j = 0; j < k; ++j)
-                    of_form += item(p_bcd, c * kWidth + offset + i) * item(forms.m_nkK, (n * k + i) * k + j) * item(p_bcd, C * kWidth + offset + j);
-                CHECK(std::abs(score - of_form) < 1e-12);
-              }
-          ++call;
-          return inspection::columns_of(v);
-        });
+        CHECK(!forms.m_nkK == std::is_same_v<M, POnly>);
+        CHECK(forms.symmetric == (std::is_same_v<M, Metric> || std::is_same_v<M, MetricPsd> || std::is_same_v<M, POnly>));
+        if (forms.m_nkK) check_forms(mixer, drawn({1, 4, kWidth}, Dtype::f64, Device::cpu, 8), forms);
       }
     });
   });
@@ -164,34 +200,13 @@ TEST_CASE("inspection: the squared distances of tokens are those of the form") {
     }
     REQUIRE(distances_ntv.shape() == Shape({kHeads, 2, 11}));
     const Forms forms = model.forms()[1];
-    std::map<std::string, Tensor> value;
-    model.each_parameter([&](const std::string& path, Parameter& p) { value[path] = p.value; });
-    // p of tokens 3 and 5 by hand: the embedding, the norm in front of the block where there is one, the projection.
-    const auto projected = [&](int64_t token) {
-      Values x, p;
-      const double scale = config.embedding.scale_embedding ? std::sqrt(12.0) : 1;
-      for (int64_t i = 0; i < kWidth; ++i) x.push_back(scale * item(value["tok.weight"], token * kWidth + i));
-      if (config.block.norm == Norm::pre) {
-        double mean = 0, variance = 0;
-        for (double each : x) mean += each / kWidth;
-        for (double each : x) variance += (each - mean) * (each - mean) / kWidth;
-        for (double& each : x) each = (each - mean) / std::sqrt(variance + 1e-5);
-      }
-      for (int64_t i = 0; i < kWidth; ++i) {
-        double sum = 0;
-        for (int64_t j = 0; j < kWidth; ++j) sum += item(value["blocks.1.mixer.proj_in.weight"], i * kWidth + j) * x[static_cast<size_t>(j)];
-        p.push_back(sum);
-      }
-      return p;
-    };
-    const Values a = projected(3), b = projected(5);
+    const Values a = projected(model, 3), b = projected(model, 5);
+    const auto gap = [&](int64_t at) { return a[static_cast<size_t>(at)] - b[static_cast<size_t>(at)]; };
     for (int64_t n = 0; n < kHeads; ++n) {
       double expected = 0;
       for (int64_t i = 0; i < 4; ++i)
-        for (int64_t j = 0; j < 4; ++j) {
-          const auto gap = [&](int64_t at) { return a[static_cast<size_t>(n * 4 + at)] - b[static_cast<size_t>(n * 4 + at)]; };
-          expected += gap(i) * gap(j) * (forms.m_nkK ? item(forms.m_nkK, (n * 4 + i) * 4 + j) : i == j);
-        }
+        for (int64_t j = 0; j < 4; ++j)
+          expected += gap(n * 4 + i) * gap(n * 4 + j) * (forms.m_nkK ? item(forms.m_nkK, (n * 4 + i) * 4 + j) : i == j);
       CHECK(std::abs(item(distances_ntv, n * 22 + 5) - expected) < 1e-12);
       CHECK(std::abs(expected) > 1e-6);
       CHECK(std::abs(item(distances_ntv, n * 22 + 3)) < 1e-24);  // of a token to itself
@@ -206,8 +221,12 @@ TEST_CASE("inspection: coefficients of a Dispatcher, and the paths that its tabl
   const Model model = built(config, Device::cpu);
   const Observation seen = model.observe({ids(1, kPositions, Device::cpu)})[0];
   REQUIRE(seen.coefficients_bncr.shape() == Shape({1, kHeads, kPositions, 4}));
-  const auto c = [&](int64_t head, int64_t position, int64_t level) { return item(seen.coefficients_bncr, (head * kPositions + position) * 4 + level); };
-  const auto table = [&](int64_t head, int64_t to, int64_t from) { return item(seen.table_bncC, (head * kPositions + to) * kPositions + from); };
+  const auto c = [&](int64_t head, int64_t position, int64_t level) {
+    return item(seen.coefficients_bncr, (head * kPositions + position) * 4 + level);
+  };
+  const auto table = [&](int64_t head, int64_t to, int64_t from) {
+    return item(seen.table_bncC, (head * kPositions + to) * kPositions + from);
+  };
   for (int64_t head = 0; head < kHeads; ++head) {
     CHECK(table(head, 5, 5) == 1);
     CHECK(table(head, 2, 3) == 0);
@@ -223,7 +242,8 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
     ModelConfig config = configs()[0];
     config.mixer = mixer;
     const Model model = built(config, Device::cpu);
-    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)})) CHECK((!seen.table_bncC && !seen.coefficients_bncr && !seen.y_bcd));
+    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)}))
+      CHECK((!seen.table_bncC && !seen.coefficients_bncr && !seen.y_bcd));
     for (const Forms& forms : model.forms()) CHECK(!forms.m_nkK);
     CHECK(!model.token_distances(0, ids_of({3}, {1}, Device::cpu)));
   }
