@@ -1,11 +1,13 @@
 // ricci-inspect: what the mixers of a trained model do with a text and what they have learnt, as drawings, a page and numbers.
 //   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <cstdio>
+#include <optional>
 
 #include "apps/corpus/corpus.h"
 #include "apps/generation/escapes.h"
 #include "apps/inspection/report.h"
 #include "apps/terminal/input.h"
+#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -43,7 +45,12 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
 int run(const Options& options) {
   const Theme theme = parse_theme(options.theme);
   const OpenModel open = open_model(options.run, options.model);
-  const Found found = inspect(open, ids_of_text(options, open), options.look);
+  std::optional<Progress> progress;
+  const Found found = inspect(open, ids_of_text(options, open), options.look, [&](int64_t done, int64_t all) {
+    if (!progress) progress.emplace(ProgressOptions{.steps = all, .unit = "head", .out = stderr});
+    progress->update(done, 0);
+  });
+  progress.reset();
   for (const std::string& line : found.missing) std::puts(line.c_str());
   const int64_t files = write_report(options.out, found, theme);
   std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",

@@ -128,7 +128,7 @@ std::vector<double> of_head(const Tensor& t_nxy, int64_t head) {
   return {first, first + size};
 }
 
-Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
+Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options, const AfterHead& after_head) {
   const ModelConfig& config = open.run.config().model;
   const Tokenizer& tokenizer = *open.run.tokenizer();
   Found found{open.run.path(), name_of(config.mixer), text_ids, {}, {}, {}, {}, {}, {}};
@@ -140,11 +140,15 @@ Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const
   const auto positions = static_cast<int64_t>(text_ids.size());
   const std::vector<Observation> seen = open.model.observe({ids_tensor(text_ids, {1, positions}, open.device)});
   const Tensor tokens_t = ids_tensor(found.token_ids, {static_cast<int64_t>(found.token_ids.size())}, open.device);
+  int64_t done = 0;
   for (const int64_t layer : layers) {
     const auto i = static_cast<size_t>(layer);
     LayerFound& each = found.layers.emplace_back(LayerFound{layer, seen[i], forms[i], {}});
     const Tensor distances_ntv = open.model.token_distances(layer, tokens_t);
-    for (const int64_t head : heads) each.heads.push_back(look_at_head(head, forms[i], distances_ntv, found.token_ids, options.nearest));
+    for (const int64_t head : heads) {
+      each.heads.push_back(look_at_head(head, forms[i], distances_ntv, found.token_ids, options.nearest));
+      after_head(++done, static_cast<int64_t>(layers.size() * heads.size()));
+    }
   }
   name_tokens(found, tokenizer);
   found.missing = missing_of(found);

@@ -1,6 +1,7 @@
 // What is found in a trained model: of each layer and head, for a text and for some tokens.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,11 @@ struct Found {
 // The numbers of one head of a table [n x y] or [1 n x y], row by row.
 std::vector<double> of_head(const Tensor& t_nxy, int64_t head);
 
+// `after_head` is told how many heads of how many have been looked at.
 // Errors: a layer, head or token that the model does not have; a family that is more than one stack.
-Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options);
+using AfterHead = std::function<void(int64_t done, int64_t all)>;
+Found inspect(
+    const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options,
+    const AfterHead& after_head = [](int64_t, int64_t) {});
 
 }  // namespace ricci::apps

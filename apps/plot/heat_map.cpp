@@ -9,7 +9,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kPixels = 6;  // of a cell: programs that smooth pictures smooth its edge alone
+constexpr int64_t kLeastPixels = 480;  // of the longer side, so that programs which smooth pictures smooth the edges of cells alone
 constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMostLabel = 110;
 constexpr int64_t kMostLabels = 72;
 
@@ -61,11 +61,14 @@ double room_for(const std::vector<std::string>& labels) {
   return std::min(room, kMostLabel);
 }
 
+int64_t pixels_per_cell(const HeatMap& map) { return std::max<int64_t>(1, kLeastPixels / std::max(map.rows(), map.columns)); }
+
 std::vector<Colour> pixels_of(const HeatMap& map, const ColourScale& scale) {
+  const int64_t side = pixels_per_cell(map);
   std::vector<Colour> pixels;
-  for (int64_t y = 0; y < map.rows() * kPixels; ++y)
-    for (int64_t x = 0; x < map.columns * kPixels; ++x)
-      pixels.push_back(scale.at(map.values[static_cast<size_t>(y / kPixels * map.columns + x / kPixels)]));
+  for (int64_t y = 0; y < map.rows() * side; ++y)
+    for (int64_t cell = 0; cell < map.columns; ++cell)
+      pixels.insert(pixels.end(), static_cast<size_t>(side), scale.at(map.values[static_cast<size_t>(y / side * map.columns + cell)]));
   return pixels;
 }
 
@@ -164,7 +167,7 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle),
               map.row_name);
   const ColourScale scale = scale_of(map.values);
-  svg += image(box.left, box.top, width, height, map.columns * kPixels, pixels_of(map, scale));
+  svg += image(box.left, box.top, width, height, map.columns * pixels_per_cell(map), pixels_of(map, scale));
   return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";
 }
 

@@ -23,28 +23,42 @@ void check_matrix(const char* op, const Tensor& m_kk) {
     if (!std::isfinite(m_kk.data<double>()[i])) fail("{}: element {} is not finite", {op, i});
 }
 
-// a <- H a H on the rows and columns below `column`, H = 1 - tau v v^T, which leaves one number of the column below the diagonal.
+// w = a v for the part of a symmetric a from `first` on, of which the lower triangle is stored: one walk over its rows.
+void multiply(const std::vector<double>& a, int64_t k, int64_t first, const double* v, double* w) {
+  std::fill(w + first, w + k, 0.0);
+  for (int64_t i = first; i < k; ++i) {
+    const double* const row = a.data() + i * k;
+    const double v_i = v[i];
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = first; j < i; ++j) sum += row[j] * v[j], w[j] += row[j] * v_i;
+    w[i] += sum + row[i] * v_i;
+  }
+}
+
+// a <- H a H on the rows and columns below `column`, H = 1 - tau v v^T, which leaves one number of the column below the diagonal: that
+// is returned.
 double reflect(std::vector<double>& a, int64_t k, int64_t column) {
-  const auto at = [&](int64_t i, int64_t j) -> double& { return a[static_cast<size_t>(i * k + j)]; };
   const int64_t first = column + 1;
   double norm = 0;
-  for (int64_t i = first; i < k; ++i) norm = std::hypot(norm, at(i, column));
-  const double head = at(first, column), alpha = head > 0 ? -norm : norm;
+  for (int64_t i = first; i < k; ++i) norm = std::hypot(norm, a[static_cast<size_t>(i * k + column)]);
+  const double head = a[static_cast<size_t>(first * k + column)], alpha = head > 0 ? -norm : norm;
   if (norm == std::abs(head)) return head;  // the others are zero already
-  std::vector<double> v(static_cast<size_t>(k)), w(static_cast<size_t>(k));
-  for (int64_t i = first; i < k; ++i) v[static_cast<size_t>(i)] = (at(i, column) - (i == first ? alpha : 0)) / (head - alpha);
+  std::vector<double> of_v(static_cast<size_t>(k)), of_w(static_cast<size_t>(k));
+  double *const v = of_v.data(), *const w = of_w.data();
+  for (int64_t i = first; i < k; ++i) v[i] = (a[static_cast<size_t>(i * k + column)] - (i == first ? alpha : 0)) / (head - alpha);
   const double tau = (alpha - head) / alpha;
   // a - v w^T - w v^T with w = tau a v - (tau^2 v^T a v / 2) v
+  multiply(a, k, first, v, w);
   double half = 0;
+  for (int64_t i = first; i < k; ++i) half += tau * tau * v[i] * w[i] / 2;
+  for (int64_t i = first; i < k; ++i) w[i] = tau * w[i] - half * v[i];
   for (int64_t i = first; i < k; ++i) {
-    double sum = 0;
-    for (int64_t j = first; j < k; ++j) sum += (j <= i ? at(i, j) : at(j, i)) * v[static_cast<size_t>(j)];
-    w[static_cast<size_t>(i)] = tau * sum, half += tau * tau * sum * v[static_cast<size_t>(i)] / 2;
+    double* const row = a.data() + i * k;
+    const double v_i = v[i], w_i = w[i];
+#pragma omp simd
+    for (int64_t j = first; j <= i; ++j) row[j] -= v_i * w[j] + w_i * v[j];
   }
-  for (int64_t i = first; i < k; ++i) w[static_cast<size_t>(i)] -= half * v[static_cast<size_t>(i)];
-  for (int64_t i = first; i < k; ++i)
-    for (int64_t j = first; j <= i; ++j)
-      at(i, j) -= v[static_cast<size_t>(i)] * w[static_cast<size_t>(j)] + w[static_cast<size_t>(i)] * v[static_cast<size_t>(j)];
   return alpha;
 }
 
