@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
 #include "models/inspection/spectrum.h"
 
 namespace ricci::apps {
@@ -145,6 +146,8 @@ Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const
     const auto i = static_cast<size_t>(layer);
     LayerFound& each = found.layers.emplace_back(LayerFound{layer, seen[i], forms[i], {}});
     const Tensor distances_ntv = open.model.token_distances(layer, tokens_t);
+    for (const Tensor& t : {forms[i].m_nkK, distances_ntv})
+      if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
     for (const int64_t head : heads) {
       each.heads.push_back(look_at_head(head, forms[i], distances_ntv, found.token_ids, options.nearest));
       after_head(++done, static_cast<int64_t>(layers.size() * heads.size()));

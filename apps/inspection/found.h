@@ -48,7 +48,7 @@ struct Found {
 std::vector<double> of_head(const Tensor& t_nxy, int64_t head);
 
 // `after_head` is told how many heads of how many have been looked at.
-// Errors: a layer, head or token that the model does not have; a family that is more than one stack.
+// Errors: a layer, head or token that the model does not have; weights that are not finite; a family that is more than one stack.
 using AfterHead = std::function<void(int64_t done, int64_t all)>;
 Found inspect(
     const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options,

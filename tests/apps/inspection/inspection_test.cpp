@@ -21,15 +21,18 @@ constexpr int64_t kWidth = 8, kHeads = 2, kPart = kWidth / kHeads;
 // A run of a mixer with drawn weights, as a training that has just begun would leave it.
 struct Run {
   ScratchFolder folder;
-  explicit Run(const std::string& mixer, const std::string& more = "", const std::string& text = "a<b &\"\n") {
+  explicit Run(const std::string& mixer, const std::string& more = "", const std::string& spoilt = "") {
     const std::string file =
         folder.write("run.yaml", "name: r\nmodel: {mixer: " + mixer + ", vocab: 7, d: 8, layers: 2, ctx: 12" + more + "}\n");
     RunRequest request{folder / "r", load_config<TrainConfig>(file)};
     RunFolder run = RunFolder::to_train(request);
-    const auto tokenizer = CharTokenizer(text);
+    const auto tokenizer = CharTokenizer("a<b &\"\n");
     run.begin(request.config, &tokenizer, 0);
     Model model(request.config.model);
     model.init(5);
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      if (path == spoilt) p.value.data<float>()[1] = NAN;
+    });
     run.save_model(model, 0);
   }
   OpenModel open() const {
@@ -184,6 +187,11 @@ TEST_CASE("inspect: what the model does not have is refused") {
   const Run run("metric", ", heads: 2");
   const OpenModel open = run.open();
   const auto refused = [&](InspectionOptions options) { return error_of([&] { inspect(open, kText, options); }); };
+  for (const char* weight : {"blocks.1.mixer.m_metric", "tok.weight"}) {
+    const OpenModel spoilt = Run("metric", ", heads: 2", weight).open();
+    CHECK(error_of([&] { inspect(spoilt, kText, {}); }) ==
+          format_message("layer {}: weights of the metric mixer are not finite", {weight[0] == 't' ? 0 : 1}));
+  }
   CHECK(refused({{2}, {}, {}, 3}) == "--layers: 2, but the model has 2 layers");
   CHECK(refused({{}, {0, 5}, {}, 3}) == "--heads: 5, but the model has 2 heads");
   CHECK(refused({{}, {}, {"ab"}, 3}) == "--token: 'ab' is 2 tokens, expected one");
