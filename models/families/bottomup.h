@@ -1,4 +1,4 @@
-// family: bottomup. From fine to coarse (models_spec section 3.3): stacks over the cells of the coarse scales, and before the
+// family: bottomup. From fine to coarse (Subramanian et al. 2020, section 3.3): stacks over the cells of the coarse scales, and before the
 // blocks of the tokens an aggregation layer, in which tokens attend to the coarse cells that are complete. e are the token
 // embeddings, s_2 < ... < s_n the coarse scales.
 //   x^s_2 = D(e),   h^s_i = T_s_i(x^s_i),   x^s_i+1 = D(h^s_i)  (chain)  or  D(e)

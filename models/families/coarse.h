@@ -1,4 +1,4 @@
-// family: coarse. A language model of one coarse scale alone (models_spec section 3.5): from the cells of `scale` tokens that have
+// family: coarse. A language model of one coarse scale alone (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens that have
 // been read it says which tokens are in the next one, in whatever order.
 //   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
 #pragma once

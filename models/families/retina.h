@@ -1,4 +1,4 @@
-// family: retina. A decoder whose attention heads are divided among scales (models_spec section 3.4): far tokens are heard as
+// family: retina. A decoder whose attention heads are divided among scales (Subramanian et al. 2020, section 3.4): far tokens are heard as
 // means over cells. Per scale a window says how far back its heads look. With x the input of the mixer:
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x
 #pragma once

@@ -1,4 +1,4 @@
-// family: topdown. From coarse to fine (models_spec section 3.2): each scale has a stack of blocks over its cells, and hears what
+// family: topdown. From coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its cells, and hears what
 // the next coarser scale made of the cells that are complete by then. e are the token embeddings, s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
