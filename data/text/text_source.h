@@ -113,7 +113,8 @@ class TextStream {
 };
 
 // Calls use(piece, offset) for the whole text in order, where no piece but the last ends inside a unit of the text:
-// complete_prefix(text) tells how many bytes are certain to be complete. Memory: one block and one unfinished unit.
+// complete_prefix(text) tells how many bytes are certain to be complete. Memory: one block and one unfinished unit. Where a unit is
+// long, complete_prefix is asked again only when twice as many bytes are known, so that the time grows with the text alone.
 void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
                     const std::function<void(std::string_view piece, int64_t offset)>& use);
 

@@ -116,14 +116,21 @@ std::string_view TextStream::next() {
 void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
                     const std::function<void(std::string_view, int64_t)>& use) {
   TextStream stream(source);
-  std::string rest;  // the unit that the last block left unfinished
+  std::string rest;   // the unit that is not complete yet
+  size_t wanted = 0;  // bytes of it before the question is asked again: a long unit is looked at few times
   int64_t offset = source.first_byte();
   for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) {
-    if (!rest.empty()) block = rest.append(block);
+    const bool joined = !rest.empty();
+    if (joined) block = rest.append(block);
+    if (block.size() < wanted) continue;
     const size_t complete = complete_prefix(block);
     if (complete > 0) use(block.substr(0, complete), offset);
     offset += static_cast<int64_t>(complete);
-    rest = std::string(block.substr(complete));
+    if (joined)
+      rest.erase(0, complete);
+    else
+      rest = block.substr(complete);
+    wanted = 2 * rest.size();
   }
   if (!rest.empty()) use(rest, offset);
 }

@@ -12,14 +12,9 @@ namespace {
 
 // The class of the character that ends before byte `at`, 0 at the start of the text.
 uint8_t class_before(std::string_view text, size_t at, size_t* begin) {
-  size_t start = at;
-  while (start > 0 && at - start < 4) {
-    --start;
-    if ((static_cast<unsigned char>(text[start]) & 0xc0u) != 0x80u) break;
-  }
-  const Utf8Character character = start < at ? decode_utf8(text, start) : Utf8Character();
-  *begin = start;
-  return character.bytes == at - start && character.bytes > 0 ? unicode_classes()[character.code] : 0;
+  const Utf8Character character = decode_utf8_before(text, at);
+  *begin = at - character.bytes;
+  return character.bytes > 0 ? unicode_classes()[character.code] : 0;
 }
 
 uint8_t class_at(std::string_view text, size_t at, size_t* end) {

@@ -74,7 +74,7 @@ size_t PieceTokenizer::complete_prefix(std::string_view text) const {
   for (size_t at = text.size(); at-- > 1;)
     if (may_cut(text, at) && whole(at)) return at;
   const size_t start = behind_added(text);
-  const size_t split = start + (normal_form_ ? 0 : complete_prefix_by_splitting(text.substr(start)));
+  const size_t split = start + (normalized_.empty() ? complete_prefix_by_splitting(text.substr(start)) : 0);
   if (whole(split)) return split;
   return whole(start) ? start : 0;
 }

@@ -34,7 +34,8 @@ class PieceTokenizer : public Tokenizer {
   virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
   // Whether the text may be cut before byte `at`, so that both sides encode to the ids of the whole.
   virtual bool may_cut(std::string_view text, size_t at) const = 0;
-  // complete_prefix of a text in which may_cut finds no place; 0: none.
+  // complete_prefix of a text in which may_cut finds no place; 0: none. It is asked only where no added token is looked for in the
+  // normal form.
   virtual size_t complete_prefix_by_splitting(std::string_view) const { return 0; }
 
   // Appends the text of a token that was added; false: the id is another's.

@@ -52,6 +52,16 @@ Utf8Character decode_utf8(std::string_view text, size_t at) {
   return {code, bytes};
 }
 
+Utf8Character decode_utf8_before(std::string_view text, size_t at) {
+  size_t start = at;
+  while (start > 0 && at - start < 4) {
+    --start;
+    if (!continues(text[start])) break;
+  }
+  const Utf8Character character = start < at ? decode_utf8(text, start) : Utf8Character();
+  return character.bytes == at - start ? character : Utf8Character();
+}
+
 void append_utf8(char32_t code, std::string& text) {
   if (code < 0x80) {
     text += static_cast<char>(code);

@@ -17,6 +17,9 @@ struct Utf8Character {
 // The character that starts at byte `at`, which lies inside the text.
 Utf8Character decode_utf8(std::string_view text, size_t at);
 
+// The character whose bytes end in front of byte `at`, which may be the end of the text.
+Utf8Character decode_utf8_before(std::string_view text, size_t at);
+
 // Appends the 1 to 4 bytes of a valid code point.
 void append_utf8(char32_t code, std::string& text);
 

@@ -114,7 +114,11 @@ bool BpeTokenizer::may_cut(std::string_view text, size_t at) const {
 }
 
 size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
-  return options_.add_prefix_space ? 0 : certain_split(*options_.pattern, text);
+  if (!options_.compose && !options_.add_prefix_space) return certain_split(*options_.pattern, text);
+  // Words are those of the normal form, and what follows must begin with a blank where it would be given one.
+  return last_word_end(text, [&](char32_t before, char32_t behind) {
+    return (!options_.add_prefix_space || behind == ' ') && (!options_.compose || composes_apart(before, behind));
+  });
 }
 
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {

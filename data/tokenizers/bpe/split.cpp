@@ -127,10 +127,8 @@ constexpr SplitPattern kPatterns[] = {
 
 // Whether the character that ends before byte `end` is white space.
 bool ends_in_space(std::string_view text, size_t end) {
-  size_t begin = end - 1;
-  while (begin > 0 && end - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xc0u) == 0x80u) --begin;
-  const Character character = character_at(text, begin);
-  return character.end == end && character.kind == unicode::space;
+  const Utf8Character character = decode_utf8_before(text, end);
+  return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) != 0;
 }
 
 std::string names() {
@@ -169,6 +167,19 @@ size_t certain_split(const SplitPattern& pattern, std::string_view text) {
     at = end;
   }
   return certain;
+}
+
+size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t behind)>& may_divide) {
+  constexpr uint8_t in_words = unicode::letter | unicode::number;
+  for (size_t at = text.size(); at-- > 1;) {
+    const Utf8Character behind = decode_utf8(text, at), before = decode_utf8_before(text, at);
+    if (behind.bytes == 0 || before.bytes == 0) continue;
+    const uint8_t kind_before = unicode_classes()[before.code], kind_behind = unicode_classes()[behind.code];
+    const bool word_ends = (kind_before & in_words) && !(kind_behind & in_words);
+    const bool word_begins = behind.code == ' ' && !(kind_before & unicode::space);
+    if ((word_ends || word_begins) && may_divide(before.code, behind.code)) return at;
+  }
+  return 0;
 }
 
 }  // namespace ricci

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -29,5 +30,9 @@ const SplitPattern& split_pattern_of_regex(std::string_view regex);
 
 // Where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
 size_t certain_split(const SplitPattern& pattern, std::string_view text);
+
+// The same by two neighbouring characters alone, whatever the pattern: a word ends behind a letter or number that none of the two
+// follows, and between anything but white space and a blank. may_divide is asked about the two. 0: there is no such place.
+size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t behind)>& may_divide);
 
 }  // namespace ricci

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "data/tokenizers/json/write.h"
+#include "data/tokenizers/unicode/classes.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci {
@@ -87,6 +88,17 @@ bool WordPieceTokenizer::may_cut(std::string_view text, size_t at) const {
   const char c = text[at];
   const bool letter = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
   return c == ' ' || c == '\n' || c == '\t' || c == '\r' || (c > ' ' && c < 0x7f && !letter);
+}
+
+// So do the others, and Chinese characters that are words of their own. Accents do not wander past them.
+size_t WordPieceTokenizer::complete_prefix_by_splitting(std::string_view text) const {
+  const uint8_t ends = unicode::space | unicode::punctuation | (options_.text.ideographs ? unicode::ideograph : 0);
+  for (size_t at = text.size(); at-- > 1;) {
+    const Utf8Character character = decode_utf8(text, at);
+    const uint8_t kind = character.bytes > 0 ? unicode_classes()[character.code] : 0;
+    if ((kind & ends) && !(kind & unicode::other)) return at;  // control characters may be left out of the normal form
+  }
+  return 0;
 }
 
 void WordPieceTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {

@@ -27,6 +27,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
  protected:
   void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const override;
   bool may_cut(std::string_view text, size_t at) const override;
+  size_t complete_prefix_by_splitting(std::string_view text) const override;
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 
  private:

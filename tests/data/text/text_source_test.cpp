@@ -271,6 +271,26 @@ TEST_CASE("text source: pieces end between characters and come in order") {
   CHECK(lines == text);
 }
 
+TEST_CASE("text source: a unit as long as the text is looked at few times") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(1'500'000, 6), file = folder.write("long", text);
+  size_t looked_at = 0, longest = 0;
+  std::string joined;
+  const auto nowhere = [&](std::string_view known) {
+    looked_at += known.size();
+    return joined.empty() && known.size() > 3000 ? size_t{1000} : size_t{0};
+  };
+  for_each_piece(TextSource(file), nowhere, [&](std::string_view piece, int64_t offset) {
+    CHECK(offset == static_cast<int64_t>(joined.size()));
+    joined += piece;
+    longest = std::max(longest, piece.size());
+  });
+  CHECK((joined == text));
+  CHECK(longest == text.size() - 1000);
+  CHECK(text.size() > 10 * 256 * 1024);
+  CHECK(looked_at < 3 * text.size());
+}
+
 TEST_CASE("text source: streaming 64 MB does not raise resident memory by more than 4 MB") {
   const ScratchFolder folder;
   {
