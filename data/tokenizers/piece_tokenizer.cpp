@@ -73,17 +73,22 @@ size_t PieceTokenizer::complete_prefix(std::string_view text) const {
   const auto whole = [&](size_t at) { return !raw_.may_straddle(text, at) && !normalized_.may_straddle(text, at); };
   for (size_t at = text.size(); at-- > 1;)
     if (may_cut(text, at) && whole(at)) return at;
-  const size_t start = behind_added(text);
-  const size_t split = start + (normalized_.empty() ? complete_prefix_by_splitting(text.substr(start)) : 0);
+  const auto [start, end] = last_plain(text);
+  const size_t split = start + (normalized_.empty() ? complete_prefix_by_splitting(text.substr(start, end - start)) : 0);
   if (whole(split)) return split;
   return whole(start) ? start : 0;
 }
 
-// Where the text behind the last added token begins.
-size_t PieceTokenizer::behind_added(std::string_view text) const {
+// A token that takes the white space behind it may take more of it than is known yet: the text ends in front of such a one.
+PieceTokenizer::Range PieceTokenizer::last_plain(std::string_view text) const {
+  constexpr size_t longest_character = 4;
   size_t start = 0;
-  for (AddedTokens::Match match = raw_.find(text, 0); match.id >= 0; match = raw_.find(text, start)) start = match.end;
-  return start;
+  for (AddedTokens::Match match = raw_.find(text, 0); match.id >= 0; match = raw_.find(text, start)) {
+    const bool may_take_more = added_of_id_[static_cast<size_t>(match.id)]->rstrip && match.end + longest_character > text.size();
+    if (may_take_more) return {start, match.begin};
+    start = match.end;
+  }
+  return {start, text.size()};
 }
 
 bool PieceTokenizer::append_added(int64_t id, std::string& text) const {

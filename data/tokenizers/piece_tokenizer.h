@@ -43,7 +43,11 @@ class PieceTokenizer : public Tokenizer {
 
  private:
   void append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const;
-  size_t behind_added(std::string_view text) const;
+  struct Range {
+    size_t begin, end;
+  };
+  // The text behind the last added token.
+  Range last_plain(std::string_view text) const;
 
   Vocabulary vocabulary_;
   std::vector<AddedToken> added_;
