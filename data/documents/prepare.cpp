@@ -92,12 +92,29 @@ void count(Prepared& all, const ShardHeader& header) {
   all.tokens += header.tokens, all.text_bytes += header.text_bytes, all.documents += header.documents - header.goes_on;
 }
 
+// The header of a file; nothing where it has none that is sound.
+std::optional<ShardHeader> find_header(const FilePlace& place) {
+  try {
+    return read_shard_header(OpenFile(place)).header;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Locks the folder. Errors: another program has the lock; a shard there is of something else, and could be overwritten.
+void take(const Folder& folder, const ShardHeader& first) {
+  if (!folder.lock()) fail("{}: another program is preparing shards in it", {folder.path()});
+  for (const std::string& name : folder.names()) {
+    const std::optional<ShardHeader> header = is_shard_name(name) ? find_header(FilePlace(folder, name)) : std::nullopt;
+    if (header && (header->source_hash != first.source_hash || header->tokenizer_hash != first.tokenizer_hash))
+      fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder.path()});
+  }
+}
+
 // The shards that are kept, counted; returns the header of the last of them.
-std::optional<ShardHeader> find_kept(const Folder& folder, const ShardHeader& first, Prepared& all) {
+std::optional<ShardHeader> find_kept(const Folder& folder, Prepared& all) {
   std::optional<ShardHeader> last;
   while (const std::optional<ShardHeader> header = find_sound(folder, all.found)) {
-    if (header->source_hash != first.source_hash || header->tokenizer_hash != first.tokenizer_hash)
-      fail("{}: holds shards of other inputs, settings or tokenizer; name another folder, or remove it", {folder.path()});
     count(all, *header);
     ++all.found;
     last = header;
@@ -142,8 +159,9 @@ Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& t
   first.source_hash = source_hash(files, tokenizer, options);
   first.classes = options.documents.classes;
   Prepared all;
+  take(folder, first);
   remove_abandoned_files(folder);
-  const std::optional<ShardHeader> last = find_kept(folder, first, all);
+  const std::optional<ShardHeader> last = find_kept(folder, all);
   write_tokenizer(folder, tokenizer);
   if (last && last->is_last) return all;
 

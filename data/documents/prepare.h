@@ -1,5 +1,5 @@
 // A corpus as prepared shards: its documents are read by one thread, encoded by all, and written in their order, so that the bytes
-// do not depend on the number of threads. What a killed program wrote is gone on from.
+// do not depend on the number of threads. A later run continues behind the last sound shard.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,8 @@ std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>
 
 // Writes tokenizer.json and the shards into the folder; sound shards that are there are kept, a damaged one and those behind it
 // made again.
-// Errors: those of reading, encoding and writing; the folder holds shards of other inputs, settings or tokenizer; no tokens.
+// Errors: those of reading, encoding and writing; the folder holds shards of other inputs, settings or tokenizer, whatever their
+// numbers, or another program is preparing shards in it; no tokens.
 Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
                         const std::function<void(const PrepareProgress&)>& progress = {});
 

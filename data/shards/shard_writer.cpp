@@ -15,6 +15,8 @@ template <class T> std::string_view bytes_of(const std::vector<T>& values) {
 
 std::string shard_name(int64_t number) { return format_message("shard-{:05}.tokens", {number}); }
 
+bool is_shard_name(std::string_view name) { return name.starts_with("shard-") && name.ends_with(".tokens"); }
+
 int64_t bytes_per_token(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 
 // The rest of a document whose start is in the shard before is listed as a document of this shard, under the same label.

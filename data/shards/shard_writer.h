@@ -13,6 +13,8 @@ namespace ricci {
 
 // shard-00042.tokens
 std::string shard_name(int64_t number);
+// Whether a file is named so, with any number.
+bool is_shard_name(std::string_view name);
 
 // Bytes of an id: 2 up to 65,536 ids, else 4.
 int64_t bytes_per_token(int64_t vocab_size);

@@ -57,7 +57,7 @@ std::vector<std::string> shard_paths(const std::string& path) {
   std::vector<std::string> prepared, others;
   for (const std::string& name : Folder(path).names()) {
     if (name.starts_with('.')) continue;
-    if (name.starts_with("shard-") && name.ends_with(".tokens")) prepared.push_back(path + "/" + name);
+    if (is_shard_name(name)) prepared.push_back(path + "/" + name);
     if (name.ends_with(".bin")) others.push_back(path + "/" + name);
   }
   return prepared.empty() ? others : prepared;

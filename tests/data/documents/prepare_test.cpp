@@ -62,7 +62,6 @@ TEST_CASE("what is missing or damaged is made again, and the rest kept") {
   const Corpus corpus;
   const Prepared made = corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
-  CHECK(bytes_of(whole) == bytes);
   for (int64_t kept = 0; kept <= made.shards; ++kept) {
     for (int64_t shard = kept; shard < made.shards; ++shard) std::filesystem::remove(whole + "/" + shard_name(shard));
     corpus.folder.write("whole/.shard-00001.tokens.tmp-0123456789abcdef", "what a killed program left");
@@ -89,6 +88,10 @@ TEST_CASE("a folder with shards of something else is left alone") {
   corpus.files.pop_back();
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);
+  std::filesystem::remove(whole + "/" + shard_name(0));  // the others are still those of all files
+  const std::string rest = bytes_of(whole);
+  CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
+  CHECK(bytes_of(whole) == rest);
   corpus.folder.write("other/tokenizer.json", "{}");
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
@@ -97,6 +100,18 @@ TEST_CASE("a folder with shards of something else is left alone") {
   };
   CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
   CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
+}
+
+TEST_CASE("two programs do not prepare shards in one folder") {
+  const Corpus corpus;
+  make_folders(corpus.folder / "whole");
+  {
+    const Folder other(corpus.folder / "whole");
+    REQUIRE(other.lock());
+    CHECK(error_of([&] { corpus.prepare("whole"); }) == corpus.folder / "whole" + ": another program is preparing shards in it");
+    CHECK(other.names().empty());
+  }
+  CHECK(corpus.prepare("whole").found == 0);
 }
 
 TEST_CASE("labels come with their documents, each of which is in one shard") {
