@@ -50,18 +50,27 @@ int64_t documents_of(const ShardLayout& layout) {
 
 std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.json"; }
 
-// The shards of a folder by their numbers, or all its files, or one file.
+// The prepared shards of a folder, or where it has none all files but hidden ones, or one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return {path};
-  std::vector<std::string> prepared, others;
-  for (const std::string& name : Folder(path).names()) {
-    if (name.starts_with('.')) continue;
-    if (is_shard_name(name)) prepared.push_back(path + "/" + name);
-    if (name.ends_with(".bin")) others.push_back(path + "/" + name);
-  }
-  return prepared.empty() ? others : prepared;
+  const std::vector<std::string> names = Folder(path).names();
+  const bool prepared = std::any_of(names.begin(), names.end(), is_shard_name);
+  std::vector<std::string> paths;
+  for (const std::string& name : names)
+    if (prepared ? is_shard_name(name) : !name.starts_with('.')) paths.push_back(path + "/" + name);
+  return paths;
 }
+
+bool is_shard_file(const std::string& path) {
+  try {
+    return is_shard(OpenFile(path));
+  } catch (const Error&) {  // whoever reads it as a text tells why it cannot be read
+    return false;
+  }
+}
+
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
 // Error: the shards are not those of one whole corpus, made by this tokenizer.
 void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& shards, const Tokenizer& tokenizer) {
@@ -87,13 +96,18 @@ void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& 
 
 bool names_shards(const std::string& path) {
   std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return fs::is_regular_file(path, ignored) && is_shard_file(path);
+  std::vector<std::string> paths;
   try {
-    if (!fs::is_directory(path, ignored)) return fs::is_regular_file(path, ignored) && is_shard(OpenFile(path));
-    const std::vector<std::string> paths = shard_paths(path);
-    return !paths.empty() && std::all_of(paths.begin(), paths.end(), [](const std::string& each) { return each.ends_with(".tokens") || is_shard(OpenFile(each)); });
-  } catch (const Error&) {  // whoever reads it as a text tells why it cannot be read
+    paths = shard_paths(path);
+  } catch (const Error&) {  // as above
     return false;
   }
+  if (!paths.empty() && is_shard_name(file_name(paths[0]))) return true;
+  const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file), other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
+  if (shard != paths.end() && other != paths.end())
+    fail("{}: {} is a shard and {} is none; give shards a folder of their own", {path, file_name(*shard), file_name(*other)});
+  return shard != paths.end();
 }
 
 bool has_tokenizer(const std::string& path) {

@@ -14,7 +14,8 @@ namespace ricci {
 
 inline constexpr int64_t kMostResident = 96 << 20;
 
-// Whether a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c.
+// Whether a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c. Error: some are, and
+// others are not; either would be left out without a word.
 bool names_shards(const std::string& path);
 
 // Whether the shards there tell of a tokenizer: those that ricci-prepare made do, those of llm.c do not.

@@ -108,6 +108,21 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks in the pla
   CHECK(error_of([&] { ShardedTokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
 }
 
+TEST_CASE("a shard of llm.c beside a text is neither a corpus of shards nor one of texts") {
+  const ScratchFolder folder;
+  const CharTokenizer tokenizer("abcdefgh");
+  folder.write("mixed/b.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2));
+  folder.write("mixed/.hidden", "text");
+  CHECK(names_shards(folder / "mixed"));
+  CHECK(ShardedTokens::open(folder / "mixed", tokenizer).size() == 3);
+  folder.write("mixed/more/c.txt", "text");
+  CHECK(error_of([&] { names_shards(folder / "mixed"); }) == folder / "mixed" + ": b.bin is a shard and more is none; give shards a folder of their own");
+  const std::string text = folder.write("mixed/a.txt", "text");
+  CHECK(error_of([&] { names_shards(folder / "mixed"); }) == folder / "mixed" + ": b.bin is a shard and a.txt is none; give shards a folder of their own");
+  CHECK(error_of([&] { ShardedTokens::open(folder / "mixed", tokenizer); }) == text + ": is not a shard");
+  CHECK(!names_shards(folder / "mixed/more"));
+}
+
 TEST_CASE("shards that were cut, continued or altered are named") {
   const ScratchFolder folder;
   const std::string path = prepared(folder, "lines", numbered_lines(200), 1000), shard = path + "/" + shard_name(1), sound = read_file(shard);
