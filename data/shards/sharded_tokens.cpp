@@ -48,6 +48,11 @@ int64_t documents_of(const ShardLayout& layout) {
   return layout.is_prepared ? layout.header.documents : (layout.tokens + TokenSource::kBlock - 1) / TokenSource::kBlock;
 }
 
+uint64_t hash_of_whole(const std::string& path) {
+  const OpenFile file(path);
+  return hash_of_file(file, 0, file.size());
+}
+
 std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.json"; }
 
 // The prepared shards of a folder, or where it has none all files but hidden ones, or one file.
@@ -125,15 +130,13 @@ std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
 
 ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
   std::vector<ShardMaps::Shard> shards;
-  std::string hashes;
-  for (const std::string& each : shard_paths(path)) {
-    const OpenFile file(each);
-    shards.push_back({each, read_shard_header(file)});
-    const ShardLayout& layout = shards.back().layout;
-    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_file(file, 0, file.size())});
-  }
+  for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
   if (shards.empty()) fail("{}: no shards are there", {path});
+  // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
+  std::stable_sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
   check_corpus(path, shards, tokenizer);
+  std::string hashes;
+  for (const auto& [place, layout] : shards) hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
   Contents contents{.maps = std::make_shared<ShardMaps>(std::move(shards))};
   contents.vocab_size = tokenizer.vocab_size();
   contents.tokenizer_hash = contents.maps->shards()[0].layout.header.tokenizer_hash;

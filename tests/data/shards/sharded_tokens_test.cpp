@@ -60,6 +60,18 @@ TEST_CASE("the tokens of all shards are those of the text, and the documents its
         format_message("lines: tokens 0 to {} are not in a text of {} tokens", {tokens.size() + 1, tokens.size()}));
 }
 
+TEST_CASE("shards are in the order of their numbers, also where their names have more digits") {
+  const ScratchFolder folder;
+  const std::string text = numbered_lines(500), path = prepared(folder, "lines", text, 1000);
+  const uint64_t hash = ShardedTokens::open(path, ByteTokenizer()).hash();
+  CHECK(shard_name(99'999) > shard_name(100'000));
+  std::filesystem::rename(path + "/" + shard_name(0), path + "/" + shard_name(99'999));
+  std::filesystem::rename(path + "/" + shard_name(1), path + "/" + shard_name(100'000));
+  const Tokens tokens = ShardedTokens::open(path, ByteTokenizer());
+  CHECK(text_of(tokens, 0, tokens.size()) == text);
+  CHECK(tokens.hash() == hash);
+}
+
 TEST_CASE("a corpus is divided between two documents") {
   const ScratchFolder folder;
   const std::string text = numbered_lines(500);
