@@ -166,7 +166,7 @@ uint64_t TextSource::content_hash() const {
 
 void TextSource::check_unchanged() const {
   for (const File& file : files_) {
-    if (!file.built_in.empty()) continue;
+    if (file.built_in) continue;
     const File now = inspect(file.path);
     if (now.bytes != file.bytes || now.hash != file.hash)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others",

@@ -64,7 +64,7 @@ class TextSource {
     std::filesystem::path path;  // or the name of a built-in text
     int64_t bytes;               // on disk
     uint64_t hash;               // of these bytes
-    std::string_view built_in = {};
+    std::optional<std::string_view> built_in = {};
   };
   TextSource() = default;
   static File inspect(const std::filesystem::path& path);

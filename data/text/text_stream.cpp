@@ -24,8 +24,8 @@ void TextStream::fail_reading() const {
 void TextStream::open_file() {
   const TextSource::File& file = source_.files_[file_];
   opened_ = true, yielded_ = false;
-  built_in_ = file.built_in;
-  if (!built_in_.empty()) return;
+  built_in_ = file.built_in.value_or("");
+  if (file.built_in) return;
   try {
     open_.emplace(file.path.string());
   } catch (const Error& error) {
@@ -92,7 +92,8 @@ std::string_view TextStream::read_block() {
     const std::string_view block = read_file();
     yielded_ |= !block.empty();
     if (!block.empty()) return block;
-    if (!yielded_) fail("data: {} is empty after decompression", {source_.files_[file_].path.string()});
+    const TextSource::File& file = source_.files_[file_];
+    if (!yielded_ && !file.built_in) fail("data: {} is empty after decompression", {file.path.string()});
   }
   return {};
 }

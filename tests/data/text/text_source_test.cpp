@@ -201,6 +201,11 @@ TEST_CASE("text source: a text that the program carries stands where a path does
   CHECK(source.name() == "small and 1 more");
   CHECK_NOTHROW(source.check_unchanged());
   CHECK(read_all(source.part("train", 3, 8)) == "ll fi");
+  const BuiltInText nothing[] = {{"nothing", ""}, {"small", "small "}};
+  const TextSource empty = TextSource::of_paths({"nothing"}, nothing);
+  CHECK_NOTHROW(empty.check_unchanged());
+  CHECK(read_all(empty) == "");
+  CHECK(read_all(TextSource::of_paths({"nothing", file, "nothing", "small"}, nothing)) == "file small ");
   const BuiltInText other[] = {{"small", "Small "}};
   CHECK(TextSource::of_paths({"small"}, texts).place_hash() == TextSource::of_paths({"small"}, other).place_hash());
   CHECK(TextSource::of_paths({"small"}, texts).content_hash() != TextSource::of_paths({"small"}, other).content_hash());
