@@ -4,6 +4,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -29,10 +30,18 @@ std::string start_of(TextStream& text) {
   return start;
 }
 
+// A hidden file, or one in a hidden folder.
 bool is_hidden(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return path.substr(slash == path.npos ? 0 : slash + 1).starts_with('.');
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view name = path.substr(begin, end - begin);
+    if (name.starts_with('.') && name != "." && name != "..") return true;
+    begin = end + 1;
+  }
+  return false;
 }
+
+bool is_empty_block(std::string_view bytes) { return bytes.size() == kTarBlock && bytes.find_first_not_of('\0') == bytes.npos; }
 
 }  // namespace
 
@@ -48,6 +57,8 @@ struct MemberStream::Tar {
   MemberStream& from;
   std::unique_ptr<archive, Free> handle{archive_read_new()};
   std::exception_ptr error = {};  // of the text below
+  int64_t given = 0;      // bytes of the text
+  std::string last = {};  // the last of them, a block or fewer
 
   explicit Tar(MemberStream& of) : from(of) {
     if (!handle) throw std::bad_alloc();
@@ -62,6 +73,7 @@ struct MemberStream::Tar {
     try {
       std::string_view bytes = tar.from.first_given_ ? tar.from.stream_.next() : std::string_view(tar.from.first_);
       tar.from.first_given_ = true;
+      tar.note(bytes);
       *block = bytes.data();
       return static_cast<la_ssize_t>(bytes.size());
     } catch (...) {
@@ -71,6 +83,20 @@ struct MemberStream::Tar {
     }
   }
 
+  void note(std::string_view bytes) {
+    given += static_cast<int64_t>(bytes.size());
+    last.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTarBlock)));
+    last.erase(0, last.size() - std::min(last.size(), kTarBlock));
+  }
+
+  // Empty blocks end an archive. The library takes the end of the file for one as well, and so one that was cut between members.
+  // A compressed file tells by itself whether it is whole.
+  void check_end() const {
+    const int64_t consumed = archive_filter_bytes(handle.get(), 0);
+    const bool at_end_of_file = consumed == given && (archive_read_header_position(handle.get()) == consumed || !is_empty_block(last));
+    if (at_end_of_file && given == from.bytes_on_disk_) fail("data: cannot read {}: it has no end, and was cut short behind a member", {from.file_name_});
+  }
+
   [[noreturn]] void fail_reading() const {
     if (error) std::rethrow_exception(error);
     const char* reason = archive_error_string(handle.get());
@@ -78,7 +104,7 @@ struct MemberStream::Tar {
   }
 };
 
-MemberStream::MemberStream(const TextSource& file) : file_name_(file.name()), name_(file_name_), stream_(file) {}
+MemberStream::MemberStream(const TextSource& file) : file_name_(file.name()), name_(file_name_), stream_(file), bytes_on_disk_(file.bytes_on_disk()) {}
 MemberStream::~MemberStream() = default;
 
 bool MemberStream::next_member() {
@@ -92,7 +118,10 @@ bool MemberStream::next_member() {
   for (;;) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(tar_->handle.get(), &entry);
-    if (status == ARCHIVE_EOF) return false;
+    if (status == ARCHIVE_EOF) {
+      tar_->check_end();
+      return false;
+    }
     if (status != ARCHIVE_OK && status != ARCHIVE_WARN) tar_->fail_reading();
     const char* const path = archive_entry_pathname(entry);
     if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;

@@ -19,7 +19,8 @@ class MemberStream {
   ~MemberStream();
   MemberStream(const MemberStream&) = delete;
 
-  // Goes to the next member that is a regular file and no hidden one; false at the end. Error: a damaged or cut archive.
+  // Goes to the next member that is a regular file, neither hidden nor in a hidden folder; false at the end. Error: a damaged or cut
+  // archive.
   bool next_member();
   // "corpus.txt", or "corpus.tar: a/b.txt"
   const std::string& name() const { return name_; }
@@ -32,6 +33,7 @@ class MemberStream {
   struct Tar;
   std::string file_name_, name_;
   TextStream stream_;
+  int64_t bytes_on_disk_;
   std::string first_;  // what was read of the file to recognise it
   bool started_ = false, first_given_ = false;
   std::unique_ptr<Tar> tar_;

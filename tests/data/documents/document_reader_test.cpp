@@ -102,8 +102,8 @@ TEST_CASE("reading goes on from the end of any piece") {
 
 TEST_CASE("members of tar archives, compressed or not, but no folders and hidden files") {
   const ScratchFolder folder;
-  const std::string large = mixed_text(300'000, 2);
-  const std::vector<std::pair<std::string, std::string>> files = {{"a/", ""}, {"a/one.txt", "one"}, {"a/.hidden", "no"}, {"empty.txt", ""}, {"two.txt", large}};
+  const std::string large = mixed_text(300'000, 2) + "\n";
+  const std::vector<std::pair<std::string, std::string>> files = {{"a/", ""}, {"a/one.txt", "one"}, {"a/.hidden", "no"}, {"./.git/config", "no"}, {"empty.txt", ""}, {"./b/../two.txt", large}};
   for (const auto& [name, filter] : {std::pair{"x.tar", ARCHIVE_FILTER_NONE}, {"x.tar.gz", ARCHIVE_FILTER_GZIP}, {"x.tar.zst", ARCHIVE_FILTER_ZSTD}}) {
     const std::string path = write_tar(folder, name, files, filter);
     CHECK(documents_of(path, {}) == Texts{"one", large});
@@ -114,6 +114,23 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
   CHECK(contains(error_of([&] { documents_of(cut, {}); }), "data: cannot read cut.tar: "));
   const std::string damaged = folder.write("cut.tar.gz", read_file(folder / "x.tar.gz").substr(0, 1000));
   CHECK(contains(error_of([&] { documents_of(damaged, {}); }), "cut.tar.gz: cut short"));
+}
+
+TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
+  const ScratchFolder folder;
+  const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
+  const std::string whole = read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
+  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // of the last member
+  const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
+  int behind_members = 0;
+  for (size_t bytes = 512; bytes <= end; bytes += 512) {
+    const std::string error = error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); });
+    CAPTURE(bytes);
+    CHECK(contains(error, "data: cannot read cut.tar: "));
+    behind_members += error == "data: cannot read cut.tar: it has no end, and was cut short behind a member";
+  }
+  CHECK(behind_members >= 3);
+  for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {.encoding = Encoding::bytes}).size() == 3);
 }
 
 TEST_CASE("encodings") {
