@@ -60,9 +60,10 @@ void SortingRows::read(int64_t first, std::span<int64_t> ids) const {
 }
 
 SortingBatches::SortingBatches(Tokens tokens, int64_t length, int64_t batch, uint64_t seed)
-    : tokens_(std::move(tokens)), length_(length), batch_(std::min(batch, rows())), seed_(seed) {
-  if (tokens_.size() % (2 * length) != 0) fail("sorter: {} has {} tokens, which are no rows of {}", {tokens_.name(), tokens_.size(), 2 * length});
-  if (batch < 1) fail("sorter: batch {}, expected 1 or more", {batch});
+    : tokens_(std::move(tokens)), length_(length), batch_(batch), seed_(seed) {
+  if (length < 1 || batch < 1) fail("sorter: sequences of {} symbols and batch {}, expected 1 or more of each", {length, batch});
+  if (length > tokens_.size() || tokens_.size() % (2 * length) != 0)
+    fail("sorter: {} has {} tokens, which are no rows of two times {}", {tokens_.name(), tokens_.size(), length});
 }
 
 template <class Row> Batch SortingBatches::batch_of(int64_t rows, const Row& row) const {
@@ -88,7 +89,7 @@ Batch SortingBatches::of_step(int64_t step, int64_t micro_batch) const {
 
 Batch SortingBatches::at(int64_t index) const {
   if (index < 0 || index >= batches()) fail("sorter: batch {}, expected 0 to {}", {index, batches() - 1});
-  return batch_of(std::min(batch_, rows() - index * batch_), [&](int64_t b) { return index * batch_ + b; });
+  return batch_of(std::min(batch(), rows() - index * batch()), [&](int64_t b) { return index * batch() + b; });
 }
 
 }  // namespace ricci

@@ -3,6 +3,7 @@
 // of which a model reads all but the last and predicts s_1 .. s_n, from position n - 1 on. (To predict s_c at the position
 // of x_c would ask a causal model for what it cannot know yet.)
 #pragma once
+#include <algorithm>
 #include <string>
 
 #include "data/batches.h"
@@ -34,15 +35,15 @@ class SortingRows final : public TokenSource {
 // Batches of such rows, whose targets are the sorted symbols.
 class SortingBatches {
  public:
-  // Errors: tokens that are no whole rows of sequences of this length, a batch below 1.
+  // Errors: a length or batch below 1, tokens that are no whole rows of sequences of this length.
   SortingBatches(Tokens tokens, int64_t length, int64_t batch, uint64_t seed);
 
   int64_t context() const { return 2 * length_ - 1; }
   // Training: rows drawn independently and uniformly from the seed. Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step.
   Batch of_step(int64_t step, int64_t micro_batch = 0) const;
-  // Evaluation: every row once, in their order; the last batch has fewer rows if there are fewer.
-  int64_t batches() const { return (rows() + batch_ - 1) / batch_; }
-  int64_t batch() const { return batch_; }
+  // Evaluation: every row once, in their order, in batches as asked but no larger than all; the last has fewer rows if there are fewer.
+  int64_t batches() const { return (rows() + batch() - 1) / batch(); }
+  int64_t batch() const { return std::min(batch_, rows()); }
   Batch at(int64_t index) const;
 
  private:

@@ -75,15 +75,20 @@ TEST_CASE("sorter: batches predict the sorted symbols alone") {
   }
 }
 
-TEST_CASE("sorter: parts of a step are the rows of the whole step, and seeds and steps differ") {
-  const SortingRows rows(kSymbols, kLength, Part::training, 1000);
-  const SortingBatches parts(rows, kLength, 5, 7), whole(rows, kLength, 10, 7), other(rows, kLength, 5, 8);
-  std::vector<int64_t> both = parts.of_step(3, 0).ids_bc;
-  const Batch second = parts.of_step(3, 1);
-  both.insert(both.end(), second.ids_bc.begin(), second.ids_bc.end());
-  CHECK(whole.of_step(3).ids_bc == both);
-  CHECK(parts.of_step(3).ids_bc != parts.of_step(4).ids_bc);
-  CHECK(parts.of_step(3).ids_bc != other.of_step(3).ids_bc);
+TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and seeds and steps differ") {
+  for (const int64_t count : {1000, 4}) {  // rows; a step may have more than there are
+    const SortingRows rows(kSymbols, kLength, Part::training, count);
+    const SortingBatches halves(rows, kLength, 5, 7), whole(rows, kLength, 10, 7), other(rows, kLength, 5, 8);
+    std::vector<int64_t> both = halves.of_step(3, 0).ids_bc;
+    const Batch second = halves.of_step(3, 1);
+    CHECK(second.batch == 5);
+    both.insert(both.end(), second.ids_bc.begin(), second.ids_bc.end());
+    CHECK(whole.of_step(3).ids_bc == both);
+    CHECK(halves.of_step(3).ids_bc != halves.of_step(4).ids_bc);
+    CHECK(halves.of_step(3).ids_bc != other.of_step(3).ids_bc);
+    CHECK(whole.batch() == std::min<int64_t>(10, count));
+    CHECK(whole.at(0).batch == whole.batch());
+  }
 }
 
 TEST_CASE("sorter: what cannot be is said") {
@@ -94,8 +99,10 @@ TEST_CASE("sorter: what cannot be is said") {
   CHECK(complaint(3, 6, 5) == "sorter: 3 symbols make 729 sequences of 6, expected 1024 or more");
   CHECK(complaint(3, 11, 0) == "sorter: 0 rows, expected 1 or more");
   const SortingRows rows(3, 11, Part::training, 5);
-  CHECK(message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of 20");
-  CHECK(message_of([&] { SortingBatches(rows, 11, 0, 1); }) == "sorter: batch 0, expected 1 or more");
+  CHECK(message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of two times 10");
+  CHECK(message_of([&] { SortingBatches(rows, INT64_MAX, 1, 1); }).starts_with("sorter: sorter (training) has 110 tokens"));
+  CHECK(message_of([&] { SortingBatches(rows, 11, 0, 1); }) == "sorter: sequences of 11 symbols and batch 0, expected 1 or more of each");
+  CHECK(message_of([&] { SortingBatches(rows, 0, 1, 1); }) == "sorter: sequences of 0 symbols and batch 1, expected 1 or more of each");
   CHECK(message_of([&] { SortingBatches(rows, 11, 2, 1).at(3); }) == "sorter: batch 3, expected 0 to 2");
   CHECK(message_of([&] { SortingBatches(rows, 11, 2, 1).of_step(-1); }) == "sorter: step -1 and micro-batch 0, expected 0 or more of each");
 }
