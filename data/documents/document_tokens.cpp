@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cpu/parallel.h"
+#include "core/cpu/first_error.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "data/tokenizers/utf8.h"
@@ -43,7 +43,7 @@ std::vector<Document> read_documents(const TextSource& files, const DocumentOpti
 DocumentTokens::DocumentTokens(std::string name, const std::vector<Document>& documents, const Tokenizer& tokenizer, int64_t classes)
     : name_(std::move(name)), vocab_size_(tokenizer.vocab_size()), classes_(classes), tokenizer_hash_(tokenizer.hash()), starts_{0} {
   std::vector<std::vector<uint32_t>> encoded(documents.size());
-  parallel_for(static_cast<int64_t>(documents.size()), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for_first_error(static_cast<int64_t>(documents.size()), kGrain, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) encoded[i] = encode(documents[i], tokenizer);
   });
   for (size_t i = 0; i < documents.size(); ++i) {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/cpu/parallel.h"
+#include "core/cpu/first_error.h"
 #include "core/error.h"
 #include "core/files/hash.h"
 #include "data/shards/shard_writer.h"
@@ -52,7 +52,7 @@ void encode(const DocumentPiece& piece, const Tokenizer& tokenizer, std::vector<
 
 std::vector<std::string> encode(const Batch& batch, const Tokenizer& tokenizer) {
   std::vector<std::string> packed(batch.pieces.size());
-  parallel_for(static_cast<int64_t>(packed.size()), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for_first_error(static_cast<int64_t>(packed.size()), kGrain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> ids;
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) encode(batch.pieces[i], tokenizer, ids, packed[i]);
   });

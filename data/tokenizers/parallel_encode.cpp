@@ -1,8 +1,6 @@
 #include "data/tokenizers/parallel_encode.h"
 
-#include <exception>
-
-#include "core/cpu/parallel.h"
+#include "core/cpu/first_error.h"
 #include "core/error.h"
 
 namespace ricci {
@@ -32,17 +30,12 @@ std::vector<Part> parts_of(const Tokenizer& tokenizer, std::string_view text, in
 
 std::vector<Part> encode(const Tokenizer& tokenizer, std::string_view text, int64_t offset) {
   std::vector<Part> parts = parts_of(tokenizer, text, offset);
-  std::vector<std::exception_ptr> errors(parts.size());
-  parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) try {
-        parts[i].ids.reserve(parts[i].text.size() / 3);
-        tokenizer.append_ids(parts[i].text, parts[i].offset, parts[i].ids);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
+  parallel_for_first_error(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      parts[i].ids.reserve(parts[i].text.size() / 3);
+      tokenizer.append_ids(parts[i].text, parts[i].offset, parts[i].ids);
+    }
   });
-  for (const std::exception_ptr& error : errors)  // the first of the text, whichever thread was faster
-    if (error) std::rethrow_exception(error);
   return parts;
 }
 

@@ -1,11 +1,10 @@
 #include "data/tokenizers/training/word_counts.h"
 
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <utility>
 
-#include "core/cpu/parallel.h"
+#include "core/cpu/first_error.h"
 #include "core/error.h"
 
 namespace ricci {
@@ -43,23 +42,17 @@ struct Part {
   int64_t offset;
 };
 
-// Each thread counts every n-th part with a counter of its own.
+// Each thread counts its share of the parts with a counter of its own.
 void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
-  std::vector<std::exception_ptr> errors(parts.size());
   const size_t lanes = counters.size();
-  parallel_for(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
-    for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
-      for (size_t i = lane; i < parts.size(); i += lanes) try {
-          division.count(parts[i].text, parts[i].offset, counters[lane]);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-  });
-  for (const std::exception_ptr& error : errors) try {
-      if (error) std::rethrow_exception(error);
-    } catch (const Error& problem) {
-      fail("{}: {}", {text.name(), problem.what()});
-    }
+  try {
+    parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
+      for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
+        for (size_t i = parts.size() * lane / lanes; i < parts.size() * (lane + 1) / lanes; ++i) division.count(parts[i].text, parts[i].offset, counters[lane]);
+    });
+  } catch (const Error& problem) {
+    fail("{}: {}", {text.name(), problem.what()});
+  }
   parts.clear();
 }
 

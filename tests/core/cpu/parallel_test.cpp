@@ -1,7 +1,8 @@
-#include "core/cpu/parallel.h"
+#include "core/cpu/first_error.h"
 
 #include <atomic>
 #include <doctest/doctest.h>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -28,6 +29,29 @@ std::vector<int> visits(int64_t n, int64_t grain) {
 }
 
 }  // namespace
+
+TEST_CASE("of several errors the first in order reaches the caller, and the other chunks run all the same") {
+  for (const int threads : {1, 2, 7}) {
+    const Threads count(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::atomic<int> ran = 0;
+      std::string told;
+      try {
+        parallel_for_first_error(1000, 8, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            ++ran;
+            if (i % 50 == 13) fail("{}", {i});
+          }
+        });
+      } catch (const Error& error) {
+        told = error.what();
+      }
+      CHECK(told == "13");
+      CHECK(ran > 800);
+    }
+  }
+  CHECK_NOTHROW(parallel_for_first_error(0, 8, [](int64_t, int64_t) { fail("no"); }));
+}
 
 TEST_CASE("every index is visited once, whatever the threads and the grain") {
   for (int threads : {1, 2, 3, 8}) {

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "core/cpu/parallel.h"
+#include "data/documents/document_tokens.h"
 #include "data/shards/shard_writer.h"
+#include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/data/shards/shard_files.h"
 
@@ -55,6 +57,26 @@ TEST_CASE("the shards do not depend on the number of threads") {
     if (expected.empty()) expected = bytes;
     CHECK(bytes == expected);
   }
+  set_thread_count(before);
+}
+
+TEST_CASE("the error of the first document is told, whatever the number of threads") {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += i % 100 == 99 ? "?\n" : "a\n";
+  const TextSource source(folder.write("a.txt", text));
+  const DocumentOptions lines{.documents = "line", .keep_line_ends = false};
+  const CharTokenizer tokenizer("a");
+  const int before = thread_count();
+  for (const int threads : {1, 2, 5})
+    for (int round = 0; round < 20; ++round) {
+      set_thread_count(threads);
+      const std::string name = std::to_string(threads) + "-" + std::to_string(round);
+      make_folders(folder / name);
+      const std::string expected = "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
+      CHECK(error_of([&] { prepare_shards(source.each_file(), tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
+      CHECK(error_of([&] { DocumentTokens("a", read_documents(source, lines), tokenizer, 0); }) == expected);
+    }
   set_thread_count(before);
 }
 
