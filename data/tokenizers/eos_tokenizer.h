@@ -22,6 +22,10 @@ class EosTokenizer final : public Tokenizer {
   void append_end(std::string_view last, std::vector<int64_t>& ids) const override;
   int64_t find(std::string_view piece) const override { return tokenizer_->find(piece); }
 
+  const Tokenizer& without_eos() const { return *tokenizer_; }
+  Eos behind() const { return behind_; }
+  const std::string& piece() const { return piece_; }
+
  protected:
   void append_text(int64_t id, DecodeState& state, std::string& text) const override;
 

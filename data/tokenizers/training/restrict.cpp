@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/bpe/byte_letters.h"
+#include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/parallel_encode.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -11,8 +12,8 @@
 namespace ricci {
 namespace {
 
-// By id: whether the piece remains.
-std::vector<bool> pieces_of_text(const TextSource& text, const PieceTokenizer& tokenizer) {
+// By id: whether the piece stands in the text.
+std::vector<bool> pieces_of_text(const TextSource& text, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
   std::vector<int64_t> ids;
   for_each_piece(text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); }, [&](std::string_view piece, int64_t offset) {
@@ -24,7 +25,6 @@ std::vector<bool> pieces_of_text(const TextSource& text, const PieceTokenizer& t
     }
     for (const int64_t id : ids) seen[static_cast<size_t>(id)] = true;
   });
-  for (const AddedToken& token : tokenizer.added_tokens()) seen[static_cast<size_t>(token.id)] = true;
   return seen;
 }
 
@@ -86,15 +86,21 @@ std::shared_ptr<const Tokenizer> restrict_words(const WordTokenizer& tokenizer, 
   return std::make_shared<WordTokenizer>(std::move(vocabulary), std::move(added), tokenizer.unknown());
 }
 
-}  // namespace
-
-std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer) {
+std::shared_ptr<const Tokenizer> restricted(const Tokenizer& tokenizer, std::vector<bool> kept) {
+  if (const auto* const eos = dynamic_cast<const EosTokenizer*>(&tokenizer)) {
+    kept[static_cast<size_t>(eos->find(eos->piece()))] = true;
+    return std::make_shared<EosTokenizer>(restricted(eos->without_eos(), std::move(kept)), eos->behind(), eos->piece());
+  }
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   if (!pieces) fail("restrict: the {} tokenizer has no pieces that could be left out, only bpe, wordpiece and word have", {tokenizer.name()});
-  std::vector<bool> kept = pieces_of_text(text, *pieces);
+  for (const AddedToken& token : pieces->added_tokens()) kept[static_cast<size_t>(token.id)] = true;
   if (const auto* const bpe = dynamic_cast<const BpeTokenizer*>(pieces)) return restrict_bpe(*bpe, std::move(kept));
   if (const auto* const wordpiece = dynamic_cast<const WordPieceTokenizer*>(pieces)) return restrict_wordpiece(*wordpiece, std::move(kept));
   return restrict_words(dynamic_cast<const WordTokenizer&>(*pieces), std::move(kept));
 }
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer) { return restricted(tokenizer, pieces_of_text(text, tokenizer)); }
 
 }  // namespace ricci

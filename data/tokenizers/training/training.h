@@ -32,7 +32,7 @@ std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const T
 std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const TrainingOptions& options);
 
 // The tokenizer without the pieces that the text does not need: what remains encodes this text as before. Special pieces, single
-// bytes of BPE, and pieces that merges go through remain; ids are numbered anew in their order.
+// bytes of BPE, pieces that merges go through, and a piece behind every line or document remain; ids are numbered anew in their order.
 // Error: a tokenizer that is neither BPE nor WordPiece nor of words.
 std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer);
 

@@ -21,10 +21,11 @@ using Ids = std::vector<int64_t>;
 
 // Words of few letters, some frequent.
 std::string random_words(size_t count, uint64_t seed) {
+  static const char* const letters[] = {"a", "a", "a", "a", "b", "b", "c", "d", "é", "."};
   Sequence sequence(seed);
   std::string text;
   for (size_t i = 0; i < count; ++i) {
-    for (uint64_t n = 1 + sequence.below(7); n > 0; --n) text += "aaaabbcdé."[sequence.below(8)];
+    for (uint64_t n = 1 + sequence.below(7); n > 0; --n) text += letters[sequence.below(std::size(letters))];
     text += sequence.below(9) == 0 ? "\n" : " ";
   }
   return text;
@@ -168,5 +169,24 @@ TEST_CASE("restricting: fewer pieces, the same text") {
     CHECK(before.size() == after.size());
     CHECK(full->decode(before) == fewer->decode(after));
     CHECK(restrict_to(small, *fewer)->to_json() == fewer->to_json());
+  }
+}
+
+TEST_CASE("restricting: a piece behind every line or document stays, also where the text has none") {
+  const ScratchFolder folder;
+  const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd"));
+  for (const char* name : {"bpe", "wordpiece", "word"}) {
+    for (const Eos behind : {Eos::line, Eos::document}) {
+      const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 300}, {.behind = behind});
+      const auto fewer = restrict_to(small, *full);
+      INFO(name);
+      CHECK(fewer->vocab_size() < full->vocab_size());
+      CHECK(fewer->find("<eos>") >= 0);
+      CHECK(fewer->decode(fewer->encode("ab cd\nab")) == full->decode(full->encode("ab cd\nab")));
+      Ids end;
+      fewer->append_end("ab", end);
+      CHECK(end == Ids{fewer->find("<eos>")});
+      CHECK(tokenizer_from_json(fewer->to_json())->to_json() == fewer->to_json());
+    }
   }
 }
