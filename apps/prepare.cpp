@@ -63,6 +63,14 @@ int prepare(Options options) {
   return 0;
 }
 
+int prepare_or_advise(const Options& options) {
+  try {
+    return prepare(options);
+  } catch (const NotUtf8& error) {
+    fail("{}; --encoding latin-1 or bytes reads any text", {error.what()});
+  }
+}
+
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.prepare.documents;
   app.add_option("inputs", options.inputs, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")->required();
@@ -85,5 +93,5 @@ void add_options(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   return run_app(argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."},
-                 [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare(options); });
+                 [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare_or_advise(options); });
 }

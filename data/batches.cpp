@@ -48,13 +48,13 @@ RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t
   check("random crops", tokens_, batch, context);
 }
 
-Batch RandomCrops::at(int64_t step, int64_t part) const {
-  if (step < 0 || part < 0) fail("random crops: step {} and part {}, expected 0 or more of each", {step, part});
+Batch RandomCrops::at(int64_t step, int64_t micro_batch) const {
+  if (step < 0 || micro_batch < 0) fail("random crops: step {} and micro-batch {}, expected 0 or more of each", {step, micro_batch});
   const Philox random{seed_, hash_bytes("random crops")};
   const int64_t starts = tokens_.size() - context_;
   Batch result = padding(batch_, context_);
   for (int64_t b = 0; b < batch_; ++b) {
-    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(part * batch_ + b);
+    const uint64_t draw = static_cast<uint64_t>(step) << 32 | static_cast<uint64_t>(micro_batch * batch_ + b);
     const auto first = static_cast<int64_t>(index_below(static_cast<uint64_t>(starts), random, draw));
     fill_row(result, b, tokens_, first, 0, tokens_.size());
   }

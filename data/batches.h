@@ -29,9 +29,9 @@ class RandomCrops {
  public:
   // Errors: text shorter than context + 1, batch or context below 1.
   RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed);
-  // Rows [part * batch, (part + 1) * batch) of a step: one step cut into parts (gradient accumulation, several
-  // devices) has the rows of the same step in one larger batch.
-  Batch at(int64_t step, int64_t part = 0) const;
+  // Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step: the micro-batches of a step (gradient accumulation, several
+  // devices) have the rows of the same step in one larger batch.
+  Batch at(int64_t step, int64_t micro_batch = 0) const;
 
  private:
   Tokens tokens_;

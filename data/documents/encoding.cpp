@@ -9,7 +9,7 @@ namespace ricci {
 namespace {
 
 [[noreturn]] void reject(const std::string& name, int64_t offset, char byte) {
-  fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8; --encoding latin-1 or bytes reads any text", {name, offset, static_cast<unsigned char>(byte)});
+  throw NotUtf8(format_message("{}: byte {} (value 0x{:02x}) is not valid UTF-8", {name, offset, static_cast<unsigned char>(byte)}));
 }
 
 // Bytes at the start of the text that are ASCII, looked at 8 at a time.

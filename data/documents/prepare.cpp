@@ -151,7 +151,7 @@ std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>
 
 Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
                         const std::function<void(const PrepareProgress&)>& progress) {
-  if (options.shard_tokens < 1) fail("--shard-tokens: {}, expected 1 or more", {options.shard_tokens});
+  if (options.shard_tokens < 1) fail("shard_tokens: {}, expected 1 or more", {options.shard_tokens});
   ShardHeader first;
   first.vocab_size = tokenizer.vocab_size();
   first.bytes_per_token = static_cast<uint32_t>(bytes_per_token(first.vocab_size));

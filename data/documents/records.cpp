@@ -51,11 +51,11 @@ std::string_view column(std::string_view line, const char* key, const std::strin
 }  // namespace
 
 void check(const DocumentOptions& o) {
-  if (o.documents.empty()) fail("--documents: is empty; expected file, line, blank_line, or the text between two documents");
-  if (o.format != DocumentFormat::text && o.documents != "file") fail("--documents: a line of {} is a document; only --format text asks what is one", {name_of(o.format)});
+  if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
+  if (o.format != DocumentFormat::text && o.documents != "file") fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
   if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty())) fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
-  if (o.classes < 0 || o.classes > INT32_MAX) fail("--classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
+  if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (o.format == DocumentFormat::tsv) column_of(kText, o.text_field), column_of(kLabel, o.label_field);
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
   CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) ==
         "random crops: batch 3 and context 0, expected 1 or more of each");
   CHECK(error_of([] { RandomCrops(positions(9), 3, 2, 1).at(-1); }) ==
-        "random crops: step -1 and part 0, expected 0 or more of each");
+        "random crops: step -1 and micro-batch 0, expected 0 or more of each");
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {

@@ -138,11 +138,11 @@ TEST_CASE("encodings") {
   const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3), cut = folder.write("cut.txt", "abc\xe2\x82");
   CHECK(documents_of(latin, {.encoding = Encoding::latin1}) == Texts{"café ÿ"});
   CHECK(documents_of(latin, {.encoding = Encoding::bytes}) == Texts{"caf\xe9 \xff"});
-  CHECK(error_of([&] { documents_of(latin, {}); }) == "latin.txt: byte 3 (value 0xe9) is not valid UTF-8; --encoding latin-1 or bytes reads any text");
-  CHECK(error_of([&] { documents_of(cut, {}); }) == "cut.txt: byte 3 (value 0xe2) is not valid UTF-8; --encoding latin-1 or bytes reads any text");
+  CHECK(error_of([&] { documents_of(latin, {}); }) == "latin.txt: byte 3 (value 0xe9) is not valid UTF-8");
+  CHECK(error_of([&] { documents_of(cut, {}); }) == "cut.txt: byte 3 (value 0xe2) is not valid UTF-8");
   CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Texts{mixed});
   CHECK(error_of([&] { documents_of(folder.write("late.txt", mixed + "\x80"), {}); }) ==
-        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8; --encoding latin-1 or bytes reads any text", {mixed.size()}));
+        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8", {mixed.size()}));
 }
 
 TEST_CASE("JSONL and TSV, with labels") {
@@ -174,14 +174,14 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: 2 classes have 0 to 1");
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1");
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
-  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8; --encoding latin-1 or bytes reads any text");
+  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8");
   CHECK(contains(error(std::string(DocumentReader::kMostLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
 }
 
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
-  CHECK(error({.documents = ""}) == "--documents: is empty; expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) == "--documents: a line of tsv is a document; only --format text asks what is one");
+  CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
+  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) == "documents: a line of tsv is a document; only format: text asks what is one");
   CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
   CHECK(error({.format = DocumentFormat::jsonl, .label_field = "a"}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = DocumentFormat::jsonl, .classes = 2}) == "label_field and classes: expected both or neither");
