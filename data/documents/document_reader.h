@@ -29,8 +29,8 @@ class DocumentReader {
   static constexpr size_t kPiece = 256 << 10;   // bytes of a piece, at most
   static constexpr size_t kMostLine = 64 << 20;  // of a line of JSONL or TSV
 
-  // The files in their order; from: where an earlier reader of the same files ended. What stands before is read, and not
-  // returned. Errors: those of check(options).
+  // The files in their order; from: where an earlier reader of the same files ended. Earlier documents are read but skipped.
+  // Errors: those of check(options).
   DocumentReader(std::vector<TextSource> files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from = {});
 
   // Nothing at the end. Errors: unreadable files, text that is not in its encoding, and those of the records.

@@ -18,7 +18,7 @@ inline constexpr int64_t kMostResident = 96 << 20;
 // others are not; either would be left out without a word.
 bool names_shards(const std::string& path);
 
-// Whether the shards there tell of a tokenizer: those that ricci-prepare made do, those of llm.c do not.
+// Whether a tokenizer.json belongs to these shards: ricci-prepare writes one, llm.c does not.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: those of the file.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);

@@ -1,6 +1,7 @@
-// Training sequences from one or several corpora, without an end: documents in a random order (document_order.h) are packed behind
-// one another and cut into sequences, or each is a sequence under its label, and a shuffle buffer mixes them. Everything follows from the seed, and where the stream stands
-// is a short text, so that a training that goes on reads what it would have read.
+// Training sequences from one or several corpora, without an end. The documents come in a random order (document_order.h). They
+// are packed behind one another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
+// sequences. Everything follows from the seed, and where the stream stands is a short text, so that a training that goes on reads
+// what it would have read.
 #pragma once
 #include <cstdint>
 #include <span>

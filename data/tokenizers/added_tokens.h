@@ -34,7 +34,7 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
   size_t longest() const { return tokens_.empty() ? 0 : tokens_.front().content.size(); }
-  // A token stands across byte `at` of the text, or would with the right bytes behind the text.
+  // Whether a token stands across byte `at` of the text, or could, once more text follows.
   bool may_straddle(std::string_view text, size_t at) const;
 
  private:
