@@ -45,6 +45,14 @@ bool is_page(const std::string& name) {
   return page;
 }
 
+// Each once, in their order.
+std::vector<int64_t> chosen_lengths(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> chosen;
+  for (const int64_t length : lengths)
+    if (std::find(chosen.begin(), chosen.end(), length) == chosen.end()) chosen.push_back(length);
+  return chosen;
+}
+
 // What is wrong with the name of a drawing is told before hours are measured.
 void check_place(const std::string& name) {
   is_page(name);
@@ -63,7 +71,7 @@ int run(Options& options) {
   BenchOptions& bench = options.bench;
   const Theme theme = parse_theme(options.theme);
   if (!options.out.empty()) check_place(options.out);
-  bench.mixers = chosen_mixers(options.mixers);
+  bench.mixers = chosen_mixers(options.mixers), bench.lengths = chosen_lengths(bench.lengths);
   bench.size.device = options.compute.place(), bench.size.dtype = options.compute.numbers();
   check(bench);
   if (options.threads) set_thread_count(options.threads);

@@ -49,7 +49,8 @@ struct Scoring {
 
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
-  const std::optional<TextSource> text = result.of_whole_text() ? text_of(s.opened.run.config(), options.data) : std::nullopt;
+  const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && result.of_whole_text();
+  const std::optional<TextSource> text = of_whole_text ? text_of(s.opened.run.config(), options.data) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
   return {s.opened.run.path(), s.tokens.name(), s.opened.context, has_windows ? std::optional(s.stride) : std::nullopt, s.opened.run.context_note(s.opened.context), result,
           text ? std::optional(size_of_text(*text)) : std::nullopt};
@@ -65,6 +66,7 @@ void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig& config = run.config();
   const bool reads_windows = !is_classifier(config) && !is_sorting(config);
   if (!reads_windows && options.stride) fail("--stride: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
+  if (config.model.family == Family::coarse && options.stride) fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
   if (is_sorting(config) && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
   if (is_sorting(config) && !options.data.empty()) fail("--data: {} sorts, and is scored on the generated rows that its training left out", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.data.empty())

@@ -34,10 +34,7 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::string prompt_of(const Options& options) {
-  if (options.prompt_file == "-" || (options.prompt_file.empty() && options.prompt == "-")) return read_stdin();
-  return options.prompt_file.empty() ? unescape(options.prompt, "--prompt") : read_text(options.prompt_file);
-}
+std::string prompt_of(const Options& options) { return given_text(options.prompt, options.prompt_file, "--prompt"); }
 
 // Continues prompts, and knows how long it took.
 class Generator {

@@ -6,10 +6,8 @@
 #include "apps/corpus/corpus.h"
 #include "apps/generation/escapes.h"
 #include "apps/inspection/report.h"
-#include "apps/terminal/input.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -28,13 +26,12 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   const auto most = static_cast<size_t>(std::min(options.length, open.context));
   std::vector<int64_t> ids;
   if (options.text_given) {
-    const std::string text = !options.text_file.empty() ? options.text_file == "-" ? read_stdin() : read_text(options.text_file)
-                             : options.text == "-" ? read_stdin()
-                                                        : unescape(options.text, "--text");
-    ids = open.run.tokenizer()->encode(text);
-    if (ids.empty()) fail("--text: is empty");
+    ids = open.run.tokenizer()->encode(given_text(options.text, options.text_file, "--text"));
+    if (ids.empty()) fail("{}: is empty", {options.text_file.empty() ? "--text" : "--text-file"});
     ids.resize(std::min(ids.size(), most));
   } else {
+    if (const TrainConfig& config = open.run.config(); config.data.empty() && config.validation.empty())
+      fail("--text: {} was imported and has no text of its own; give one", {open.run.path()});
     const Tokens tokens = open_validation(open.run.config(), open.run.tokenizer());
     ids.resize(std::min(static_cast<size_t>(tokens.size()), most));
     tokens.read(0, ids);

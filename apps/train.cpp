@@ -141,12 +141,20 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   return all;
 }
 
+// Error: the loss counts no token of a sequence, so that there is nothing to learn.
+void check_counts(const Model& model, int64_t context) {
+  const Tensor ids_bc = zeros({1, context}, Dtype::i64, Device::cpu);
+  if (model.counted({ids_bc, ids_bc}, context) == 0)
+    fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(model.config().family)});
+}
+
 // The model as it is before the first step: drawn, or with the weights of `init` (null: none), which adds its line to the notes.
 Model first_model(const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
   ModelConfig as_trained = config.model;
   as_trained.ctx = *config.context;
   for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   Model model(config.model);
+  check_counts(model, *config.context);
   model.init(config.seed);
   if (init) notes += init->load(model, tokenizer) + "\n";
   freeze_parameters(model, config.freeze);

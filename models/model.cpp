@@ -33,11 +33,12 @@ StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.
 
 template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
 
-// look(family) of a family that is one stack of blocks around a mixer.
+// look(family) of a decoder or a classifier around a mixer.
 template <class Any, class Look> auto with_stack(const Any& family, const ModelConfig& config, const Look& look) {
   return family([&](const auto& f) -> std::invoke_result_t<const Look&, const Decoder<Sdp>&> {
-    if constexpr (requires(const Inputs& inputs) { f.embedded(inputs); }) return look(f);
-    fail("inspection: model.family: {} is more than one stack of blocks around a mixer", {name_of(config.family)});
+    if constexpr (requires(const Inputs& inputs) { f.embedded(inputs); })
+      if (!has_scales(config.family)) return look(f);
+    fail("inspection: model.family: {}, but only decoders and classifiers can be looked into", {name_of(config.family)});
   });
 }
 

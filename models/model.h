@@ -47,7 +47,7 @@ class Model final : public MemoryHolder {
 
   // For people to look at (models/inspection/observation.h), one value per block: what the mixers do with a sequence, the matrices of
   // their scores, and the squared distances of tokens to the whole vocabulary under the metric of every head [n t v].
-  // Error: a family that is more than one stack of blocks around a mixer.
+  // Error: a family of several scales.
   std::vector<Observation> observe(const Inputs& inputs) const;
   std::vector<Forms> forms() const;
   Tensor token_distances(int64_t block, const Tensor& ids_t) const;

@@ -15,7 +15,7 @@ using json = nlohmann::ordered_json;
 
 constexpr double kLeastShare = 1e-3;  // of the time of a step, of ops in the table
 
-// Columns as wide as their widest cell, the first two to the left.
+// Columns as wide as their widest cell, the first `to_the_left` of them to the left.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t to_the_left) {
   std::vector<size_t> widths;
   for (const auto& row : rows)
@@ -171,7 +171,7 @@ Chart roofline_chart(const Benchmark& bench) {
   chart.title = "roofline: " + described(bench.options), chart.x_name = "FLOPs per byte that an op reads or writes",
   chart.log_x = chart.log_y = true;
   Panel& panel = chart.panels.emplace_back(Panel{"speed of ops", "GFLOP/s", {}});
-  const auto ridge = [&] { return bench.peaks->flops / bench.peaks->bytes; }();
+  const double ridge = bench.peaks->flops / bench.peaks->bytes;
   double least = ridge / 8, most = ridge * 8;
   for (const OpRow& op : bench.ops) {
     if (!(op.flops > 0 && op.bytes > 0 && op.seconds > 0)) continue;

@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstdint>
 
+#include "apps/terminal/input.h"
 #include "core/error.h"
+#include "core/files/file.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci::apps {
@@ -57,6 +59,11 @@ std::string unescape(std::string_view text, const char* option) {
       meant += text[at++];
   }
   return meant;
+}
+
+std::string given_text(const std::string& text, const std::string& file, const char* option) {
+  if (file == "-" || (file.empty() && text == "-")) return read_stdin();
+  return file.empty() ? unescape(text, option) : read_text(file);
 }
 
 }  // namespace ricci::apps

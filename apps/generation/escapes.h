@@ -9,4 +9,7 @@ namespace ricci::apps {
 // with its byte.
 std::string unescape(std::string_view text, const char* option);
 
+// The text that a user gives: what stands in the file, or behind the option, with escapes; "-" for either: all of stdin.
+std::string given_text(const std::string& text, const std::string& file, const char* option);
+
 }  // namespace ricci::apps

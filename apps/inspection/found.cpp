@@ -14,13 +14,17 @@ namespace {
 
 constexpr size_t kMostFrequent = 16;
 
-// The numbers asked for, or all. Error: one that is not below count.
+// The numbers asked for, each once, or all. Error: one that is not below count.
 std::vector<int64_t> chosen(const char* option, const std::vector<int64_t>& asked, int64_t count, const char* what) {
   for (const int64_t i : asked)
     if (i >= count) fail("{}: {}, but the model has {} {}", {option, i, count, what});
   std::vector<int64_t> all(static_cast<size_t>(count));
   std::iota(all.begin(), all.end(), 0);
-  return asked.empty() ? all : asked;
+  if (asked.empty()) return all;
+  all = asked;
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 int64_t heads_of(const ModelConfig& config) {

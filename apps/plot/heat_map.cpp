@@ -112,7 +112,7 @@ Shrunk shrunk(const HeatMap& map) {
     for (int64_t j = 0; j < map.columns; ++j) {
       double& cell = result.map.values[static_cast<size_t>(i / block * blocks(map.columns) + j / block)];
       const double value = map.values[static_cast<size_t>(i * map.columns + j)];
-      if (!(std::abs(value) <= std::abs(cell))) cell = value;  // NaN stays visible
+      if (!std::isnan(cell) && !(std::abs(value) <= std::abs(cell))) cell = value;  // one NaN makes the cell NaN
     }
   const auto every = [&](std::vector<std::string>& labels, int64_t count) {
     std::vector<std::string> kept;

@@ -77,8 +77,9 @@ class RunFolder {
   // on stderr. Errors: all are damaged; one of another config, seed, tokenizer or shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
-  // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write
-  // left, and the step that was not finite: the training that begins computes it again, or is that of another run. `tokenizer`: null where there is none. Error: names the path and the reason.
+  // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write left, and
+  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none. Error: names the path
+  // and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
 
   // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/tape.h"
+#include "core/error.h"
 #include "cuda/device/device.h"
 #include "models/drop.h"
 #include "ops/rows/cross_entropy.h"
@@ -23,7 +24,8 @@ template <class NatsOf> Evaluation mean_of(const Model& model, int64_t count, co
     total.tokens += counted, total.targets += one.scored;
     if (after_batch) after_batch(i + 1);
   }
-  total.nats_per_token = nats / static_cast<double>(std::max<int64_t>(1, total.tokens));
+  if (total.tokens == 0) fail("evaluation: the loss counts none of {} targets", {total.targets});
+  total.nats_per_token = nats / static_cast<double>(total.tokens);
   return total;
 }
 

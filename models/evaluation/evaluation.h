@@ -34,7 +34,7 @@ using BatchOf = std::function<MicroBatch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
 // Over the batches batch(0) .. batch(count - 1), of which each is asked for once. `after_batch` is called after each.
-// Nothing is recorded, dropout is off.
+// Nothing is recorded, dropout is off. Error: no token is counted.
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
 
 // The same, and the predictions are counted.

@@ -36,8 +36,7 @@ template <Mixer M> struct Classifier {
         head(c.place.d, config.classes, config.head_bias, c.place.init.output()), ctx(c.place.ctx) {}
 
   Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
-    const int64_t length = inputs.ids_bc.shape()[1];
-    if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
+    check_positions(inputs.ids_bc.shape()[1], ctx);
     return embed(inputs.ids_bc, tok, stack.pos, embedding_config);
   }
   Tensor logits(const Inputs& inputs) const {  // [b k]

@@ -46,12 +46,4 @@ struct Output {
   const Parameter& weight(const Table& tok) const { return head.weight.value ? head.weight : tok.weight; }
 };
 
-inline void check_targets(const Tensor& targets, const Tensor& ids_bc) {
-  if (!(targets.shape() == ids_bc.shape())) fail("model: targets {} for ids {}", {show(targets.shape()), show(ids_bc.shape())});
-}
-
-inline void check_positions(int64_t length, int64_t ctx) {
-  if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
-}
-
 }  // namespace ricci

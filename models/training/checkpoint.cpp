@@ -61,7 +61,7 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
                        {"optimizer_steps", std::to_string(optimizer.steps())},
                        {"random_seed", std::to_string(random.seed)},
                        {"random_stream", std::to_string(random.next_stream)},
-                       {"random_part", std::to_string(random.micro_batch)}};  // so files of every version name it
+                       {"random_part", std::to_string(random.micro_batch)}};  // the file's name for it
   if (const auto& last = state.unrecorded)
     metadata.insert({{"unrecorded_loss", fmt::format("{}", last->loss)},
                      {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},

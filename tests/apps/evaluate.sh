@@ -59,6 +59,10 @@ accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.f
 accept 'a text whose last window ends early' eval runs/coarse --data score.txt --context 13
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 verdict 'without its padding' "$(grep -qE '^score\.txt: 28 tokens, context 13.*, perplexity [0-9.]+$' out || cat out)"
+refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and would score those where windows overlap several times' eval runs/coarse --data score.txt --stride 8
+refuse 'a context of one cell' 1 'evaluation: the loss counts none of' eval runs/coarse --data score.txt --context 7
+refuse 'a training on contexts of one cell' 1 'context: 7, too short: the loss of model\.family: coarse counts no token of it' \
+  train tiny.yaml name=bad model.family=coarse model.scale=4 model.layers=1 sample.tokens=0 context=7
 refuse 'the sorter, of which it knows no order' 1 'data: sorter, but model\.family: coarse does not say in which order tokens come' \
   train tiny.yaml name=bad data=sorter model.family=coarse sample.tokens=0 model.ctx=21
 

@@ -36,11 +36,18 @@ well_formed 'drawings of one head' some.out 4
 verdict 'a written report is replaced' "$(run inspect runs/metric --heads 1 -o some.out || cat err; leftovers)"
 accept 'the best checkpoint on an emulated GPU' inspect runs/dispatcher --checkpoint best --device cuda_emulated --length 3 -o emulated.out
 
+accept 'a head and a layer named twice' inspect runs/metric --layers 0,0 --heads 1,1 -o twice.out
+verdict 'count once' "$(grep -q 'layers: 1, heads: 1,' out || cat out)"
+
 refuse 'no such run' 1 'runs/none-such: no such run folder' inspect runs/none-such
 refuse 'a layer that is not there' 1 '--layers: 1, but the model has 1 layers' inspect runs/metric --layers 1
 refuse 'a head that is not there' 1 '--heads: 2, but the model has 2 heads' inspect runs/metric --heads 0,2
 refuse 'a token that is two' 1 "--token: 'ab' is 2 tokens, expected one" inspect runs/metric --token ab
 refuse 'a character outside the vocabulary' 1 "'#' \(U\+0023\) .* is not among" inspect runs/metric --text '#'
+touch empty.txt
+refuse 'an empty file' 1 '--text-file: is empty' inspect runs/metric --text-file empty.txt
+accept 'a model of several scales' train tiny.yaml name=scales steps=1 model.family=retina 'model.scales=[1, 4]' model.heads=2
+refuse 'cannot be looked into' 1 'inspection: model.family: retina, but only decoders and classifiers can be looked into' inspect runs/scales
 refuse 'an empty text' 1 '--text: is empty' inspect runs/metric --text ''
 refuse 'two texts' 2 '--text' inspect runs/metric --text a --text-file few.txt
 refuse 'a context that is too long' 1 'context: 17 is longer than the 16 tokens' inspect runs/metric --context 17

@@ -53,6 +53,7 @@ TEST_CASE("several scales: windows") {
   CHECK(of({{0, 8}, {16, 8}, {16, 26}}) == "model.windows: 16:8, expected 0 or more, and the end behind the begin");
   CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 or more, and the end behind the begin");
   CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 or more, and the end behind the begin");
+  CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
   CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale in front of 0:20, expected nearer ones in front of farther ones");
   CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale in front of 0:8, expected nearer ones in front of farther ones");
   CHECK(complaint(Family::retina, [](ModelConfig& c) { c.of<Sdp>().window = 3; }) == "model.window: 3, but a retina has windows per scale: model.windows");

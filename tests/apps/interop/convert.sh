@@ -24,6 +24,7 @@ cp -r "$models/gpt2" with
 echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
 accept 'a folder with a tokenizer' convert import with runs/with
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text of its own; name one to score' eval runs/with
+refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported and has no text of its own; give one' inspect runs/with
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to go on from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: nothing given' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt

@@ -61,7 +61,7 @@ TEST_CASE("heat map: colours go with the root of the share, from white; what is 
 
 TEST_CASE("heat map: a large table keeps the number of largest magnitude of each block") {
   HeatMap map{"t", "r", "c", {}, {}, 600, std::vector<double>(600 * 3, 0.5)};
-  map.values[1 * 600 + 4] = -7, map.values[599] = 3;
+  map.values[1 * 600 + 4] = -7, map.values[599] = 3, map.values[6] = std::nan("");
   const Shrunk small = shrunk(map);
   CHECK(small.block == 3);
   CHECK(small.map.columns == 200);
@@ -69,6 +69,7 @@ TEST_CASE("heat map: a large table keeps the number of largest magnitude of each
   CHECK(small.map.values[1] == -7);
   CHECK(small.map.values[199] == 3);
   CHECK(small.map.values[0] == 0.5);
+  CHECK(std::isnan(small.map.values[2]));
   CHECK(small.map.column_labels[1] == "3");
   CHECK(shrunk({"t", "r", "c", {}, {}, 2, {1, 2, 3, 4}}).block == 1);
 }
