@@ -33,7 +33,8 @@ template <class M> typename M::Config config_of(const StepSize& size) {
 template <class M> Stack<M> stack_of(const StepSize& size) {
   BlockConfig block;
   block.norm = Norm::post, block.activation = Activation::relu, block.ff = size.feed_forward ? size.feed_forward : size.width;
-  return Stack<M>({place_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)});
+  const StackConfig<M> config{place_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)};
+  return Stack<M>(config);
 }
 
 // The parameters of a stack are those of its blocks: nothing else is trained behind post-norm blocks.
