@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -27,6 +26,7 @@
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/output.h"
 #include "apps/terminal/progress.h"
+#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
@@ -58,8 +58,6 @@ struct Work {
   void add(int64_t more_tokens, double more_seconds) { tokens += more_tokens, seconds += more_seconds; }
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Reads the tokens of the next step and takes it. A step that is not finite is kept as a file, from which --replay computes it again.
 void take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {

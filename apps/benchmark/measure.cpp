@@ -1,9 +1,9 @@
 #include "apps/benchmark/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
@@ -13,8 +13,6 @@ namespace ricci::apps {
 namespace {
 
 constexpr int kWarmUps = 2;  // steps before those that are measured: memory is touched for the first time, work is counted
-
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 StepSize size_at(const BenchOptions& options, int64_t length) {
   StepSize size = options.size;

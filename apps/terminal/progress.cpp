@@ -5,22 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 
 #include "apps/terminal/output.h"
+#include "core/cpu/clock.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
 constexpr const char* kEraseLine = "\r\x1b[K";
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 bool is_terminal(std::FILE* file) {
   const char* const kind = std::getenv("TERM");
@@ -66,7 +62,7 @@ std::string clock_time(double seconds) {
 }
 
 Progress::Progress(const ProgressOptions& options) : options_(options) {
-  if (!options_.seconds) options_.seconds = steady_seconds;
+  if (!options_.seconds) options_.seconds = seconds_now;
   terminal_ = options_.terminal.value_or(is_terminal(options_.out));
   const double now = options_.seconds();
   last_output_ = terminal_ ? now - kBarInterval : now;

@@ -1,8 +1,9 @@
-// Room for the values between the steps of one chunk of a parallel loop. It comes from the device's allocator but is no tensor's:
-// how many chunks run at one time depends on the moment, and the account of tensors (memory_use) must not.
+// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors and is not counted among them:
+// how many chunks run at one time differs from run to run, and what memory_use tells must not.
 //   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...
+//   });
 #pragma once
 #include <cstdint>
 

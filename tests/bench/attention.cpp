@@ -5,13 +5,13 @@
 #include "ops/attention/attention.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
 
 #include "apps/terminal/cli.h"
 #include "autograd/tape.h"
+#include "core/cpu/clock.h"
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -26,8 +26,6 @@ struct Options {
   double seconds = 2;
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 Tensor random(const Shape& shape, uint64_t stream, Device device) {
   const Tensor t(shape);
   fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
@@ -37,10 +35,10 @@ Tensor random(const Shape& shape, uint64_t stream, Device device) {
 // Seconds of one call.
 double time_of(const std::function<void()>& f, Device device, double seconds) {
   const auto calls = [&](int64_t n) {
-    const double begin = now();
+    const double begin = seconds_now();
     for (int64_t i = 0; i < n; ++i) f();
     synchronize(device);
-    return (now() - begin) / static_cast<double>(n);
+    return (seconds_now() - begin) / static_cast<double>(n);
   };
   calls(1);
   const int64_t n = std::max<int64_t>(1, static_cast<int64_t>(seconds / 5 / calls(1)));

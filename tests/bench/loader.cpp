@@ -19,9 +19,9 @@ void measure(const char* folder, int64_t context) {
   SequenceStream stream({ShardedTokens::open(folder, *tokenizer_of_shards(folder))}, {.context = context, .seed = 1});
   stream.next_step(1, kSequences);  // the first shard is compared with its checksum
   int64_t tokens = 0;
-  const double start = bench::seconds_now();
+  const double start = seconds_now();
   double now = start;
-  for (; now < start + kSeconds; now = bench::seconds_now()) tokens += stream.next_step(1, kSequences)[0].scored;
+  for (; now < start + kSeconds; now = seconds_now()) tokens += stream.next_step(1, kSequences)[0].scored;
   std::printf("context %lld: %.1f million tokens/s\n", static_cast<long long>(context), 1e-6 * static_cast<double>(tokens) / (now - start));
 }
 

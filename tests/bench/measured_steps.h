@@ -3,13 +3,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "apps/terminal/cli.h"
+#include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "core/names.h"
@@ -49,8 +49,6 @@ inline int measure_named(const Options& options, const std::vector<std::string>&
   return 0;
 }
 
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 inline rusage usage_now() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -85,9 +83,9 @@ inline Steps measured_steps(const Options& options, const std::function<void(int
   const double processor = processor_seconds();
   double total = 0;
   for (int i = 0; options.steps ? i < options.steps : i < kLeast || (total < options.seconds && i < kMost); ++i) {
-    const double started = seconds_now();
+    const double started = ricci::seconds_now();
     step(kWarmUp + i);
-    steps.seconds.push_back(seconds_now() - started);
+    steps.seconds.push_back(ricci::seconds_now() - started);
     total += steps.seconds.back();
   }
   steps.processor = (processor_seconds() - processor) / static_cast<double>(steps.seconds.size());
