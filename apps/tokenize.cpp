@@ -44,7 +44,7 @@ int train(Options options) {
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
-  const auto given = options.from.empty() ? nullptr : open_tokenizer(options.from, options.open);
+  const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
   const auto tokenizer = !given ? train_tokenizer(kind, text, options.training, options.end)
                                 : with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
   write_file_atomically(options.out, tokenizer->to_json());
@@ -154,11 +154,13 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")->check(at_least_zero)->capture_default_str();
   app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")->check(at_least_one)->capture_default_str();
-  app.add_option("--special", options.training.special, "Tokens with the first ids, found in texts as they are written");
+  // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
+  app.add_option("--special", options.training.special, "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
+      ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
   app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")->check(at_least_one)->capture_default_str();
   CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
-  for (const char* option : {"--kind", "--vocab", "--min-count", "--special", "--split", "--alphabet"}) from->excludes(app.get_option(option));
+  for (const char* option : {"--kind", "--vocab", "--min-count", "--split", "--alphabet"}) from->excludes(app.get_option(option));
   app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
   add_common(app, options);
 }

@@ -61,22 +61,25 @@ Batch RandomCrops::at(int64_t step, int64_t micro_batch) const {
   return result;
 }
 
-ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), column_(0) {
+ColumnBatches::ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context)
+    : tokens_(std::move(tokens)), columns_(columns), batch_(batch), context_(context), length_(0) {
   check("column batches", tokens_, batch, context);
-  column_ = (tokens_.size() - 1) / batch;
-  if (column_ < context)
+  if (columns < 1 || columns % batch != 0) fail("column batches: {} columns, expected a multiple of batch {}", {columns, batch});
+  length_ = (tokens_.size() - 1) / columns;
+  if (length_ < context)
     fail("column batches: {} has {} tokens, {} in each of {} columns, but the context is {}",
-         {tokens_.name(), tokens_.size(), column_, batch, context});
+         {tokens_.name(), tokens_.size(), length_, columns, context});
 }
 
-Batch ColumnBatches::at(int64_t position) const {
-  if (position < 0) fail("column batches: position {} is negative", {position});
-  const int64_t window = position % per_epoch();
+Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
+  if (step < 0 || micro_batch < 0 || micro_batch >= columns_ / batch_)
+    fail("column batches: step {} and micro-batch {}, expected 0 or more and 0 to {}", {step, micro_batch, columns_ / batch_ - 1});
+  const int64_t scored = step % per_epoch() * context_;  // targets of a column in the windows before this one
+  const int64_t in_column = std::min(scored, length_ - context_);
   Batch result = padding(batch_, context_);
   for (int64_t b = 0; b < batch_; ++b) {
-    const int64_t start = b * column_;
-    fill_row(result, b, tokens_, start + window * context_, 0, start + column_ + 1);
+    const int64_t start = (micro_batch * batch_ + b) * length_;
+    fill_row(result, b, tokens_, start + in_column, start + scored + 1, start + length_ + 1);
   }
   return result;
 }

@@ -39,21 +39,23 @@ class RandomCrops {
   uint64_t seed_;
 };
 
-// Training as in the Dispatcher paper: the text in `batch` columns of equal length, read in consecutive windows.
-// Column b predicts the tokens b * L + 1 ... (b + 1) * L from those before them, L = floor((size - 1) / batch); the
-// last (size - 1) mod batch tokens of the text are no targets. The last window of an epoch is padded unless context
-// divides L.
+// Training as in the Dispatcher paper: the text is cut into columns of equal length, which are read side by side in consecutive
+// windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L from those before them, L = floor((size - 1) / columns); the
+// last (size - 1) mod columns tokens of the text are no targets. The last window of an epoch ends with the columns: where context
+// does not divide L, it begins with tokens that the window before had, too, and scores only the others.
 class ColumnBatches {
  public:
-  // Errors: columns shorter than context, batch or context below 1.
-  ColumnBatches(Tokens tokens, int64_t batch, int64_t context);
-  int64_t per_epoch() const { return (column_ + context_ - 1) / context_; }
-  // Window number position mod per_epoch(), in every epoch the same.
-  Batch at(int64_t position) const;
+  // A step reads one window of all columns, `batch` columns at a time.
+  // Errors: columns shorter than context; batch or context below 1; columns that batch does not divide.
+  ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context);
+  int64_t per_epoch() const { return (length_ + context_ - 1) / context_; }  // steps
+  // Columns [micro_batch * batch, (micro_batch + 1) * batch) of window number step mod per_epoch(), in every epoch the same.
+  Batch at(int64_t step, int64_t micro_batch = 0) const;
 
  private:
   Tokens tokens_;
-  int64_t batch_, context_, column_;
+  int64_t columns_, batch_, context_;
+  int64_t length_;  // of a column
 };
 
 // Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window

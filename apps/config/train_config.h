@@ -25,8 +25,8 @@ constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
 // How training sequences are drawn (data/batches.h, data/stream/sequence_stream.h).
-enum class Order : uint8_t { crops, shuffled };
-constexpr auto choices(Order) { return std::array{"crops", "shuffled"}; }
+enum class Order : uint8_t { crops, columns, shuffled };
+constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
 // The text that a run writes of itself.
 struct SampleConfig {
@@ -140,7 +140,7 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
 template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
   auto packing = read_of(given, c.model, kLanguageModels);
-  packing("order", c.order, "crops: from anywhere in the data, drawn each time; shuffled: the documents in a random order, each once per epoch", decides());
+  packing("order", c.order, "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in consecutive windows; shuffled: the documents in a random order, each once per epoch", decides());
   auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");
   streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents");

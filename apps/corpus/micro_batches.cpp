@@ -27,12 +27,6 @@ StepLayout layout_of(const TrainConfig& config) {
   return {config.batch, config.accumulation};
 }
 
-std::vector<Batch> batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step) {
-  std::vector<Batch> all;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));
-  return all;
-}
-
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
   std::vector<MicroBatch> all;
   for (const Batch& batch : batches) all.push_back(micro_batch_of(batch, device));

@@ -23,8 +23,12 @@ struct StepLayout {
 };
 StepLayout layout_of(const TrainConfig& config);
 
-// The batches of a step; the `batch` of crops must be layout_of(config).sequences.
-std::vector<Batch> batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step);
+// The batches of a step out of RandomCrops or ColumnBatches, whose `batch` must be layout_of(config).sequences.
+template <class Batches> std::vector<Batch> batches_of(const Batches& batches, const TrainConfig& config, int64_t step) {
+  std::vector<Batch> all;
+  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(batches.at(step, i));
+  return all;
+}
 
 // The same on a device.
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);

@@ -10,11 +10,14 @@ namespace {
 
 constexpr size_t kStepsAhead = 2;
 
-std::variant<RandomCrops, SequenceStream, SortingBatches> order_of(const Corpus& corpus, const TrainConfig& config) {
+std::variant<RandomCrops, ColumnBatches, SequenceStream, SortingBatches> order_of(const Corpus& corpus, const TrainConfig& config) {
   if (is_sorting(config)) return SortingBatches(corpus.train, config.sorting.length, layout_of(config).sequences, config.seed);
-  if (!is_shuffled(config)) return RandomCrops(corpus.train, layout_of(config).sequences, *config.context, config.seed);
-  return SequenceStream(corpus.sources, {.context = *config.context, .seed = config.seed, .shuffle_buffer = config.shuffle_buffer, .weights = config.weights,
-                                         .whole_documents = is_classifier(config), .full_width = config.cuda_graph});
+  if (is_shuffled(config))
+    return SequenceStream(corpus.sources, {.context = *config.context, .seed = config.seed, .shuffle_buffer = config.shuffle_buffer, .weights = config.weights,
+                                           .whole_documents = is_classifier(config), .full_width = config.cuda_graph});
+  const int64_t sequences = layout_of(config).sequences;
+  if (config.order == Order::columns) return ColumnBatches(corpus.train, config.batch * config.accumulation, sequences, *config.context);
+  return RandomCrops(corpus.train, sequences, *config.context, config.seed);
 }
 
 }  // namespace
@@ -37,6 +40,8 @@ std::optional<StepData> StepFeed::make() {
     data.place = stream->place();
   } else if (auto* const sorting = std::get_if<SortingBatches>(&order_)) {
     for (int64_t i = 0; i < layout_of(config_).micro_batches; ++i) data.batches.push_back(sorting->of_step(step_, i));
+  } else if (auto* const columns = std::get_if<ColumnBatches>(&order_)) {
+    data.batches = batches_of(*columns, config_, step_);
   } else {
     data.batches = batches_of(std::get<RandomCrops>(order_), config_, step_);
   }

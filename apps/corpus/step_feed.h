@@ -22,7 +22,7 @@ struct StepData {
 
 class StepFeed {
  public:
-  // Errors: those of RandomCrops or SequenceStream, whichever the config's order asks for.
+  // Errors: those of RandomCrops, ColumnBatches or SequenceStream, whichever the config's order asks for.
   StepFeed(const Corpus& corpus, const TrainConfig& config);
   ~StepFeed();
 
@@ -35,7 +35,7 @@ class StepFeed {
   std::optional<StepData> make();
   TrainConfig config_;
   int64_t step_ = 0;  // the next to be made
-  std::variant<RandomCrops, SequenceStream, SortingBatches> order_;
+  std::variant<RandomCrops, ColumnBatches, SequenceStream, SortingBatches> order_;
   std::unique_ptr<Prefetch<StepData>> thread_;
 };
 

@@ -59,7 +59,7 @@ eos                    line    tokenizer=word
 init                   base
 init_changes           [tokenizer]
 freeze                 tok
-order                  shuffled
+order                  columns
 weights                [1,3]   order=shuffled
 shuffle_buffer         1       order=shuffled
 batch                  3

@@ -27,6 +27,10 @@ accept 'train words' tokenize train text.txt --kind word --min-count 1 --eos lin
 accept 'keep what a text needs' tokenize train text.txt --from "$small/gpt2.json" -o fewer.json
 accept 'keep everything' tokenize train text.txt --from "$small/gpt2.json" --keep-all -o all.json
 verdict 'all pieces are there' "$(diff out - <<<'all.json: bpe, 600 tokens')"
+accept 'tokens behind the vocabulary' tokenize train text.txt --from wordpiece.json --special '[NEW]' --special 'lazy dog' -o special.json
+accept 'such tokens' tokenize encode --tokenizer special.json <<<'[NEW] lazy dog[NEW]'
+verdict 'are one id each, wherever they stand' "$(awk 'NF != 3 || $1 != $3 || $2 != $1 + 1 { print }' out)"
+refuse 'a token that the vocabulary has' 1 "special piece '\\[MASK\\]': the vocabulary has it already, as 4" tokenize train text.txt --from wordpiece.json --special '[MASK]'
 refuse 'keep everything of nothing' 2 '--keep-all requires --from' tokenize train text.txt --vocab 290 --keep-all
 accept 'count' tokenize count text.txt --tokenizer word.json
 verdict 'ten words and <eos> in each of 60 lines' "$(grep -q '^text.txt: 660 tokens, 2811 bytes, ' out || echo 'expected 660 tokens')"
@@ -51,7 +55,7 @@ for kind in char byte word bpe wordpiece; do
     fi
   done
 done
-for option in '--kind word' '--vocab 280' '--min-count 3' '--special <zz>' '--split llama3' '--alphabet 5'; do
+for option in '--kind word' '--vocab 280' '--min-count 3' '--split llama3' '--alphabet 5'; do
   refuse "$option beside --from" 2 "--from excludes ${option% *}|${option% *} excludes --from" tokenize train text.txt --from bpe.json $option
 done
 refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' tokenize train text.txt --vocab 290 --eos-piece '<end>'

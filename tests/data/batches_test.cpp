@@ -114,7 +114,7 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
     CAPTURE(size);
     CAPTURE(rows);
     CAPTURE(context);
-    const ColumnBatches batches(positions(size), rows, context);
+    const ColumnBatches batches(positions(size), rows, rows, context);
     const int64_t length = (size - 1) / rows;
     int64_t wrong = 0, scored = 0;
     for (int64_t window = 0; window < batches.per_epoch(); ++window) {
@@ -123,10 +123,10 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
       scored += batch.scored;
       for (int64_t b = 0; b < rows; ++b)
         for (int64_t c = 0; c < context; ++c) {
-          const int64_t in_column = window * context + c;
-          const int64_t token = in_column <= length ? b * length + in_column : 0;
+          const int64_t in_column = std::min(window * context, length - context) + c;
+          const int64_t token = b * length + in_column;
           wrong += at(batch.ids_bc, batch, b, c) != token;
-          wrong += at(batch.targets_bc, batch, b, c) != (in_column < length ? token + 1 : kNoTarget);
+          wrong += at(batch.targets_bc, batch, b, c) != (in_column >= window * context ? token + 1 : kNoTarget);
         }
     }
     CHECK(wrong == 0);
@@ -135,12 +135,35 @@ TEST_CASE("column batches: columns of equal length in consecutive windows") {
   }
 }
 
+TEST_CASE("column batches: the micro-batches of a step have the rows of one larger batch") {
+  const ColumnBatches whole(positions(97), 6, 6, 5), divided(positions(97), 6, 2, 5);
+  for (int64_t step = 0; step < 2 * whole.per_epoch(); ++step) {
+    const Batch all = whole.at(step);
+    std::vector<int64_t> ids, targets;
+    int64_t scored = 0;
+    for (int64_t i = 0; i < 3; ++i) {
+      const Batch one = divided.at(step, i);
+      ids.insert(ids.end(), one.ids_bc.begin(), one.ids_bc.end());
+      targets.insert(targets.end(), one.targets_bc.begin(), one.targets_bc.end());
+      scored += one.scored;
+    }
+    CHECK(ids == all.ids_bc);
+    CHECK(targets == all.targets_bc);
+    CHECK(scored == all.scored);
+  }
+}
+
 TEST_CASE("column batches: errors with all numbers") {
-  CHECK(error_of([] { ColumnBatches(positions(100), 20, 5); }) ==
+  CHECK(error_of([] { ColumnBatches(positions(100), 20, 20, 5); }) ==
         "column batches: ids has 100 tokens, 4 in each of 20 columns, but the context is 5");
-  CHECK(error_of([] { ColumnBatches(positions(5), 1, 5); }) ==
+  CHECK(error_of([] { ColumnBatches(positions(5), 1, 1, 5); }) ==
         "column batches: ids has 5 tokens, but a context of 5 needs 6");
-  CHECK(error_of([] { ColumnBatches(positions(50), 2, 5).at(-1); }) == "column batches: position -1 is negative");
+  CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(-1); }) ==
+        "column batches: step -1 and micro-batch 0, expected 0 or more and 0 to 1");
+  CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(0, 2); }) ==
+        "column batches: step 0 and micro-batch 2, expected 0 or more and 0 to 1");
+  CHECK(error_of([] { ColumnBatches(positions(50), 4, 3, 5); }) == "column batches: 4 columns, expected a multiple of batch 3");
+  CHECK(error_of([] { ColumnBatches(positions(50), 0, 1, 5); }) == "column batches: 0 columns, expected a multiple of batch 1");
 }
 
 TEST_CASE("windows: every token but the first is scored once, with the context that the stride allows") {

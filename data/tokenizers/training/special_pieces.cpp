@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "data/tokenizers/json/read.h"
 #include "data/tokenizers/vocabulary.h"
 
 namespace ricci {
@@ -19,6 +20,14 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
   std::vector<AddedToken> added;
   for (const std::string& piece : special) added.push_back({.id = static_cast<int64_t>(added.size()), .content = piece});
   return added;
+}
+
+std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special) {
+  for (const std::string& piece : special) {
+    if (const int64_t id = tokenizer->find(piece); id >= 0) fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+    tokenizer = with_added_piece(*tokenizer, piece);
+  }
+  return tokenizer;
 }
 
 void check_size(const char* who, const TrainingOptions& options, size_t least) {

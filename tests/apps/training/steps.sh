@@ -33,5 +33,20 @@ accept 'evaluated' eval runs/part
 verdict 'the loss is of that part' "$(grep -qF ": $(printf '%.4f' "$(column part val_loss)") nats per token" out || column part val_loss)"
 verdict 'which is another' "$([ "$(printf '%.4f' "$(column part val_loss)")" != "$loss" ] || echo "$loss")"
 
+# ---- order: columns
+# The training text has about 2,530 characters: 4 columns of 632 targets, an epoch of 40 windows of 16, the last of them half new.
+columns=(tiny.yaml order=columns batch=4 schedule=constant warmup=0 steps=75 checkpoint_every=40)
+accept 'columns' train "${columns[@]}" name=columns
+accept 'in two micro-batches' train "${columns[@]}" name=divided batch=2 accumulation=2 batch_invariant=true
+accept 'in one, a sequence at a time' train "${columns[@]}" name=invariant batch_invariant=true
+same_model 'micro-batches have the rows of one larger batch' divided invariant
+accept 'the first half' train "${columns[@]}" name=halves steps=40
+accept 'and the second' train "${columns[@]}" name=halves
+same_model 'a run that goes on reads the windows of one that was not interrupted' columns halves
+accept 'crops' train "${columns[@]}" name=crops order=crops
+other_model 'which are others than crops' columns crops
+refuse 'columns that are shorter than the context' 1 'in each of 900 columns, but the context is' train "${columns[@]}" batch=900
+refuse 'weights of columns' 1 'weights: nothing reads it here, only order: shuffled' train "${columns[@]}" weights='[1]'
+
 echo "$failures failed"
 exit $((failures > 0))

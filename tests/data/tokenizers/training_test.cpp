@@ -172,6 +172,25 @@ TEST_CASE("restricting: fewer pieces, the same text") {
   }
 }
 
+TEST_CASE("restricting: special pieces stay, found as they are written") {
+  const ScratchFolder folder;
+  const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd <unk> ab"));
+  for (const char* name : {"bpe", "wordpiece"}) {
+    const auto full = train_tokenizer(*find_tokenizer_kind(name), large, {.vocab = 300}, {});
+    const auto fewer = restrict_to(small, *with_special(full, {"<unk>", "<end>"}));
+    INFO(name);
+    CHECK(full->encode("<unk>").size() > 1);
+    CHECK(fewer->encode("<unk>") == Ids{fewer->find("<unk>")});
+    CHECK(fewer->find("<unk>") == fewer->vocab_size() - 2);
+    CHECK(fewer->find("<end>") == fewer->vocab_size() - 1);
+    CHECK(fewer->encode("ab<unk>").back() == fewer->find("<unk>"));
+    CHECK(tokenizer_from_json(fewer->to_json())->to_json() == fewer->to_json());
+  }
+  const auto full = train_tokenizer(*find_tokenizer_kind("bpe"), large, {.vocab = 300}, {});
+  CHECK(error_of([&] { with_special(full, {"a"}); }) == "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
+  CHECK(error_of([] { with_special(std::make_shared<ByteTokenizer>(), {"<unk>"}); }) == "byte tokenizer: no piece can be added to its vocabulary");
+}
+
 TEST_CASE("restricting: a piece behind every line or document stays, also where the text has none") {
   const ScratchFolder folder;
   const TextSource large(folder.write("large", random_words(20'000, 1))), small(folder.write("small", "ab cd"));
