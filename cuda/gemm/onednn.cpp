@@ -38,6 +38,7 @@ constexpr double kPieceTerms = 1 << 18;   // n^3 times as many multiplications a
 constexpr double kMostPieces = 64;
 constexpr int64_t kLeast = 48;            // fewer rows or columns are not cut
 constexpr int64_t kMostTerms = 8192;      // longer sums are made in parts: pieces then find a and b in the caches
+constexpr int64_t kMostTermsF32 = 512;    // the same for f32 where the columns of a lie together, as in gradients of weights: 15% faster
 constexpr int64_t kMostOfColumn = 2047;   // terms of a b whose columns lie together: of more, gemm_blocked is faster
 constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 constexpr int64_t kLeastBuffered = 1 << 15, kMostBuffered = 3 << 17;  // elements of a c that stays in the cache
@@ -273,7 +274,8 @@ bool gemm_onednn(const Gemm& g) {
   if (!unit_stride(g.a_at, g.m, g.k) || !unit_stride(g.b_at, g.k, g.n)) return false;
   if (better_blocked(g)) return false;
   if (g.dtype == Dtype::bf16 && !g.c_f32) return multiply_pieces(g);  // sums are f32 to the end
-  const int64_t blocks = (g.k + kMostTerms - 1) / kMostTerms, terms = (g.k + blocks - 1) / blocks;
+  const int64_t most = g.dtype == Dtype::f32 && g.a_at.column_stride != 1 ? kMostTermsF32 : kMostTerms;
+  const int64_t blocks = (g.k + most - 1) / most, terms = (g.k + blocks - 1) / blocks;
   for (int64_t first = 0; first < g.k; first += terms)
     if (!multiply_pieces(terms_of(g, first, terms))) return false;
   return true;
