@@ -32,7 +32,7 @@ std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
     if (at == known.size())
-      fail("no mixer is called '{}', the nearest is '{}'", {one_line(name), nearest(name, {known.begin(), known.end()})});
+      fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
     if (const auto kind = static_cast<MixerKind>(at); std::find(chosen.begin(), chosen.end(), kind) == chosen.end()) chosen.push_back(kind);
   }
   for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
         app.add_flag("--json", options.as_json, "Print JSON");
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
         add_compute_options(app, options.compute);
-        app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
+        app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
       },
       [&] { return run(options); });
 }

@@ -52,7 +52,8 @@ ScoredRun score(const Scoring& s, const Options& options) {
   const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && result.of_whole_text();
   const std::optional<TextSource> text = of_whole_text ? text_of(s.opened.run.config(), options.data) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
-  return {s.opened.run.path(), s.tokens.name(), s.opened.context, has_windows ? std::optional(s.stride) : std::nullopt, s.opened.run.context_note(s.opened.context), result,
+  const int64_t context = has_windows ? std::get<Windows>(s.batches).context() : s.opened.context;
+  return {s.opened.run.path(), s.tokens.name(), context, has_windows ? std::optional(std::min(s.stride, context)) : std::nullopt, s.opened.run.context_note(context), result,
           text ? std::optional(size_of_text(*text)) : std::nullopt};
 }
 
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
   Options options;
   return run_app(argc, argv, {"ricci-eval", "How well trained models predict a text: mean negative log likelihood, perplexity, bits per byte."},
                  [&](CLI::App& app) {
-                   app.add_option("run", options.runs, "Folders of runs, such as runs/quickstart")->required();
+                   app.add_option("run", options.runs, "Runs by their folders or names, such as runs/quickstart or quickstart")->required();
                    app.add_option("--data", options.data, "Files or folders to score; each run's validation text if not given");
                    app.add_option("--stride", options.stride,
                                   "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(at_least_one);

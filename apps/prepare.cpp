@@ -85,7 +85,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--label-field", documents.label_field, "The same of the field or column with the label of a document");
   app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
   app.add_option("--shard-tokens", options.prepare.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
-  app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
+  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 
 }  // namespace

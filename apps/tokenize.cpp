@@ -145,7 +145,7 @@ void add_common(CLI::App& app, Options& options) {
   add_lowercase(app, options);
   CLI::Option* const eos = app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
-  app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
+  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 
 void add_train(CLI::App& app, Options& options) {

@@ -41,6 +41,11 @@ using namespace ricci::apps;
 namespace {
 
 constexpr int64_t kUntraced = 2;  // steps
+constexpr int64_t kMeasured = 3;  // steps behind them, from whose speed the time of the run is told
+
+constexpr const char* kNothingGiven =
+    "No run file and no keys: a small model learns the text of this project, character by character.\n"
+    "ricci-train data=my.txt name=mine trains on a text of yours; --help-config prints every key and its default.\n";
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
@@ -59,9 +64,11 @@ struct Work {
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
 
-// Reads the tokens of the next step and takes it. A step that is not finite is kept as a file, from which --replay computes it again.
-void take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {
+// Reads the tokens of the next step, takes it, and returns the seconds it took. A step that is not finite is kept as a file, from
+// which --replay computes it again.
+double take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {
   const TrainConfig& config = run.config();
+  const double started = seconds_now();
   StepData data = feed.next();
   const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, device);
   const int64_t step = state.step++;
@@ -77,6 +84,14 @@ void take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Mode
   }
   state.unrecorded = {loss, norm, lr};
   state.data_place = std::move(data.place);
+  return seconds_now() - started;
+}
+
+// Tells how long the run will take, from the speed of the few steps behind the first two.
+void tell_time(const TrainConfig& config, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
+  if (since_start == kUntraced) measured = {};
+  if (since_start != kUntraced + kMeasured) return;
+  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured); !line.empty()) progress.line(line);
 }
 
 // The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
@@ -105,15 +120,15 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   Progress progress({.steps = config.steps, .first_step = state.step});
   const int64_t step_tokens = tokens_per_step(config), first = state.step;
   int64_t saved = first;
-  Work all, since_record;
+  Work all, since_record, measured;
   bool early = ended_early(config, state);
   while (!early && (state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
     if (!state.unrecorded) {
       if (state.step == first + kUntraced) trace::restart();
-      const double started = seconds_now();
-      take_step(train_step, feed, run, model, state, device);
-      for (Work* work : {&all, &since_record}) work->add(step_tokens, seconds_now() - started);
+      const double seconds = take_step(train_step, feed, run, model, state, device);
+      for (Work* work : {&all, &since_record, &measured}) work->add(step_tokens, seconds);
       progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
+      tell_time(config, state.step, state.step - first, measured, progress);
     }
     const int64_t done = state.step;
     const auto [loss, norm, lr] = *state.unrecorded;
@@ -209,5 +224,8 @@ int main(int argc, char** argv) {
                    add_run_options<TrainConfig>(app, options);
                    app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
                  },
-                 [&] { return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides())); });
+                 [&] {
+                   if (!replays && options.file().empty() && options.overrides().empty()) tell(STDOUT_FILENO, kNothingGiven);
+                   return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides()));
+                 });
 }

@@ -67,6 +67,7 @@ class Windows {
   Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride);
   int64_t count() const { return count_; }  // windows
   int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
+  int64_t context() const { return context_; }
   int64_t batch() const { return batch_; }  // windows in each batch but the last: as asked, but no more than there are
   // The windows [index * batch, (index + 1) * batch); the last batch has fewer rows if there are fewer.
   Batch at(int64_t index) const;

@@ -4,17 +4,21 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
 #include "apps/config/comments.h"
 #include "apps/config/nearest.h"
+#include "apps/config/other_names.h"
 #include "apps/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
 namespace ricci::apps {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string shown(const std::string& text) { return one_line(text); }
 
@@ -29,6 +33,7 @@ struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   YamlValue value;
   bool may_be_unread = false;
+  std::string folder = {};  // of the run file; empty on the command line
 };
 
 // ---- Values
@@ -42,8 +47,19 @@ bool parse(const YamlValue& node, std::string& value) {
   value = node.text;
   return node.kind == Kind::text;
 }
-bool parse(const YamlValue& node, int64_t& value) { return node.kind == Kind::text && parse_number(node.text, value); }
-bool parse(const YamlValue& node, uint64_t& value) { return node.kind == Kind::text && parse_number(node.text, value); }
+// 2000, and 2e3: a number with an exponent is an integer where it has one and every integer of its size is exact.
+template <class Integer> bool parse_integer(const YamlValue& node, Integer& value) {
+  if (node.kind != Kind::text) return false;
+  if (parse_number(node.text, value)) return true;
+  constexpr double most = 1LL << 53;
+  double number = 0;
+  if (node.text.find_first_of("eE") == std::string::npos || !parse_number(node.text, number)) return false;
+  if (number != std::floor(number) || std::abs(number) > most || (number < 0 && std::is_unsigned_v<Integer>)) return false;
+  value = static_cast<Integer>(number);
+  return true;
+}
+bool parse(const YamlValue& node, int64_t& value) { return parse_integer(node, value); }
+bool parse(const YamlValue& node, uint64_t& value) { return parse_integer(node, value); }
 bool parse(const YamlValue& node, double& value) {
   return node.kind == Kind::text && parse_number(node.text, value) && std::isfinite(value);
 }
@@ -112,6 +128,17 @@ void store_choice(const Setting& setting, const Field& field, const ChoiceMember
   fail("{}: {}: expected one of {}, got {}", {setting.place, field.key, list, shown(setting.value)});
 }
 
+// A path that a run file gives is looked for beside that file first.
+void look_beside(const Setting& setting, const Field& field, std::string& path) {
+  if (!field.info.names_file || setting.folder.empty() || path.empty() || path.starts_with('/') || !field.info.names_file(path)) return;
+  std::error_code ignored;
+  if (const fs::path beside = fs::path(setting.folder) / path; fs::exists(beside, ignored)) path = beside.string();
+}
+void look_beside(const Setting& setting, const Field& field, std::vector<std::string>& paths) {
+  for (std::string& path : paths) look_beside(setting, field, path);
+}
+template <class T> void look_beside(const Setting&, const Field&, const T&) {}
+
 void store(const Setting& setting, const Field& field) {
   std::visit(
       [&]<class Member>(const Member& member) {
@@ -119,6 +146,8 @@ void store(const Setting& setting, const Field& field) {
           store_choice(setting, field, member);
         } else if (!parse(setting.value, *member)) {
           fail("{}: {}: expected {}, got {}", {setting.place, field.key, what(*member), shown(setting.value)});
+        } else {
+          look_beside(setting, field, *member);
         }
       },
       field.value);
@@ -127,22 +156,29 @@ void store(const Setting& setting, const Field& field) {
 // ---- Keys
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The known key or section nearest to a key; one in another section is as near as one wrong letter.
-std::string nearest(const std::string& key, const std::vector<Field>& fields) {
+// What to say behind an unknown key: how it is called here, or which known key or section is near. One in another section is as near
+// as one wrong letter. Of two that are equally near neither is told.
+std::string suggestion(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
+  if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
   size_t least = SIZE_MAX;
   std::string best;
-  const auto consider = [&](const std::string& known) {
-    const size_t in_place = edit_distance(start, known);
-    const size_t elsewhere = edit_distance(last_part(start), last_part(known)) + 1;
-    const size_t distance = std::min(in_place, elsewhere);
-    if (distance < least) least = distance, best = known;
+  bool is_best = false;  // no other is as near
+  const auto weigh = [&](size_t distance, std::string_view known) {
+    if (distance < least) least = distance, best = known, is_best = true;
+    else if (distance == least && known != best) is_best = false;
   };
+  const auto consider = [&](const std::string& known) {
+    weigh(std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1), known);
+  };
+  for (const OtherName& name : kOtherNames) weigh(edit_distance(last_part(start), name.there) + 1, name.here);
   for (const Field& field : fields) {
     consider(field.key);
     if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
   }
-  return best;
+  const bool moved = last_part(start) == last_part(best);
+  if (is_best && (moved || is_near(least, last_part(start).size()))) return format_message(", the nearest known key is '{}'", {best});
+  return "; --help-config prints every key";
 }
 
 bool is_known(const std::vector<Field>& fields, const std::string& key) {
@@ -172,6 +208,7 @@ struct Collector {
   std::string source;  // file, or "command line"
   bool has_lines;
   bool may_be_unread = false;  // keys that nothing reads are passed over
+  std::string folder = {};     // of the file
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
@@ -182,9 +219,9 @@ struct Collector {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key) && may_be_unread) return;
     if (!is_known(fields, key))
-      fail("{}: unknown key '{}', the nearest known key is '{}'", {where, shown(key), nearest(key, fields)});
+      fail("{}: unknown key '{}'{}", {where, shown(key), suggestion(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
-    settings.push_back({key, where, value, may_be_unread});
+    settings.push_back({key, where, value, may_be_unread, folder});
   }
   void add_section(const std::string& prefix, const std::string& where, const YamlValue& node) {
     if (node.kind == Kind::nothing) return;
@@ -210,8 +247,14 @@ bool lists_every_key(const std::string& text) {
 void read_file(const std::string& path, Collector& into) {
   const std::string text = read_text(path, kMostYaml);
   into.may_be_unread = lists_every_key(text);
-  const YamlValue root = parse_yaml(text, path, true);
-  into.add_section("", into.place(root), root);
+  into.folder = fs::path(path).parent_path().string();
+  try {
+    const YamlValue root = parse_yaml(text, path, true);
+    into.add_section("", into.place(root), root);
+  } catch (const Error& error) {
+    if (path.ends_with(".yaml") || path.ends_with(".yml")) throw;
+    fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
+  }
 }
 
 void read_override(const std::string& assignment, Collector& into) {

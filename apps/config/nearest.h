@@ -7,10 +7,14 @@
 
 namespace ricci::apps {
 
-// The least number of letters inserted, removed or replaced that turns a into b (Levenshtein distance, in bytes).
+// The least number of slips that turns a into b, in bytes: a letter inserted, removed or replaced, or two neighbours swapped (the
+// optimal string alignment distance).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known word with the least distance, the first of several; empty where none is known.
-std::string nearest(std::string_view word, const std::vector<std::string>& known);
+// Whether a word of so many letters may be a slip of the pen for another at this distance: one letter in three may be wrong.
+constexpr bool is_near(size_t distance, size_t letters) { return distance <= (letters + 1) / 3; }
+
+// ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
+std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace ricci::apps

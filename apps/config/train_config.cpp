@@ -88,6 +88,8 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
+bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
+
 bool has_pieces(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   return !kind || kind->has_pieces;

@@ -43,7 +43,7 @@ struct SortingConfig {
 };
 
 struct TrainConfig {
-  std::string name = "run";
+  std::string name = "run", runs;
   ModelConfig model;
 
   std::vector<std::string> data = {"embedded"};
@@ -118,12 +118,18 @@ template <std::same_as<SortingConfig> Config, class Field> void visit_fields(Con
   field("sort_length", c.length, "symbols of a sequence");
 }
 
-// The text, and what a token is.
+// Paths among the values of data and tokenizer, which have names of other meaning, too.
+inline bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
+bool names_vocabulary_file(const std::string& text);
+inline bool names_any_file(const std::string&) { return true; }
+
+// The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
 template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
-  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated sequences to sort", decides());
+  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated sequences to sort",
+        {.decides = true, .may_change = true, .names_file = names_data_file});
   visit_fields(c.sorting, read_when(field, is_sorting(c), "data: sorter"));
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
-  given("validation", c.validation, "files or folders; [] for the end of data", decides());
+  given("validation", c.validation, "files or folders; [] for the end of data", {.decides = true, .may_change = true, .names_file = names_data_file});
   auto splitting = read_when(given, c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
   given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs", decides());
@@ -131,7 +137,8 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   auto labels = read_when(field, is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
-  given("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json", decides());
+  given("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json",
+        {.decides = true, .names_file = names_vocabulary_file});
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
 }
@@ -165,10 +172,12 @@ template <class Field> void visit_step_fields(TrainConfig& c, Field& field) {
 }
 
 template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("name", c.name, "of the run; its folder is runs/NAME", may_change());
+  field("name", c.name, "of the run; its folder is NAME in `runs`", may_change());
+  field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set", may_change());
   field("model", c.model, "");
   visit_text_fields(c, field);
-  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults", decides());
+  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults",
+        {.decides = true, .names_file = names_any_file});
   field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
   field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
   visit_order_fields(c, field);

@@ -36,7 +36,8 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
   if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
   if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
-  return Windows(tokens, batch, context, stride);
+  const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
+  return Windows(tokens, batch, window, window < context ? window : stride);
 }
 
 int64_t count_of(const EvaluationBatches& batches) {

@@ -37,7 +37,7 @@ inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const 
 }
 
 // What a text is evaluated by: windows of it, or whole documents for a classifier, or whole rows of the sorter, which have no use for
-// the stride.
+// the stride. A text that is shorter than a window is one window.
 using EvaluationBatches = std::variant<Windows, DocumentBatches, SortingBatches>;
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 int64_t count_of(const EvaluationBatches& batches);

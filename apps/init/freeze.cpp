@@ -45,7 +45,7 @@ void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
     model.each_parameter([&](const std::string& path, Parameter& p) {
       if (fits_path(pattern, path)) found = p.frozen = true;
     });
-    if (!found) fail("freeze: '{}' fits no parameter, the nearest is '{}'", {one_line(pattern), nearest(one_line(pattern), beginnings(model))});
+    if (!found) fail("freeze: '{}' fits no parameter{}", {one_line(pattern), nearest_note(one_line(pattern), beginnings(model))});
   }
   if (model.trained_parameters().empty()) fail("freeze: no parameter is left to train");
 }

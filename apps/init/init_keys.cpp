@@ -91,7 +91,7 @@ void check_changes(const TrainConfig& config) {
   for (const auto& [key, value] : before) known.push_back(key);
   for (const std::string& key : config.init_changes)
     if (std::find(known.begin(), known.end(), key) == known.end())
-      fail("init_changes: '{}' is no key of this model, the nearest is '{}'", {one_line(key), nearest(key, known)});
+      fail("init_changes: '{}' is no key of this model{}", {one_line(key), nearest_note(key, known)});
   for (const auto& [key, value] : before) {
     const auto found = now.find(key);
     const bool follows = key == kDropout || (key == kVocab && lists_change(config, kTokenizer));

@@ -11,6 +11,7 @@
 
 #include "apps/config/nearest.h"
 #include "apps/metrics/metrics.h"
+#include "apps/runs/places.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/depth.h"
@@ -68,7 +69,8 @@ std::string name_of(const std::string& file) {
 
 }  // namespace
 
-RunRecords read_records(const std::string& path) {
+RunRecords read_records(const std::string& path_or_name) {
+  const std::string path = find_run(path_or_name);
   RunRecords run;
   std::error_code error;
   const auto status = fs::status(path, error);
@@ -107,7 +109,7 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
   for (const RunRecords& run : runs)
     for (const auto& [name, column] : run.columns) known.push_back(name);
   if (std::find(known.begin(), known.end(), key) == known.end())
-    fail("no run has '{}' among its metrics, the nearest is '{}'", {one_line(key), one_line(nearest(key, known))});
+    fail("no run has '{}' among its metrics{}", {one_line(key), nearest_note(key, known)});
 }
 
 }  // namespace ricci::apps

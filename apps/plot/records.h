@@ -15,9 +15,9 @@ struct RunRecords {
   int64_t not_finite = 0;  // values NaN or infinite in the file
 };
 
-// The records of a run, given its folder or the file. A last line without its end, which a run may be writing, is left out.
+// The records of a run, given its folder, its name or the file. A last line without its end, which a run may be writing, is left out.
 // Errors: no metrics, no record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
-RunRecords read_records(const std::string& path);
+RunRecords read_records(const std::string& path_or_name);
 
 // All of them; names that several runs share give way to the paths as given.
 std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths);

@@ -1,5 +1,6 @@
 #include "apps/runs/run_folder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -8,11 +9,13 @@
 #include "apps/config/config.h"
 #include "apps/init/init_keys.h"
 #include "apps/runs/config_file.h"
+#include "apps/runs/places.h"
 #include "apps/runs/provenance.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "cuda/device/device.h"
+#include "data/text/text_source.h"
 
 namespace ricci::apps {
 namespace {
@@ -40,13 +43,29 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
+// Whether a run of the text `was` may be told another path: that of a text which is no longer where it was. Its contents are compared
+// when it is read.
+bool has_moved(const std::vector<std::string>& was) {
+  const auto is_there = [](const std::string& path) {
+    try {
+      return path == "embedded" || !find_data(path).empty();
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  return !std::all_of(was.begin(), was.end(), is_there);
+}
+
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
+  before = with_found_data(before);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
     const auto& [key, value, description, info] = fields[i];
-    if (info.may_change || !info.is_read) continue;
+    const bool names_text = info.names_file == names_data_file;
+    if ((info.may_change && !names_text) || !info.is_read) continue;
+    if (names_text && has_moved(*std::get<std::vector<std::string>*>(old_fields[i].value))) continue;
     const std::string was = value_text(old_fields[i]), is = value_text(fields[i]);
     if (was != is) fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
   }
@@ -62,14 +81,15 @@ int64_t step_of(const SafetensorsFile& file) {
 
 }  // namespace
 
-RunRequest request_run(const std::string& file_or_folder, const std::vector<std::string>& overrides) {
-  if (!is_folder(file_or_folder)) {
-    const TrainConfig config = load_config<TrainConfig>(file_or_folder, overrides, keys_of_init);
-    return {"runs/" + config.name, config};
+RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
+  const std::string found = find_run(file_or_run);
+  if (!is_folder(found)) {
+    const TrainConfig config = with_found_data(load_config<TrainConfig>(found, overrides, keys_of_init));
+    return {folder_of_runs(config) + "/" + config.name, config};
   }
-  const std::string folder = without_slashes(file_or_folder), file = folder + "/config.yaml";
-  const TrainConfig config = load_config<TrainConfig>(file, overrides);
-  return {config.name == load_config<TrainConfig>(file).name ? folder : "runs/" + config.name, config};
+  const std::string folder = without_slashes(found), file = folder + "/config.yaml";
+  const TrainConfig config = with_found_data(load_config<TrainConfig>(file, overrides));
+  return {config.name == load_config<TrainConfig>(file).name ? folder : folder_of_runs(config) + "/" + config.name, config};
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {
@@ -94,7 +114,8 @@ void RunFolder::read_config() {
   config_ = load_config<TrainConfig>(no_link.path());
 }
 
-RunFolder RunFolder::open(const std::string& path, Vocabulary vocabulary) {
+RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
+  const std::string path = find_run(path_or_name);
   if (!is_folder(path)) fail("{}: no such run folder", {path});
   RunFolder run{Folder(without_slashes(path))};
   run.read_config();

@@ -31,9 +31,9 @@ struct RunRequest {
   TrainConfig config;
 };
 
-// From a run file, or from a run folder, which stands for the config in it. The folder is runs/NAME, or the one given
-// unless an override names another run. Errors: those of load_config.
-RunRequest request_run(const std::string& file_or_folder, const std::vector<std::string>& overrides);
+// From a run file, or from a run by its folder or name, which stands for the config in it. The folder is NAME in folder_of_runs(), or
+// the one given unless an override names another run. Errors: those of load_config.
+RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // After an evaluation: whether patience has run out, so that training ends.
 inline bool out_of_patience(const TrainConfig& config, const TrainState& state) {
@@ -51,10 +51,10 @@ class RunFolder {
   // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps
   // than before, a trained model without checkpoints, a run that another process is training.
   static RunFolder to_train(const RunRequest& request);
-  // To read. A model that was imported without a tokenizer has none; programs that read no text do without.
+  // To read, by its folder or name. A model that was imported without a tokenizer has none; programs that read no text do without.
   // Error: no such folder, or one of its files is missing or damaged.
   enum class Vocabulary { needed, optional };
-  static RunFolder open(const std::string& path, Vocabulary vocabulary = Vocabulary::needed);
+  static RunFolder open(const std::string& path_or_name, Vocabulary vocabulary = Vocabulary::needed);
 
   FilePlace place(const std::string& name) const { return {folder_, name}; }
   const Folder& folder() const { return folder_; }

@@ -33,6 +33,15 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
 
+std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step) {
+  constexpr double worth_telling = 60;
+  const double all = static_cast<double>(config.steps - done) * seconds_per_step;
+  if (all < worth_telling) return "";
+  const std::string line = "about " + clock_time(all) + " of training";
+  if (config.eval_every == 0 || config.eval_every >= config.steps) return line + ", with an evaluation at the end";
+  return line + ", " + clock_time(static_cast<double>(config.eval_every - done % config.eval_every) * seconds_per_step) + " to the first evaluation";
+}
+
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
   if (is_classifier(config))
     return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)});

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -99,25 +100,29 @@ std::string at_least_zero(const std::string& text) {
 }
 
 std::string thread_number(const std::string& text) {
-  return is_integer<int64_t>(text, 1, 1024) ? "" : "expected an integer from 1 to 1024, got " + text;
+  return is_integer<int64_t>(text, 0, 1024) ? "" : "expected an integer from 0 to 1024, got " + text;
 }
 
 void add_run_arguments(CLI::App& app, RunOptions& options) {
-  const auto sort_in = [&options](const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-      if (word.empty()) {
-        throw CLI::ValidationError("the name of a run file is empty");
-      } else if (is_override(word)) {
-        options.overrides_.push_back(word);
-      } else if (options.file_.empty()) {
-        options.file_ = word;
-      } else {
-        throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
-      }
-    }
-  };
   const char* const help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4";
-  app.add_option_function<std::vector<std::string>>("run", sort_in, help)->type_name("[FILE] [KEY=VALUE ...]");
+  auto words = std::make_shared<std::vector<std::string>>();
+  app.add_option("run", *words, help)->type_name("[FILE] [KEY=VALUE ...]");
+  app.allow_extras();
+  app.parse_complete_callback([&app, &options, words] {
+    for (const std::string& word : app.remaining()) {
+      const bool has_dashes = word.starts_with("--");
+      if (!has_dashes || word.find('=') == word.npos)
+        throw CLI::ExtrasError(app.get_name(), {word + (has_dashes ? "; keys of a run file are given as " + word.substr(2) + "=VALUE" : "")});
+      options.overrides_.push_back(word.substr(2));
+    }
+    for (const std::string& word : *words) {
+      if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
+      const bool is_key = is_override(word);
+      if (!is_key && !options.file_.empty()) throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
+      if (is_key) options.overrides_.push_back(word);
+      else options.file_ = word;
+    }
+  });
 }
 
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text) {

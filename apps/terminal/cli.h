@@ -30,12 +30,13 @@ struct AppText {
 int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
             const std::function<int()>& main);
 
-// For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 1 to 1024.
+// For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
 std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file.
+// The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file;
+// --KEY=VALUE is KEY=VALUE.
 class RunOptions {
  public:
   const std::string& file() const { return file_; }  // empty: none given

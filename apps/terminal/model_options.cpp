@@ -18,7 +18,7 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
   app.add_option("--context", options.context, what_context_is + ", up to model.ctx; as many as the run was trained with if not given")->check(at_least_one);
   app.add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
   add_compute_options(app, options.compute);
-  app.add_option("--threads", options.threads, "CPU threads; all if not given")->check(thread_number);
+  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
 
 OpenModel open_model(const std::string& path, const ModelOptions& options) {

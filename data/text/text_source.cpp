@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 fs::path find_data(const std::string& path) {
   std::error_code ignored;  // a path that cannot be looked at counts as missing
   if (fs::exists(path, ignored)) return path;
+  if (path.starts_with('/')) fail("data: {} is not there", {path});
   const char* folder = std::getenv("RICCI_DATA");
   if (!folder || !*folder) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
   const fs::path second = fs::path(folder) / path;

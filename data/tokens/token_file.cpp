@@ -25,6 +25,7 @@ struct TokenFile::Contents {
 };
 
 std::string default_cache_folder() {
+  if (const char* own = std::getenv("RICCI_CACHE"); own && *own) return own;
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::string(cache) + "/ricci";  // the XDG standard ignores relative paths
   const char* home = std::getenv("HOME");

@@ -16,7 +16,7 @@
 
 namespace ricci {
 
-// $XDG_CACHE_HOME/ricci, else $HOME/.cache/ricci, else empty.
+// $RICCI_CACHE, else $XDG_CACHE_HOME/ricci, else $HOME/.cache/ricci, else empty.
 std::string default_cache_folder();
 
 // A value; copies share the open file. Reading is safe from several threads.

@@ -8,6 +8,7 @@
 # key, another value, and what else must be set for the key to be read or to matter; the last of it is the choice that reads it.
 keys='
 name                   other
+runs                   elsewhere
 model.family           classifier
 model.preset           msa
 model.mixer            identity
@@ -112,7 +113,7 @@ effect() {
   rm -rf runs
   run train tiny.yaml name=a steps=6 eval_every=2 checkpoint_every=2 log_every=1 warmup=1 sample.tokens=20 "$@" || return
   sed -E 's/[0-9.]+ s of training//' out
-  (cd runs/* && ls checkpoints && sed -E 's/"(tokens_per_s|time)":[^,}]*//g' metrics.jsonl && cat tokenizer.json model.safetensors) | sha256sum
+  (cd runs/* 2>/dev/null && ls checkpoints && sed -E 's/"(tokens_per_s|time)":[^,}]*//g' metrics.jsonl && cat tokenizer.json model.safetensors) | sha256sum
 }
 
 known=$("$build/ricci-train" --help-config | awk '{ line = $0; sub(/^# /, "", line); sub(/^  # /, "  ", line) }

@@ -34,7 +34,8 @@ echo short >short.txt
 refuse 'no such text' 1 'neither none\.txt nor .*/data/none\.txt' train tiny.yaml data=none.txt
 refuse 'empty text' 1 'empty\.txt is empty' train tiny.yaml data=empty.txt
 refuse 'text shorter than the context' 1 'short\.txt .*5 tokens.* context of 16 needs 17' train tiny.yaml data=short.txt
-refuse 'evaluation of too short a text' 1 'short\.txt .*6 tokens.* 16 needs 17' eval runs/tiny --data short.txt
+printf x >character.txt
+refuse 'evaluation of one character' 1 'character\.txt .*1 tokens?.* 1 needs 2' eval runs/tiny --data character.txt
 
 tr -d '\n' <text.txt >one_line.txt
 refuse 'a prompt outside the vocabulary' 1 "sample\.prompt: .*'#' \(U\+0023\).* is not among .*; sample\.tokens=0 writes no sample" train tiny.yaml sample.tokens=5 sample.prompt='"#"'
@@ -65,7 +66,7 @@ refuse 'infinite temperature' 1 'temperature: expected 0 or more, got inf' gener
 refuse 'tokens below 0' 2 '--tokens: expected an integer of 0 or more, got -1' generate runs/tiny --tokens -1
 refuse 'seed below 0' 2 '--seed: expected an integer of 0 or more, got -1' generate runs/tiny --seed -1
 refuse 'seed beyond 64 bits' 2 '--seed: expected an integer of 0 or more, got 18446744073709551616' generate runs/tiny --seed 18446744073709551616
-refuse 'too many threads' 2 '--threads: expected an integer from 1 to 1024, got 100000' generate runs/tiny --threads 100000
+refuse 'too many threads' 2 '--threads: expected an integer from 0 to 1024, got 100000' generate runs/tiny --threads 100000
 refuse 'top-p of 0' 1 'top-p: expected more than 0 and at most 1, got 0' generate runs/tiny --top-p 0
 refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny --top-k -1
 

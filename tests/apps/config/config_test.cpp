@@ -122,7 +122,18 @@ TEST_CASE("config: unknown keys name file, line and the nearest known key") {
   CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
   CHECK(override_complaint("model.layer=6") ==
         "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
+  CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
   CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
+}
+
+TEST_CASE("config: integers with an exponent") {
+  CHECK(read("steps: 1e3").steps == 1000);
+  CHECK(read("steps: 2.5E3").steps == 2500);
+  CHECK(read("seed: 1e1").seed == 10);
+  CHECK(complaint("steps: 1e-3\n") == "run.yaml:1: steps: expected integer, got '1e-3'");
+  CHECK(complaint("steps: 12.5\n") == "run.yaml:1: steps: expected integer, got '12.5'");
+  CHECK(complaint("steps: 1e300\n") == "run.yaml:1: steps: expected integer, got '1e300'");
+  CHECK(complaint("seed: -1e3\n") == "run.yaml:1: seed: expected integer of 0 or more, got '-1e3'");
 }
 
 TEST_CASE("config: a key that nothing reads is an error that says who does") {
@@ -234,7 +245,7 @@ TEST_CASE("config: what is printed reads back to the same config") {
 TEST_CASE("config: the order and the form of what is printed") {
   const std::string text = to_yaml(read("lr: 3e-4", {"data=[a, b]"}));
   CHECK(text.starts_with(
-      "name: run\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: 0\n  ctx: 64\n  d: 128\n  layers: 4\n"));
+      "name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: 0\n  ctx: 64\n  d: 128\n  layers: 4\n"));
   CHECK(contains(text, "\n  ff: 512\n"));
   CHECK(contains(text, "\n  window: null\n"));
   CHECK(contains(text, "\n  head_bias: false\ndata: [a, b]\nvalidation: []\n"));
@@ -258,7 +269,7 @@ TEST_CASE("config: the config.yaml of a run, written before it told the version,
     CHECK(config.steps == 3);
     CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
   }
-  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.kept_heads', the nearest known key is 'model.heads'");
+  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.kept_heads'; --help-config prints every key");
   CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.kept_heads'"));
   CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
   CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));

@@ -24,7 +24,7 @@ keep
 other='runs/tiny: holds a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
 refuse_tiny 'another width' "$other model\.d: 16, not 32; " model.d=32
-refuse_tiny 'another text' "$other data: text\.txt, not other\.txt; " data=other.txt
+refuse_tiny 'another text' "$other data: .*text\.txt, not .*other.txt; " data=other.txt
 refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt

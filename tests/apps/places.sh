@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Where runs, texts and the cache lie, and how a run file and keys are given.
+#   places.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+ends_at() { verdict "$1" "$(grep -qF "saved after $2 steps" out || cat out)"; }
+
+# ---- Texts
+mkdir -p corpora/deep files elsewhere
+mv text.txt corpora/deep/
+sed 's/^data: .*/data: deep\/text.txt/' tiny.yaml >files/run.yaml
+RICCI_DATA=$PWD/corpora accept 'a text under $RICCI_DATA' train files/run.yaml name=found
+accept 'a run remembers its text' eval runs/found
+accept 'and goes on without $RICCI_DATA' train runs/found steps=4
+ends_at 'to the end' 4
+cd elsewhere || exit 1
+accept 'from another folder, too' train ../runs/found steps=6
+cd ..
+mv corpora/deep corpora/moved
+refuse 'a text that has moved' 1 'data: .*/corpora/deep/text\.txt is not there' train runs/found steps=8
+accept 'is given again' train runs/found steps=8 data=corpora/moved/text.txt
+sed 's/fox/cat/' corpora/moved/text.txt >other.txt
+refuse 'another text' 1 'holds a run with data: .*/moved/text\.txt, not .*/other\.txt' train runs/found steps=10 data=other.txt
+mv corpora/moved corpora/again
+refuse 'another text is no moved text' 1 'the text changed since step 8' train runs/found steps=10 data=other.txt
+
+mkdir -p files/deep
+sed 's/fox/owl/' corpora/again/text.txt >files/deep/text.txt
+RICCI_DATA=$PWD/corpora accept 'a text beside the run file comes first' train files/run.yaml name=beside
+verdict 'it is that text' "$(grep -qx "data: $PWD/files/deep/text.txt" runs/beside/config.yaml || grep data: runs/beside/config.yaml)"
+cp files/deep/text.txt text.txt
+accept 'a path on the command line is that of the folder one is in' train files/run.yaml name=here data=text.txt
+verdict 'that text' "$(grep -qx "data: $PWD/text.txt" runs/here/config.yaml || grep data: runs/here/config.yaml)"
+accept 'a vocabulary' tokenize train text.txt --kind word --min-count 1 -o files/words.json
+accept 'beside the run file' train files/run.yaml name=words tokenizer=byte
+printf 'tokenizer: words.json\n' | cat files/run.yaml - >files/words.yaml
+accept 'is found there' train files/words.yaml name=words2
+
+# ---- Runs
+accept 'runs elsewhere' train tiny.yaml name=far runs=elsewhere/runs
+verdict 'the run is there' "$([ -f elsewhere/runs/far/model.safetensors ] || ls elsewhere)"
+RICCI_RUNS=$PWD/many accept 'runs under $RICCI_RUNS' train tiny.yaml name=third
+RICCI_RUNS=$PWD/many accept 'a run by its name' eval third
+verdict 'that run' "$(grep -q 'nats per token' out || cat out)"
+RICCI_RUNS=$PWD/many accept 'goes on by its name' train third steps=3
+ends_at 'after its steps' 3
+accept 'a run in runs by its name' eval found --data text.txt
+accept 'drawn by its name' plot found -o found.svg
+refuse 'no run of this name' 1 'fourth: no such run folder' eval fourth
+HOME=$PWD/home RICCI_CACHE=$PWD/cache accept 'the cache elsewhere' train tiny.yaml name=cached
+verdict 'holds the tokens' "$(ls cache | grep -q tokens || ls cache home)"
+
+# ---- Keys
+accept 'keys with two dashes' train tiny.yaml --name=dashes --steps=5 --model.d=8
+ends_at 'are keys' 5
+refuse 'a value behind a blank' 2 'not expected: --steps; keys of a run file are given as steps=VALUE' train tiny.yaml --steps 5
+refuse 'a text as run file' 1 'text\.txt is read as a run file, data=text\.txt trains on it as a text' train text.txt
+accept 'all threads' eval runs/found --data text.txt --threads 0
+head -c 9 text.txt >short.txt
+accept 'a text that is shorter than the context' eval runs/found --data short.txt
+verdict 'is one window' "$(grep -qF 'short.txt: 8 tokens, context 8 (trained with 16)' out || cat out)"
+accept 'a validation text that is shorter than the context' train tiny.yaml name=short validation=short.txt
+
+echo "$failures failed"
+exit $((failures > 0))
