@@ -5,7 +5,6 @@
 
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
-#include "apps/init/freeze.h"
 #include "apps/init/init_keys.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
@@ -26,12 +25,6 @@ struct Options {
   bool as_json = false, published = false;
 };
 
-StepShape shape_of(const TrainConfig& config) {
-  const StepLayout layout = layout_of(config);
-  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device,
-          [&config](Model& model) { freeze_parameters(model, config.freeze); }};
-}
-
 // One way to compute the same step.
 struct Level {
   Recompute recompute;
@@ -48,7 +41,7 @@ json largest_batch(const TrainConfig& config, const Level& level) {
 std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
   std::vector<Level> levels;
   for (const Recompute recompute : {Recompute::none, Recompute::blocks}) {
-    StepShape shape = shape_of(config);
+    StepShape shape = step_shape(config);
     shape.recompute_blocks = recompute == Recompute::blocks;
     levels.push_back({recompute, plan_step(config.model, config.optimizer, shape)});
     if (memory) levels.back().sequences = most_sequences(config.model, config.optimizer, shape, memory);
@@ -95,7 +88,7 @@ void print_levels(const TrainConfig& config, const std::vector<Level>& levels, u
 
 void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
-  const StepShape shape = shape_of(config);
+  const StepShape shape = step_shape(config);
   std::puts(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
                            {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
                             name_of(chosen.recompute)})

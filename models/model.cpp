@@ -6,7 +6,9 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/inspection/masks.h"
 #include "models/inspection/observation.h"
+#include "models/inspection/representations.h"
 #include "models/visit.h"
 
 namespace ricci {
@@ -32,6 +34,18 @@ template <class F> typename F::State& state_of(const F&, DecodingState& state) {
 StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.positions, c.block, c.of<Sdp>()}; }
 
 template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
+
+template <Mixer M> std::vector<Mask> masks_of(const M& mixer, int64_t tokens) {
+  if constexpr (requires { mixer.attention.masks("attention", tokens); }) {
+    return mixer.attention.masks("attention", tokens);
+  } else if constexpr (requires { mixer.attending; }) {
+    Mask mask = attention_mask(mixer.attending, 1, tokens);
+    if constexpr (requires { mixer.heads; }) mask.heads = mixer.heads;  // quad_full attends once for every head
+    return {mask};
+  } else {
+    fail("masks: the {} mixer has no attention, and so no mask", {M::kName});
+  }
+}
 
 // look(family) of a decoder or a classifier around a mixer.
 template <class Any, class Look> auto with_stack(const Any& family, const ModelConfig& config, const Look& look) {
@@ -125,6 +139,20 @@ std::vector<Forms> Model::forms() const {
 Tensor Model::token_distances(int64_t block, const Tensor& ids_t) const {
   return with_stack(*family_, config_, [&](const auto& f) {
     return ricci::token_distances(f.stack.blocks.at(static_cast<size_t>(block)), f.tok, f.embedding_config, ids_t);
+  });
+}
+
+std::vector<Representation> Model::representations(const Inputs& inputs) const {
+  return (*family_)([&](const auto& f) -> std::vector<Representation> {
+    if constexpr (requires { f.representations(inputs); }) return f.representations(inputs);
+    else return {{1, f.stack(f.embedded(inputs), inputs.lengths_b)}};
+  });
+}
+
+std::vector<Mask> Model::masks(int64_t tokens) const {
+  return (*family_)([&](const auto& f) -> std::vector<Mask> {
+    if constexpr (requires { f.masks(tokens); }) return f.masks(tokens);
+    else return masks_of(f.stack.blocks[0].mixer, tokens);
   });
 }
 

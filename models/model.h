@@ -14,6 +14,8 @@ namespace ricci {
 
 struct Observation;
 struct Forms;
+struct Representation;
+struct Mask;
 
 // What a model remembers of the tokens it has read, one sequence per row of the batch.
 class DecodingState {
@@ -51,6 +53,10 @@ class Model final : public MemoryHolder {
   std::vector<Observation> observe(const Inputs& inputs) const;
   std::vector<Forms> forms() const;
   Tensor token_distances(int64_t block, const Tensor& ids_t) const;
+  // What the blocks make of a text at each scale that has some, and which keys the queries see in a text of so many tokens
+  // (models/inspection/representations.h, masks.h). Error, of masks: a mixer without attention.
+  std::vector<Representation> representations(const Inputs& inputs) const;
+  std::vector<Mask> masks(int64_t tokens) const;
 
   void init(uint64_t seed);  // draws the weights; before place
   // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the

@@ -2,6 +2,7 @@
 
 #include "autograd/tape.h"
 #include "core/memory/dry_run.h"
+#include "core/memory/memory.h"
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -20,7 +21,7 @@ Tensor random(const Shape& shape, uint64_t stream, const StepSize& size) {
 // Mixers are causal, as in a language model.
 MixerPlace place_of(const StepSize& size, int64_t layers) {
   MixerPlace place;
-  place.d = size.width, place.ctx = size.positions, place.init = {Preset::msa, layers};
+  place.d = size.width, place.ctx = size.positions, place.init = {size.preset, layers};
   return place;
 }
 
@@ -32,15 +33,17 @@ template <class M> typename M::Config config_of(const StepSize& size) {
 
 template <class M> Stack<M> stack_of(const StepSize& size) {
   BlockConfig block;
-  block.norm = Norm::post, block.activation = Activation::relu, block.ff = size.feed_forward ? size.feed_forward : size.width;
+  const bool post = size.preset == Preset::msa;
+  block.norm = post ? Norm::post : Norm::pre, block.activation = post ? Activation::relu : Activation::gelu;
+  block.ff = size.feed_forward ? size.feed_forward : size.width;
   const StackConfig<M> config{place_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)};
   return Stack<M>(config);
 }
 
-// The parameters of a stack are those of its blocks: nothing else is trained behind post-norm blocks.
+// The parameters of a stack without positions: those of its blocks, and of the norm behind pre-norm blocks.
 template <Mixer M> struct Blocks {
-  std::vector<Block<M>>& blocks;
-  template <class V> void visit(V&& v) { v("blocks", blocks); }
+  Stack<M>& stack;
+  template <class V> void visit(V&& v) { v("blocks", stack.blocks), v("ln", stack.ln); }
 };
 
 }  // namespace
@@ -72,7 +75,7 @@ struct MixerStep::Any {
       module = mixer, forward = [mixer](const Arg& x) { return (*mixer)(x, Tensor()); };
     } else {
       const auto stack = std::make_shared<Stack<M>>(stack_of<M>(size));
-      Blocks<M> blocks{stack->blocks};
+      Blocks<M> blocks{*stack};
       draw_weights(blocks);
       module = stack, forward = [stack](const Arg& x) { return (*stack)(x, Tensor()); };
     }
@@ -96,6 +99,19 @@ void MixerStep::operator()() {
   }
   for (Parameter* p : any_->parameters) p->grad = {};
   synchronize(any_->size.device);
+}
+
+void MixerStep::forward() {
+  const NoTape unrecorded;
+  any_->forward(any_->x_bcd);
+  synchronize(any_->size.device);
+}
+
+int64_t MixerStep::kept_bytes() {
+  const int64_t before = memory_use(any_->size.device).current;
+  const Tape tape;
+  { const Tensor y_bcd = any_->forward(Arg(any_->x_bcd)); }  // the output is the next layer's
+  return memory_use(any_->size.device).current - before;
 }
 
 }  // namespace ricci::apps

@@ -14,19 +14,22 @@ struct StepSize {
   int64_t width = 256, layers = 2, heads = 4, feed_forward = 0;  // feed_forward 0: the width
   int64_t sequences = 1, positions = 128;
   bool alone = false;  // one mixer, of whose input there is a gradient too, as inside of a model
+  Preset preset = Preset::msa;  // of the blocks: gpt, with norms in front, gelu and the norm that closes a stack; msa, norms behind and relu
   Dtype dtype = Dtype::f32;
   Device device = Device::cpu;
 };
 
 class MixerStep {
  public:
-  // Draws weights, input and the gradient of the output, the same each time. Blocks are post-norm with a relu, as in the
-  // Dispatcher paper. Mixers without heads have none. Error: a size that the mixer cannot have.
+  // Draws weights, input and the gradient of the output, the same each time. Mixers without heads have none. Error: a size that the
+  // mixer cannot have.
   MixerStep(MixerKind mixer, const StepSize& size);
   ~MixerStep();
   MixerStep(MixerStep&&) noexcept;
 
   void operator()();  // returns when the device has done it
+  void forward();     // the same of the forward alone, without a tape
+  int64_t kept_bytes();  // that a forward keeps for the backward, weights and the input left out
   const std::vector<Parameter*>& parameters() const;
 
  private:

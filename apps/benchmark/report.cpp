@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/plot/svg.h"
+#include "apps/terminal/table.h"
 #include "core/names.h"
 
 namespace ricci::apps {
@@ -14,24 +15,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr double kLeastShare = 1e-3;  // of the time of a step, of ops in the table
-
-// Columns as wide as their widest cell, the first `to_the_left` of them to the left.
-std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t to_the_left) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (widths.size() <= i) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += (i ? "  " : "") + (i < to_the_left ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("{:>{}}", row[i], widths[i]));
-    text += (text.empty() ? "" : "\n") + line.substr(0, line.find_last_not_of(' ') + 1);
-  }
-  return text;
-}
 
 double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - s.lower_quartile) / 2 / s.median : 0; }
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6); }

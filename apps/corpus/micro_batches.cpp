@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/init/freeze.h"
 #include "cuda/device/device.h"
 
 namespace ricci::apps {
@@ -25,6 +26,12 @@ MicroBatch micro_batch_of(const Batch& batch, Device device) {
 StepLayout layout_of(const TrainConfig& config) {
   if (config.batch_invariant) return {1, config.batch * config.accumulation};
   return {config.batch, config.accumulation};
+}
+
+StepShape step_shape(const TrainConfig& config) {
+  const StepLayout layout = layout_of(config);
+  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device,
+          [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {

@@ -9,6 +9,7 @@
 #include "data/sorting.h"
 #include "data/stream/document_batches.h"
 #include "models/evaluation/evaluation.h"
+#include "models/planning/plan.h"
 #include "models/training/micro_batch.h"
 
 namespace ricci::apps {
@@ -22,6 +23,9 @@ struct StepLayout {
   int64_t micro_batches;  // of a step
 };
 StepLayout layout_of(const TrainConfig& config);
+
+// The same for a plan of the step (models/planning/plan.h).
+StepShape step_shape(const TrainConfig& config);
 
 // The batches of a step out of RandomCrops or ColumnBatches, whose `batch` must be layout_of(config).sequences.
 template <class Batches> std::vector<Batch> batches_of(const Batches& batches, const TrainConfig& config, int64_t step) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "apps/plot/text_page.h"
 #include "apps/terminal/progress.h"
 #include "core/files/file.h"
 
@@ -13,19 +14,6 @@ namespace ricci::apps {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr const char* kStyle = R"(
-body{margin:0;background:var(--background);color:var(--ink);font:14px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}
-main{max-width:1500px;margin:0 auto;padding:16px 28px 40px}
-h2{border-top:1px solid var(--grid);padding-top:14px}
-.row{display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start}
-figure{margin:0;max-width:100%;overflow-x:auto} figure.wide{flex-basis:100%}
-figcaption,.muted{color:var(--muted)} figcaption{font-size:12.5px;max-width:640px;margin:2px 14px 10px}
-svg{display:block;max-width:100%;height:auto}
-pre{white-space:pre-wrap;background:var(--grid);padding:10px 14px;border-radius:6px}
-table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nums}
-th,td{text-align:left;padding:4px 14px 4px 0;border-bottom:1px solid var(--grid)} th{color:var(--muted);font-weight:600}
-)";
 
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
@@ -109,15 +97,11 @@ std::string layer_section(const Found& found, const LayerFound& layer, const std
 std::string page_of(const Found& found, const std::vector<Picture>& pictures, Theme theme) {
   std::string text;
   for (const std::string& token : found.text) text += escaped(token);
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
-      "name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
-      escaped(found.run) + "</title>\n<style>" + kStyle + style_of(theme) + "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(found.run) +
-      "</h1>\n";
+  std::string html;
   html += fmt::format("<p>mixer {}, the first {} tokens of the text:</p>\n<pre>{}</pre>\n", escaped(found.mixer), found.text.size(), text);
   for (const std::string& line : found.missing) html += "<p class=\"muted\">" + escaped(line) + "</p>\n";
   for (const LayerFound& layer : found.layers) html += layer_section(found, layer, pictures, theme);
-  return html + "</main>\n</body>\n</html>\n";
+  return text_page(found.run, html, theme);
 }
 
 std::string json_of(const Found& found) {

@@ -44,6 +44,7 @@ std::vector<Tick> linear_ticks(const Axis& axis, int most) {
   double step = round_up((axis.high - axis.low) / most);
   // Between 5 and 2 times a power the distance may be too wide for two ticks.
   if (std::floor(axis.high / step + 1e-6) - std::ceil(axis.low / step - 1e-6) < 1) step *= 0.4;
+  if (axis.whole) step = std::max(step, 1.0);
   std::vector<Tick> result;
   const double largest = std::max(std::abs(axis.low), std::abs(axis.high));
   for (double i = std::ceil(axis.low / step - 1e-6); i * step <= axis.high + 1e-6 * step; ++i)

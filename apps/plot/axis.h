@@ -10,6 +10,7 @@ namespace ricci::apps {
 struct Axis {
   double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
   bool log = false;
+  bool whole = false;  // a linear axis with ticks at whole numbers only
 
   // 0 at low, 1 at high.
   double share(double value) const;

@@ -18,6 +18,8 @@ struct Curve {
   bool dashed = false;
   std::vector<Point> points;
   std::vector<Point> raw = {};  // before smoothing, drawn faint; empty: not smoothed
+  bool marked = false;          // a dot at each point
+  std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
 };
 
 struct Panel {
@@ -34,6 +36,8 @@ struct LegendEntry {
 struct Chart {
   std::string title, x_name;
   bool log_x = false, log_y = false;
+  bool whole_x = false;    // ticks at whole numbers of x only
+  bool scattered = false;  // the x axis is drawn around the points, and not from 0 on
   std::vector<Panel> panels;
   std::vector<LegendEntry> legend;
   int64_t left_out = 0;  // values that are not finite, beyond what an axis can show, or not above 0 where it is logarithmic

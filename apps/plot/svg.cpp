@@ -48,15 +48,18 @@ Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
   for (const Curve& curve : panel.curves)
     for (const auto* points : {&curve.points, &curve.raw})
       for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
-  if (!vertical && !chart.log_x && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
-  return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical);
+  const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
+  if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
+  return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
 }
 
 // All panels have the same x axis.
 Axis common_x(const Chart& chart) {
   Panel all;
   for (const Panel& panel : chart.panels) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
-  return axis_of(all, chart, false);
+  Axis x = axis_of(all, chart, false);
+  x.whole = chart.whole_x;
+  return x;
 }
 
 // ---- Elements
@@ -107,10 +110,46 @@ std::string draw_curve(const PanelBox& box, const Curve& curve) {
   const std::string colour = stroke(curve.colour);
   if (!curve.raw.empty()) svg += polyline(box, curve.raw, "class=\"raw " + colour + "\"");
   svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(curve.dashed));
-  if (curve.dashed && curve.points.size() <= 60)  // few measurements: each shows where it was made
-    for (const Point& point : curve.points) {
-      const Placed at = place(box, point);
-      svg += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3.2\" class=\"f{}\"/>\n", at.x, at.y, curve.colour % kColours);
+  const bool few = curve.dashed && curve.points.size() <= 60;  // few measurements: each shows where it was made
+  for (size_t i = 0; (few || curve.marked) && i < curve.points.size(); ++i) {
+    const Placed at = place(box, curve.points[i]);
+    svg += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", at.x, at.y, curve.marked ? 4 : 3.2, curve.colour % kColours);
+  }
+  return svg;
+}
+
+struct Area {
+  double left, top, right, bottom;
+  bool meets(const Area& other) const { return left < other.right && other.left < right && top < other.bottom && other.top < bottom; }
+};
+
+// The label of a dot stands where it meets no other label and no dot, if there is such a place: beside it, above or below.
+std::string draw_labels(const PanelBox& box, const Panel& panel) {
+  constexpr double kAscent = 11, kDescent = 3, kAside = 9;
+  std::vector<Area> taken;
+  for (const Curve& curve : panel.curves)
+    for (size_t i = 0; i < curve.labels.size(); ++i) {
+      const Placed dot = place(box, curve.points[i]);
+      taken.push_back({dot.x - 5, dot.y - 5, dot.x + 5, dot.y + 5});
+    }
+  std::string svg;
+  for (const Curve& curve : panel.curves)
+    for (size_t i = 0; i < curve.labels.size(); ++i) {
+      const Placed dot = place(box, curve.points[i]);
+      const std::string label = fitting(curve.labels[i]);
+      const double width = width_of(label), right = dot.x + kAside, left = dot.x - kAside - width;
+      const auto area_at = [&](double x, double y) { return Area{x, y - kAscent, x + width, y + kDescent}; };
+      const auto is_free = [&](const Area& area) {
+        const bool inside = area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
+        return inside && std::none_of(taken.begin(), taken.end(), [&](const Area& other) { return area.meets(other); });
+      };
+      std::vector<Area> areas;
+      for (const double y : {4.5, -8.0, 17.0, -21.0, 30.0, -34.0, 43.0})
+        for (const double x : {right, left}) areas.push_back(area_at(x, dot.y + y));
+      const auto found = std::find_if(areas.begin(), areas.end(), is_free);
+      const Area chosen = found == areas.end() ? areas[0] : *found;
+      taken.push_back(chosen);
+      svg += text(chosen.left, chosen.bottom - kDescent, "ink", "", label);
     }
   return svg;
 }
@@ -121,7 +160,7 @@ std::string draw_panel(const PanelBox& box, const Panel& panel, const std::strin
   if (!panel.unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(panel.unit) + "</tspan>";
   svg += "</text>\n" + draw_axes(box, x_name);
   for (const Curve& curve : panel.curves) svg += draw_curve(box, curve);
-  return svg;
+  return svg + draw_labels(box, panel);
 }
 
 std::string draw_legend(const Chart& chart) {

@@ -1,10 +1,12 @@
 #include "core/memory/memory.h"
 
 #include <atomic>
+#include <utility>
 
 #include "core/error.h"
 #include "core/memory/arena.h"
 #include "core/memory/memory_report.h"
+#include "core/memory/request_watch.h"
 
 namespace ricci {
 namespace {
@@ -21,7 +23,19 @@ Account& account_of(Device device) {
   return accounts[static_cast<int>(device)];
 }
 
+struct Watch {
+  Device device = Device::cpu;
+  RequestWatch::OnRequest on_request;  // empty: nobody watches
+};
+thread_local Watch watch;
+
 }  // namespace
+
+RequestWatch::RequestWatch(Device device, OnRequest on_request) {
+  if (watch.on_request) fail("request watch: one is alive");
+  watch = {device, std::move(on_request)};
+}
+RequestWatch::~RequestWatch() { watch.on_request = {}; }
 
 Allocator& allocator_of(Device device) {
   Account& account = account_of(device);
@@ -44,6 +58,7 @@ void reset_peak(Device device) { account_of(device).peak = account_of(device).cu
 void set_allocator(Device device, Allocator* allocator) { account_of(device).allocator.store(allocator, std::memory_order_release); }
 
 Storage* allocate_storage(int64_t bytes, Device device, Asker asker) {
+  if (watch.on_request && watch.device == device) watch.on_request(bytes);
   void* data = allocator_of(device).allocate(bytes);
   Account& account = account_of(device);
   if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, asker)});

@@ -78,14 +78,22 @@ struct BottomUp {
     }
   }
 
-  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const {
-    std::vector<Tensor> h_s;
-    for (const Scale& scale : coarse) {
-      const Tensor& from = chain && !h_s.empty() ? h_s.back() : e_bcd;
-      const Tensor x_bmd = from ? scale.down(from) : Tensor();  // empty: shorter than a cell
-      h_s.push_back(x_bmd ? through(scale.stack, x_bmd, lengths_b, scale.tokens) : Tensor());
-    }
-    return through(fine, agg(e_bcd, h_s, lengths_b), lengths_b, 1);
+  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return through_fine(e_bcd, of_coarse(e_bcd, lengths_b), lengths_b); }
+
+  std::vector<Representation> representations(const Tensor& e_bcd, const Tensor& lengths_b) const {
+    const std::vector<Tensor> h_s = of_coarse(e_bcd, lengths_b);
+    std::vector<Representation> all = {{1, through_fine(e_bcd, h_s, lengths_b)}};
+    for (size_t i = 0; i < h_s.size(); ++i)
+      if (h_s[i]) all.push_back({coarse[i].tokens, h_s[i]});
+    return all;
+  }
+  // Those of the blocks, and of the aggregation layer.
+  std::vector<Mask> masks(int64_t tokens) const {
+    std::vector<Mask> all = agg.attention.masks("aggregation", tokens);
+    all.push_back(attention_mask(fine.blocks[0].mixer.attending, 1, tokens));
+    for (const Scale& scale : coarse)
+      if (scale.tokens <= tokens) all.push_back(attention_mask(scale.stack.blocks[0].mixer.attending, scale.tokens, tokens));
+    return all;
   }
 
   int64_t scored_from() const { return 0; }
@@ -128,6 +136,19 @@ struct BottomUp {
   }
 
  private:
+  // What the blocks of the coarse scales give; empty where there is no cell.
+  std::vector<Tensor> of_coarse(const Tensor& e_bcd, const Tensor& lengths_b) const {
+    std::vector<Tensor> h_s;
+    for (const Scale& scale : coarse) {
+      const Tensor& from = chain && !h_s.empty() ? h_s.back() : e_bcd;
+      const Tensor x_bmd = from ? scale.down(from) : Tensor();  // empty: shorter than a cell
+      h_s.push_back(x_bmd ? through(scale.stack, x_bmd, lengths_b, scale.tokens) : Tensor());
+    }
+    return h_s;
+  }
+  Tensor through_fine(const Tensor& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
+    return through(fine, agg(e_bcd, h_s, lengths_b), lengths_b, 1);
+  }
   static MixerPlace fine_place(const StacksConfig& c, int64_t layers) {
     MixerPlace place = c.place;
     place.init.layers = layers;

@@ -8,6 +8,8 @@
 #include "models/embedding.h"
 #include "models/families/output.h"
 #include "models/inputs.h"
+#include "models/inspection/masks.h"
+#include "models/inspection/representations.h"
 #include "models/scales/down.h"
 #include "models/scales/scale_list.h"
 #include "ops/scales/bag_cross_entropy.h"
@@ -39,10 +41,14 @@ struct Coarse {
         stack(c.at(config.scale, layers)), output(vocab, of_output, c.place), scale(config.scale), ctx(c.place.ctx) {}
 
   Tensor logits(const Inputs& inputs) const {  // behind every whole cell, [b m v]
-    check_positions(inputs.ids_bc.shape()[1], ctx);
-    const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
-    return output.logits(x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc), tok);
+    return output.logits(hidden(inputs), tok);
   }
+  // models/inspection
+  std::vector<Representation> representations(const Inputs& inputs) const { return {{scale, hidden(inputs)}}; }
+  std::vector<Mask> masks(int64_t tokens) const {
+    return scale <= tokens ? std::vector{attention_mask(stack.blocks[0].mixer.attending, scale, tokens)} : std::vector<Mask>();
+  }
+
   // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets, where they are given, only
   // tell where the text of a sequence ends: -1 from there on.
   Tensor loss(const Inputs& inputs) const { return bag_cross_entropy(logits(inputs), inputs.ids_bc, scale, lengths_of(inputs)); }
@@ -81,6 +87,11 @@ struct Coarse {
   }
 
  private:
+  Tensor hidden(const Inputs& inputs) const {  // of every whole cell, [b m d]
+    check_positions(inputs.ids_bc.shape()[1], ctx);
+    const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
+    return x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc);
+  }
   static Tensor lengths_of(const Inputs& inputs) {
     if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
     check_targets(inputs.targets, inputs.ids_bc);

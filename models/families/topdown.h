@@ -52,16 +52,38 @@ struct TopDown {
     }
   }
 
-  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const {
-    Tensor h_bmd, z_bmx;  // of the next coarser scale
+  // What the blocks of each scale give, from fine to coarse; empty where there is no cell.
+  std::vector<Tensor> each_scale(const Tensor& e_bcd, const Tensor& lengths_b) const {
+    std::vector<Tensor> h_s(scales.size());
+    Tensor z_bmx;  // of the next coarser scale
     for (size_t i = scales.size(); i-- > 0;) {
       const Scale& scale = scales[i];
       const Tensor own_bmd = scale.tokens > 1 ? scale.down(e_bcd) : e_bcd;
       if (!own_bmd) continue;  // the sequence is shorter than a cell
-      h_bmd = through(scale.stack, combined(i, own_bmd, z_bmx, shift_to(i)), lengths_b, scale.tokens);
-      if (i > 0) z_bmx = scale.up(h_bmd);
+      h_s[i] = through(scale.stack, combined(i, own_bmd, z_bmx, shift_to(i)), lengths_b, scale.tokens);
+      if (i > 0) z_bmx = scale.up(h_s[i]);
     }
-    return h_bmd;
+    return h_s;
+  }
+  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
+
+  std::vector<Representation> representations(const Tensor& e_bcd, const Tensor& lengths_b) const {
+    std::vector<Representation> all;
+    const std::vector<Tensor> h_s = each_scale(e_bcd, lengths_b);
+    for (size_t i = 0; i < h_s.size(); ++i)
+      if (h_s[i]) all.push_back({scales[i].tokens, h_s[i]});
+    return all;
+  }
+  // Those of the blocks, and which coarser cell each cell hears, as the op that joins them has it.
+  std::vector<Mask> masks(int64_t tokens) const {
+    std::vector<Mask> all;
+    for (size_t i = 0; i < scales.size(); ++i) {
+      if (scales[i].tokens > tokens) continue;
+      all.push_back(attention_mask(scales[i].stack.blocks[0].mixer.attending, scales[i].tokens, tokens));
+      if (i + 1 < scales.size() && scales[i + 1].tokens <= tokens)
+        all.push_back(joined_mask(scales[i].tokens, scales[i + 1].tokens, shift_to(i), tokens));
+    }
+    return all;
   }
 
   int64_t scored_from() const {

@@ -1,5 +1,6 @@
 #include "models/planning/plan.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
+#include "core/memory/request_watch.h"
 #include "cuda/device/device.h"
 #include "models/drop.h"
 #include "models/model.h"
@@ -15,10 +17,11 @@
 namespace ricci {
 namespace {
 
-Device device_of(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
+// Where a dry run takes place.
+Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape) {
-  const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device_of(shape)); };
+std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, Device device) {
+  const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device); };
   const Shape bc{shape.sequences, shape.context}, b{shape.sequences};
   const bool classifier = model.family == Family::classifier;
   std::vector<MicroBatch> all;
@@ -27,26 +30,61 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepSha
   return all;
 }
 
-// A model with its optimizer and the tensors of a step, none of which has memory.
-struct DryTraining {
+// A model with its optimizer and the tensors of a step. In a dry run none of them has memory.
+struct Setup {
+  Device device;
   Model model;
   std::optional<Optimizer> optimizer;
   std::vector<MicroBatch> micro_batches;
 
-  DryTraining(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape) : model(config) {
+  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on) : device(on), model(config) {
+    if (!is_dry_run()) model.init(1);
     if (shape.freeze) shape.freeze(model);
-    model.place_for_training(shape.dtype, device_of(shape));
+    model.place_for_training(shape.dtype, device);
     model.recompute_blocks(shape.recompute_blocks);
     optimizer.emplace(model.trained_parameters(), optimizer_config);
-    micro_batches = micro_batches_of(config, shape);
+    micro_batches = micro_batches_of(config, shape, device);
   }
-  void step(Device device, int64_t number) {
+  int64_t trained_numbers() {
+    int64_t numbers = 0;
+    for (const Parameter* p : model.trained_parameters()) numbers += p->value.size();
+    return numbers;
+  }
+  void step(int64_t number) {
     TrainStep step(model, *optimizer, device, {.seed = 1, .clip = 1});
     step.run(micro_batches, number, 1e-3);
   }
 };
 
-std::vector<Plan::Kept> kept_by_forward(DryTraining& training) {
+// Notes the peaks; that of activations and buffers from begin_steps() on, since what is being made before it has no
+// holder yet.
+class PeakNotes {
+ public:
+  PeakNotes(Device device, StepMemory& memory) : device_(device), before_(memory_use(device).current), memory_(memory) {}
+  void begin_steps() {
+    const HeldBytes held = held_on(device_);
+    lasting_ = held[static_cast<size_t>(HeldFor::parameters)] + held[static_cast<size_t>(HeldFor::optimizer_state)];
+  }
+
+  // To be told the bytes of each tensor before they are counted.
+  void operator()(int64_t bytes) {
+    const int64_t now = memory_use(device_).current + bytes - before_;
+    const bool may_be_most = lasting_ >= 0 && now - lasting_ > memory_.working;
+    if (now <= memory_.peak && !may_be_most) return;
+    HeldBytes held = held_on(device_);
+    const auto of = [&](HeldFor use) -> int64_t& { return held[static_cast<size_t>(use)]; };
+    of(HeldFor::other) += bytes - before_;
+    if (may_be_most) memory_.working = std::max(memory_.working, of(HeldFor::activations) + of(HeldFor::other));
+    if (now > memory_.peak) memory_.peak = now, memory_.at_peak = held;
+  }
+
+ private:
+  Device device_;
+  int64_t before_, lasting_ = -1;  // lasting_: parameters and optimizer state
+  StepMemory& memory_;
+};
+
+std::vector<Plan::Kept> kept_by_forward(Setup& training) {
   const Training on;
   const Tape tape;
   const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
@@ -68,6 +106,10 @@ std::vector<Plan::Kept> kept_by_forward(DryTraining& training) {
   return all;
 }
 
+void check_context(const ModelConfig& config, const StepShape& shape) {
+  if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
+}
+
 }  // namespace
 
 double Plan::flops() const {
@@ -79,29 +121,36 @@ double Plan::bytes() const {
 }
 
 Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
-  if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
-  const Device device = device_of(shape);
-  const int64_t before = memory_use(device).current;
+  check_context(config, shape);
+  const Device device = dry_device(shape);
   Plan plan;
-  const auto note_peak = [&](int64_t bytes) {
-    const int64_t now = memory_use(device).current + bytes - before;
-    if (now <= plan.peak) return;
-    plan.peak = now;
-    plan.at_peak = held_on(device);
-    plan.at_peak[static_cast<size_t>(HeldFor::other)] += bytes - before;
-  };
-  const DryRun dry(device, note_peak);
-  DryTraining training(config, optimizer, shape);
-  for (const Parameter* p : training.model.trained_parameters()) plan.parameters += p->value.size();
-  training.step(device, 0);  // makes what later steps find
+  PeakNotes notes(device, plan);
+  const DryRun dry(device, std::ref(notes));
+  Setup training(config, optimizer, shape, device);
+  plan.parameters = training.trained_numbers();
+  notes.begin_steps();
+  training.step(0);  // makes what later steps find
   const trace::Counter counter;
-  training.step(device, 1);
+  training.step(1);
   plan.work = counter.work();
   plan.process = device == Device::cpu ? dry.arena_bytes() + kProgramBytes : plan.peak;
   const int64_t peak = plan.peak;
   plan.kept = kept_by_forward(training);
   if (plan.peak != peak) fail("plan: the forward alone holds more than the step");
   return plan;
+}
+
+StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
+  check_context(config, shape);
+  require(shape.device);
+  StepMemory memory;
+  PeakNotes notes(shape.device, memory);
+  const RequestWatch watch(shape.device, std::ref(notes));
+  Setup training(config, optimizer, shape, shape.device);
+  memory.parameters = training.trained_numbers();
+  notes.begin_steps();
+  for (int64_t step = 0; step < 2; ++step) training.step(step);
+  return memory;
 }
 
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {

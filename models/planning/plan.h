@@ -26,11 +26,14 @@ struct StepShape {
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
 };
 
-struct Plan {
+struct StepMemory {
   int64_t parameters = 0;  // numbers that are trained
   int64_t peak = 0;        // most bytes of tensors at one time
   HeldBytes at_peak{};     // what they are held for; `other` are values between ops and buffers of kernels
+  int64_t working = 0;     // most bytes of activations and `other` at one time, which need not be that of the peak
+};
 
+struct Plan : StepMemory {
   // On the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included. Not counted: the
   // Scratch of the chunks of parallel loops (core/memory/scratch.h), one for every thread at work, since a dry run begins no chunk.
   // On a GPU: peak.
@@ -49,6 +52,10 @@ struct Plan {
 
 // Errors: those of Model and Optimizer, a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
+
+// The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device that
+// is not available.
+StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);

@@ -6,6 +6,7 @@
 
 #include "cuda/device/device.h"
 #include "models/drop.h"
+#include "models/inspection/masks.h"
 #include "models/layers.h"
 #include "models/mixers/mixer.h"
 #include "models/scales/head_groups.h"
@@ -85,6 +86,13 @@ struct ScaleAttention {
     for (const HeadRun& run : runs)
       if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx) least = std::min(least, slots(sees) - sees.most + 1);
     return least;
+  }
+
+  // Which cells the heads see, `what` being the layer.
+  std::vector<Mask> masks(const std::string& what, int64_t tokens) const {
+    std::vector<Mask> all;
+    for (const HeadRun& run : runs) all.push_back(visibility_mask(what, sees_s[run.scale], 1, run.first, run.count, tokens));
+    return all;
   }
 
   template <class V> void visit(V&& f) { f("q", q), f("k", k), f("v", v), f("proj", proj); }

@@ -4,6 +4,7 @@
 //   State, make_state            what decoding remembers
 //   body.advance(e_bcd, state)   the next tokens
 //   scored_from()                the first position that the loss counts
+//   representations, masks       for people to look at: models/inspection
 //   visit, recompute_blocks      as every module, every family
 #pragma once
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include "models/embedding.h"
 #include "models/families/output.h"
 #include "models/inputs.h"
+#include "models/inspection/masks.h"
+#include "models/inspection/representations.h"
 
 namespace ricci {
 
@@ -25,6 +28,10 @@ template <class Body> struct LanguageModel {
       : embedding_config(embedding), tok(vocab, place.d, place.init.tokens()), body(std::move(of_scales)), output(vocab, of_output, place), ctx(place.ctx) {}
 
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
+
+  // models/inspection/representations.h
+  std::vector<Representation> representations(const Inputs& inputs) const { return body.representations(embedded(inputs), inputs.lengths_b); }
+  std::vector<Mask> masks(int64_t tokens) const { return body.masks(tokens); }
 
   // Mean nats over targets other than -1 of the positions that are scored, f64 []; of none: 0.
   Tensor loss(const Inputs& inputs) const {
@@ -56,10 +63,11 @@ template <class Body> struct LanguageModel {
     const int64_t length = x.shape()[1], first = std::min(body.scored_from(), length);
     return slice(x, 1, first, length - first);
   }
-  Tensor hidden(const Inputs& inputs) const {
+  Tensor embedded(const Inputs& inputs) const {
     check_positions(inputs.ids_bc.shape()[1], ctx);
-    return body(embed(inputs.ids_bc, tok, embedding_config), inputs.lengths_b);
+    return embed(inputs.ids_bc, tok, embedding_config);
   }
+  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }
   Tensor read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1];
     if (length == 0) fail("model: no position to read");

@@ -15,11 +15,18 @@ verdict 'no memory of the process on a GPU' "$(awk 'NR > 2 && $0 == "" { exit } 
 verdict 'both drawings are XML' "$(xmllint --noout plot.svg plot_roofline.svg 2>&1)"
 accept 'a page' bench dispatcher "${small[@]}" --lengths 4 --tokens 8 --ff 16 -o plot.html
 verdict 'it has the table' "$(grep -q '<td>dispatcher</td><td>4</td><td>2</td>' plot.html || echo no)"
+accept 'one layer at several scales' bench --layer "${small[@]:0:4}" --rounds 2 --threads 1 --lengths 4,16 --scales 1,4,8 -o layer.svg
+verdict 'a row for each scale that has a cell' "$(awk 'NR > 2 { print $1, $2, $3 }' out | diff - <(printf '1x 4 4\n4x 4 1\n1x 16 16\n4x 16 4\n8x 16 2\n'))"
+verdict 'its drawing is XML' "$(xmllint --noout layer.svg 2>&1)"
+accept 'its JSON' bench --layer "${small[@]:0:4}" --rounds 2 --threads 1 --lengths 16 --scales 4 --sequences 2 --json
+verdict 'with the formula of the paper' "$(grep -q '"published_bytes": 6656.0' out || cat out)"
 
 refuse 'an unknown mixer' 1 "no mixer is called 'metrik', the nearest is 'metric'" bench sdp metrik
 refuse 'heads that do not divide the width' 1 '--heads: 3 does not divide the width 256' bench --heads 3
 refuse 'a length that does not divide the tokens' 1 '--lengths: 100 does not divide the 2048 tokens of a step \(--tokens\)' bench --lengths 64,100
 refuse 'tokens and sequences' 2 '--sequences' bench --tokens 64 --sequences 2
+refuse 'a layer and mixers' 2 '--layer excludes mixers|mixers' bench sdp --layer
+refuse 'scales without a layer' 2 '--scales requires --layer' bench --scales 1,4
 refuse 'no rounds' 2 '--rounds: .*0' bench --rounds 0
 refuse 'a width beyond its bound' 1 '--width: 10000000, expected 524288 or less' bench --width 10000000
 refuse 'a length beyond 64 bits' 2 '--lengths' bench --lengths 99999999999999999999

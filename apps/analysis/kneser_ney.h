@@ -1,0 +1,53 @@
+// An n-gram language model with interpolated, modified Kneser-Ney smoothing (Chen and Goodman 1998), over token ids.
+//   p(w | h) = (c(h w) - D(c(h w))) / c(h .)  +  g(h) p(w | h'),    h' is h without its first token
+//   g(h)     = (D_1 N_1(h .) + D_2 N_2(h .) + D_3 N_3+(h .)) / c(h .)
+// c are counts in the text for the longest n-grams, and for shorter ones how many different tokens stand in front of them in the text.
+// D(c) is D_1, D_2 or D_3 for counts of 1, 2, and 3 or more; with n_k the number of n-grams that have the count k,
+//   Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_k+1 / n_k
+// Where a text is too short to have an n_k, D is 0.5, 1, 1.5. A history that was never seen passes on to the shorter one; below the
+// single tokens is the uniform distribution over the vocabulary. The probabilities behind any history add up to one.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ricci::apps {
+
+class KneserNey {
+ public:
+  static constexpr size_t kMostOrder = 5;
+
+  // Errors: an order outside 1 .. kMostOrder, a text shorter than the order, an id outside of the vocabulary.
+  KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab);
+
+  // Of the last token, given those in front of it, of which the last order - 1 are read. Error: no token, an id outside the vocabulary.
+  double probability(std::span<const int64_t> tokens) const;
+  // The mean nats of tokens[first ..], each given all in front of it. Error: first is not below the number of tokens.
+  double nats_per_token(std::span<const int64_t> tokens, int64_t first) const;
+
+  std::array<double, 3> discounts(size_t order) const { return orders_.at(order - 1).discounts; }
+
+ private:
+  using Gram = std::array<int32_t, kMostOrder>;  // behind its length: -1
+  struct History {
+    Gram gram;
+    int64_t count = 0, ones = 0, twos = 0, more = 0;  // c(h .), N_1(h .), N_2(h .), N_3+(h .)
+  };
+  struct Order {
+    std::vector<Gram> grams;  // ascending
+    std::vector<int64_t> counts;
+    std::vector<History> histories;  // ascending
+    std::array<double, 3> discounts{};
+  };
+  static Gram gram_of(std::span<const int64_t> tokens);
+  static void count_sorted(std::vector<Gram> sorted, Order& order);
+  static void add_histories(Order& order, size_t length);
+  static void set_discounts(Order& order);
+  void check_id(int64_t id) const;
+
+  int64_t vocab_;
+  std::vector<Order> orders_;  // of one token, of two ...
+};
+
+}  // namespace ricci::apps

@@ -1,0 +1,20 @@
+// Who wants to know of each tensor that is asked for, such as to tell what memory was held for at its peak.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+// While alive, `on_request` is told the bytes of each tensor that this thread asks for on the device, before they are counted. One at a time
+// on a thread. (A dry run has its own: core/memory/dry_run.h.)
+class RequestWatch {
+ public:
+  using OnRequest = std::function<void(int64_t bytes)>;
+  RequestWatch(Device device, OnRequest on_request);
+  ~RequestWatch();
+  RequestWatch(const RequestWatch&) = delete;
+};
+
+}  // namespace ricci

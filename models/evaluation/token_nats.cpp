@@ -1,0 +1,82 @@
+#include "models/evaluation/token_nats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "autograd/tape.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/math.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/drop.h"
+
+namespace ricci {
+namespace {
+
+constexpr int64_t kMostLogits = int64_t{1} << 25;
+
+double nats_of(const float* logits, int64_t vocab, int64_t target) {
+  const float most = *std::max_element(logits, logits + vocab);
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t v = 0; v < vocab; ++v) sum += static_cast<double>(math::exp(logits[v] - most));
+  return std::log(sum) + static_cast<double>(most) - static_cast<double>(logits[target]);
+}
+
+Tensor tensor_of(std::span<const int64_t> ids, Device device) {
+  const Tensor ids_bc({1, static_cast<int64_t>(ids.size())}, Dtype::i64);
+  std::copy(ids.begin(), ids.end(), ids_bc.data<int64_t>());
+  return to(ids_bc, device);
+}
+
+}  // namespace
+
+std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
+  if (!writes_text(model.config().family))
+    fail("token nats: model.family: {}, which gives no probability of the next token", {name_of(model.config().family)});
+  check_targets(inputs.targets, inputs.ids_bc);
+  const NoTape unrecorded;
+  const Training off(false);
+  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b}), Dtype::f32), Device::cpu), targets = to(inputs.targets, Device::cpu);
+  const int64_t vocab = logits.shape()[2], rows = targets.size();
+  for (int64_t r = 0; r < rows; ++r)
+    if (const int64_t target = targets.data<int64_t>()[r]; target < -1 || target >= vocab) fail("token nats: target {}, expected -1 .. {}", {target, vocab - 1});
+  std::vector<double> nats(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
+  parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      if (const int64_t target = targets.data<int64_t>()[r]; target >= 0)
+        nats[static_cast<size_t>(r)] = nats_of(logits.data<float>() + r * vocab, vocab, target);
+  });
+  return nats;
+}
+
+int64_t first_scored(const Model& model, int64_t context) {
+  const Tensor ids_bc = zeros({1, context}, Dtype::i64, Device::cpu);
+  return context - model.counted({ids_bc, ids_bc}, context);
+}
+
+int64_t rows_at_once(const Model& model, int64_t context) {
+  return std::clamp<int64_t>(kMostLogits / (model.config().vocab * context), 1, 32);
+}
+
+std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device) {
+  const auto size = static_cast<int64_t>(ids.size());
+  if (first < 1 || first > size) fail("token nats: from token {} of {} on, expected 1 or more", {first, size});
+  std::vector<double> nats;
+  const int64_t stride = std::max<int64_t>(1, context / 2);
+  for (int64_t next = first, begin = 0; next < size; begin += stride) {
+    // Position p of the window predicts token begin + p + 1.
+    const int64_t inputs = std::min(context, size - 1 - begin), end = begin + inputs;
+    if (end < next) continue;
+    const auto window = ids.subspan(static_cast<size_t>(begin));
+    const std::vector<double> of_window = token_nats(model, {tensor_of(window.first(static_cast<size_t>(inputs)), device),
+                                                             tensor_of(window.subspan(1, static_cast<size_t>(inputs)), device)});
+    nats.insert(nats.end(), of_window.begin() + (next - 1 - begin), of_window.end());
+    next = end + 1;
+  }
+  return nats;
+}
+
+}  // namespace ricci
