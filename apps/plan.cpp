@@ -41,7 +41,7 @@ json largest_batch(const TrainConfig& config, const Level& level) {
 std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
   std::vector<Level> levels;
   for (const Recompute recompute : {Recompute::none, Recompute::blocks}) {
-    StepShape shape = step_shape(config);
+    StepShape shape = step_shape_of(config);
     shape.recompute_blocks = recompute == Recompute::blocks;
     levels.push_back({recompute, plan_step(config.model, config.optimizer, shape)});
     if (memory) levels.back().sequences = most_sequences(config.model, config.optimizer, shape, memory);
@@ -88,7 +88,7 @@ void print_levels(const TrainConfig& config, const std::vector<Level>& levels, u
 
 void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
-  const StepShape shape = step_shape(config);
+  const StepShape shape = step_shape_of(config);
   std::puts(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
                            {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
                             name_of(chosen.recompute)})

@@ -115,7 +115,7 @@ Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
 }  // namespace
 
 MemoryRow memory_row(const std::string& name, const TrainConfig& config, const MemoryOptions& options) {
-  StepShape shape = step_shape(config);
+  StepShape shape = step_shape_of(config);
   if (options.batch) shape.sequences = options.batch, shape.micro_batches = 1;
   const Plan plan = plan_step(config.model, config.optimizer, shape);
   MemoryRow row{name, ricci::name_of(config.model.family), plan, true, {}, ""};

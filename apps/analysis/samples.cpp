@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -99,9 +100,23 @@ void measure_texts(OfRun& of, const TextRun& run) {
   of.bleu = bleu.value();
 }
 
-void measure_ngrams(OfRun& of, const TextRun& run, const SamplesOptions& options) {
-  const Tokens train = open_corpus(run.open.run.config(), run.open.run.tokenizer()).train;
-  const KneserNey model(ids_at(train, 0, std::min(options.training_tokens, train.size())), kOrder, run.open.model.config().vocab);
+// The 4-gram models, one for each training text in the tokens of a tokenizer: runs that share both share the model.
+class NgramModels {
+ public:
+  const KneserNey& of(const TextRun& run, int64_t most) {
+    const Tokens train = open_corpus(run.open.run.config(), run.open.run.tokenizer()).train;
+    const std::pair key(run.open.run.tokenizer()->hash(), train.hash());
+    auto found = models_.find(key);
+    if (found == models_.end())
+      found = models_.emplace(key, KneserNey(ids_at(train, 0, std::min(most, train.size())), kOrder, run.open.model.config().vocab)).first;
+    return found->second;
+  }
+
+ private:
+  std::map<std::pair<uint64_t, uint64_t>, KneserNey> models_;
+};
+
+void measure_ngrams(OfRun& of, const KneserNey& model) {
   const auto [nats, true_nats] = means(of, [&](const Ids& prompt, const Ids& text) {
     return model.nats_per_token(joined(prompt, text), static_cast<int64_t>(prompt.size()));
   });
@@ -211,9 +226,10 @@ Report analyse_samples(const SamplesOptions& options) {
   if (!options.judge.empty()) judge_run.emplace(open_text_run(options.judge, of_judge, kWriters));
   const std::vector<TextRun> runs = open_text_runs(options.text, kWriters);
   std::vector<OfRun> measured = write_all(runs, options);
+  NgramModels ngrams;
   for (size_t r = 0; r < runs.size(); ++r) {
     measure_texts(measured[r], runs[r]);
-    measure_ngrams(measured[r], runs[r], options);
+    measure_ngrams(measured[r], ngrams.of(runs[r], options.training_tokens));
     if (judge_run) judge(measured[r], runs[r], judge_run->open);
   }
   Report report;
@@ -222,6 +238,9 @@ Report analyse_samples(const SamplesOptions& options) {
   report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature, options.sampling.top_k, options.sampling.top_p),
                   "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
                   "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+  for (const TextRun& run : runs)
+    if (run.open.context < options.prompt + options.tokens)
+      report.notes.push_back(fmt::format("{}: its context of {} tokens is shorter than the sequences; when it is full, its later half is read again.", run.name, run.open.context));
   if (judge_run) report.notes.push_back("judge: " + judge_run->name + ", per token of its own tokenizer.");
   return report;
 }

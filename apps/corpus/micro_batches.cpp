@@ -28,7 +28,7 @@ StepLayout layout_of(const TrainConfig& config) {
   return {config.batch, config.accumulation};
 }
 
-StepShape step_shape(const TrainConfig& config) {
+StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device,
           [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }};

@@ -25,7 +25,7 @@ struct StepLayout {
 StepLayout layout_of(const TrainConfig& config);
 
 // The same for a plan of the step (models/planning/plan.h).
-StepShape step_shape(const TrainConfig& config);
+StepShape step_shape_of(const TrainConfig& config);
 
 // The batches of a step out of RandomCrops or ColumnBatches, whose `batch` must be layout_of(config).sequences.
 template <class Batches> std::vector<Batch> batches_of(const Batches& batches, const TrainConfig& config, int64_t step) {

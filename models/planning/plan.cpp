@@ -72,9 +72,8 @@ class PeakNotes {
     const bool may_be_most = lasting_ >= 0 && now - lasting_ > memory_.working;
     if (now <= memory_.peak && !may_be_most) return;
     HeldBytes held = held_on(device_);
-    const auto of = [&](HeldFor use) -> int64_t& { return held[static_cast<size_t>(use)]; };
-    of(HeldFor::other) += bytes - before_;
-    if (may_be_most) memory_.working = std::max(memory_.working, of(HeldFor::activations) + of(HeldFor::other));
+    held[static_cast<size_t>(HeldFor::other)] += bytes - before_;
+    if (may_be_most) memory_.working = std::max(memory_.working, working_bytes(held));
     if (now > memory_.peak) memory_.peak = now, memory_.at_peak = held;
   }
 
