@@ -35,11 +35,14 @@ std::string text(double x, double y, const char* classes, const std::string& con
 std::string draw_mask(const Mask& mask, const std::string& name, double x, double y, int64_t tokens, int colour) {
   const double unit = kSide / static_cast<double>(tokens);
   std::string svg = text(x, y - 24, "ink", name.substr(0, name.find(": "))) + text(x, y - 8, "muted", name.substr(std::min(name.size(), name.find(": ") + 2)));
-  for (size_t i = 0; i < mask.rows.size(); ++i) {
-    const Mask::Row& row = mask.rows[i];
-    if (row.end <= row.first) continue;
-    svg += rectangle(x + unit * static_cast<double>(row.first * mask.key_tokens), y + unit * static_cast<double>(static_cast<int64_t>(i) * mask.query_tokens),
-                     unit * static_cast<double>((row.end - row.first) * mask.key_tokens), unit * static_cast<double>(mask.query_tokens), fmt::format("class=\"f{}\"", colour));
+  for (int64_t i = 0, end = 0; i < std::ssize(mask.rows); i = end) {
+    // Rows that see the same are one rectangle.
+    const auto [first_key, end_key] = mask.rows[static_cast<size_t>(i)];
+    for (end = i + 1; end < std::ssize(mask.rows) && mask.rows[static_cast<size_t>(end)].first == first_key && mask.rows[static_cast<size_t>(end)].end == end_key;) ++end;
+    if (end_key <= first_key) continue;
+    svg += rectangle(x + unit * static_cast<double>(first_key * mask.key_tokens), y + unit * static_cast<double>(i * mask.query_tokens),
+                     unit * static_cast<double>((end_key - first_key) * mask.key_tokens), unit * static_cast<double>((end - i) * mask.query_tokens),
+                     fmt::format("class=\"f{}\" shape-rendering=\"crispEdges\"", colour));
   }
   // Lines between cells, where there is room for them.
   for (int64_t t = mask.key_tokens; t < tokens && unit * static_cast<double>(mask.key_tokens) >= 4; t += mask.key_tokens)
@@ -102,7 +105,7 @@ std::string mask_drawing(const std::string& title, const std::vector<Mask>& mask
   for (const Mask& mask : masks) tokens = std::max({tokens, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
   const auto columns = std::min<int64_t>(kColumns, std::ssize(masks)), rows = (std::ssize(masks) + kColumns - 1) / kColumns;
   const double step = kSide + kGap, tall = kName + kSide + kFoot;
-  const double width = std::max(2 * kEdge + step * static_cast<double>(columns) - kGap, 460.0), height = kTop + tall * static_cast<double>(rows) + 26;
+  const double width = std::max(2 * kEdge + step * static_cast<double>(columns) - kGap, 520.0), height = kTop + tall * static_cast<double>(rows) + 26;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
       "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"12\">\n<title>{2}</title>\n",
