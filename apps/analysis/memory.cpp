@@ -81,8 +81,9 @@ std::string json_of(const std::vector<MemoryRow>& rows) {
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
-// The loss of a coarse model is not that of the next token.
-bool is_drawn(const MemoryRow& row) { return row.loss && row.family != ricci::name_of(Family::coarse); }
+// The losses of a coarse model and of a classifier are not those of the next token.
+bool is_of_next_token(const MemoryRow& row) { return row.family != ricci::name_of(Family::coarse) && row.family != ricci::name_of(Family::classifier); }
+bool is_drawn(const MemoryRow& row) { return row.loss && is_of_next_token(row); }
 
 Panel panel_of(const std::vector<MemoryRow>& rows, const char* title, int64_t StepMemory::* bytes, std::map<std::string, int>& colours) {
   Panel panel{title, "perplexity", {}};
@@ -133,8 +134,8 @@ Report analyse_memory(const MemoryOptions& options) {
   if (has_points) report.chart = chart_of(rows, "perplexity against " + report.title);
   report.notes = {"measured: the peaks of two steps, by what each tensor is held for; planned: the same by a dry run, where a step holds more than --measured.",
                   "recorded: the least validation loss in metrics.jsonl; evaluated: of the last weights over the whole validation text. In nats per token of the run's tokenizer."};
-  if (std::any_of(rows.begin(), rows.end(), [](const MemoryRow& row) { return row.family == ricci::name_of(Family::coarse); }))
-    report.notes.push_back("The loss of a coarse model is that of the tokens of the next cell in whatever order; it is not drawn.");
+  if (!std::all_of(rows.begin(), rows.end(), is_of_next_token))
+    report.notes.push_back("The loss of a coarse model is that of the tokens of the next cell in whatever order, that of a classifier is per document; they are not drawn.");
   return report;
 }
 
