@@ -67,14 +67,14 @@ int colour_of(const BenchOptions& options, const std::string& mixer) {
 
 void add_legend(Chart& chart, const BenchOptions& options) {
   for (size_t i = 0; i < options.mixers.size(); ++i)
-    chart.legend.push_back({name_of(options.mixers[i]), static_cast<int>(i), i >= kColours});
+    chart.legend.push_back({name_of(options.mixers[i]), static_cast<int>(i), false});
 }
 
 template <class Value> Panel panel_of(const Benchmark& bench, const char* title, const char* unit, const Value& value) {
   Panel panel{title, unit, {}};
   for (const MixerKind kind : bench.options.mixers) {
     const int colour = colour_of(bench.options, name_of(kind));
-    Curve curve{name_of(kind), colour, colour >= kColours, {}, {}};
+    Curve curve{name_of(kind), colour, false, {}, {}};
     for (const MixerRow& row : bench.rows)
       if (row.mixer == curve.name && value(row) > 0) curve.points.push_back({static_cast<double>(row.positions), value(row)});
     std::sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });

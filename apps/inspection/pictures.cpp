@@ -85,7 +85,7 @@ void add_spectrum(std::vector<Picture>& all, const Found& found, const LayerFoun
   Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
   for (size_t i = 0; i < layer.heads.size(); ++i) {
     const int colour = static_cast<int>(i);
-    Curve& curve = panel.curves.emplace_back(Curve{fmt::format("head {}", layer.heads[i].head), colour, i >= kColours, {}, {}});
+    Curve& curve = panel.curves.emplace_back(Curve{fmt::format("head {}", layer.heads[i].head), colour, false, {}, {}});
     for (size_t n = 0; n < layer.heads[i].spectrum.size(); ++n)
       curve.points.push_back({static_cast<double>(n + 1), layer.heads[i].spectrum[n]});
     std::erase_if(curve.points, [](const Point& p) { return !drawable(p.y); });

@@ -14,6 +14,8 @@ struct Axis {
 
   // 0 at low, 1 at high.
   double share(double value) const;
+  // Whether the value lies between the ends, up to rounding.
+  bool shows(double value) const { return share(value) >= -1e-9 && share(value) <= 1 + 1e-9; }
 };
 
 // Whether an axis can show the value: it is finite, and not so large or so small that the ends of an axis or the distance of its

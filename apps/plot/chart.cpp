@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "apps/terminal/progress.h"
@@ -37,48 +38,64 @@ const std::vector<double>* column(const RunRecords& run, const std::string& key)
 }
 
 struct XAxis {
-  std::string key, name;
-  double scale;  // of a value as shown
+  std::string name;
+  std::vector<std::vector<double>> values;  // of each run, one per record
 };
 
-// Time is counted from the first record of each run, in the unit that suits the longest.
-double first_of(const RunRecords& run, const std::string& key) {
-  for (const double value : *column(run, key))
-    if (std::isfinite(value)) return value;
-  fail("{}: no record tells its {}", {run.path, key});
-}
+bool is_known(double value) { return std::isfinite(value); }
 
+// The key's values of each run; of time, those of training in the unit that suits the longest.
 XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   check_key(runs, key);
+  XAxis x{key, {}};
   double longest = 0;
   for (const RunRecords& run : runs) {
-    if (!column(run, key)) fail("{}: no record tells its {}", {run.path, key});
-    const double first = first_of(run, key);
-    for (const double value : *column(run, key)) longest = std::max(longest, value - first);
+    const std::vector<double>* const values = column(run, key);
+    if (key != "time" && (!values || std::none_of(values->begin(), values->end(), is_known))) fail("{}: no record tells its {}", {run.path, key});
+    x.values.push_back(key == "time" ? training_seconds(run) : *values);
+    for (const double value : x.values.back()) longest = std::max(longest, value);
   }
-  if (key != "time") return {key, key, 1};
-  if (longest < 180) return {key, "time in seconds", 1};
-  if (longest < 3 * 3600) return {key, "time in minutes", 60};
-  if (longest < 3 * 86400) return {key, "time in hours", 3600};
-  return {key, "time in days", 86400};
+  if (key != "time") return x;
+  constexpr struct {
+    double most;
+    const char* name;
+    double seconds;
+  } kUnits[] = {{180, "seconds", 1}, {3 * 3600, "minutes", 60}, {3 * 86400, "hours", 3600}, {std::numeric_limits<double>::infinity(), "days", 86400}};
+  const auto& unit = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const auto& u) { return longest < u.most; });
+  for (auto& values : x.values)
+    for (double& value : values) value /= unit.seconds;
+  x.name = std::string("time of training in ") + unit.name;
+  return x;
 }
 
-std::vector<Point> points_of(const RunRecords& run, const std::string& key, const XAxis& x, Chart& chart) {
+// The points of a curve in the order of x, and the step of each.
+struct Series {
   std::vector<Point> points;
+  std::vector<double> steps;
+};
+
+// A file without steps has one per record.
+double step_of(const RunRecords& run, size_t i) {
+  const std::vector<double>* const steps = column(run, "step");
+  return steps && std::isfinite((*steps)[i]) ? (*steps)[i] : static_cast<double>(i);
+}
+
+Series series_of(const RunRecords& run, const std::string& key, const std::vector<double>& xs, Chart& chart) {
   const std::vector<double>* const ys = column(run, key);
-  if (!ys) return points;
-  const std::vector<double>& xs = *column(run, x.key);
-  const double first = x.key == "time" ? first_of(run, x.key) : 0;
+  if (!ys) return {};
+  std::vector<std::pair<Point, double>> found;
   for (size_t i = 0; i < ys->size(); ++i) {
-    const double at = (xs[i] - first) / x.scale, value = (*ys)[i];
+    const double at = xs[i], value = (*ys)[i];
     if (!std::isfinite(at) || !std::isfinite(value)) continue;
     if (!drawable(at) || !drawable(value) || (chart.log_x && at <= 0) || (chart.log_y && value <= 0))
       ++chart.left_out;
     else
-      points.push_back({at, value});
+      found.push_back({{at, value}, step_of(run, i)});
   }
-  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-  return points;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first.x < b.first.x; });
+  Series series;
+  for (const auto& [point, step] : found) series.points.push_back(point), series.steps.push_back(step);
+  return series;
 }
 
 Panel& panel_for(Chart& chart, const Look& look) {
@@ -92,7 +109,7 @@ bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::st
   const Look look = look_of(key);
   bool drawn = false;
   for (size_t i = 0; i < runs.size(); ++i) {
-    std::vector<Point> points = points_of(runs[i], key, x, chart);
+    auto [points, steps] = series_of(runs[i], key, x.values[i], chart);
     if (points.empty()) continue;
     Panel& panel = panel_for(chart, look);
     // One run alone has a colour per metric of a panel, several have one each.
@@ -100,7 +117,7 @@ bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::st
     std::string name = runs.size() > 1 ? runs[i].name : look.name[0] ? look.name : key;
     if (runs.size() > 1 && look.name[0]) name += std::string(", ") + look.name;
     const bool smooths = smooth > 0 && look.smooth;
-    Curve curve{name, colour, look.dashed, smooths ? smoothed(points, smooth) : points, {}};
+    Curve curve{name, colour, look.dashed, smooths ? smoothed(points, steps, smooth) : points, {}};
     if (smooths) curve.raw = std::move(points);
     panel.curves.push_back(std::move(curve));
     drawn = true;
@@ -157,15 +174,44 @@ std::pair<std::string, std::string> best_loss(const RunRecords& run) {
 
 }  // namespace
 
-std::vector<Point> smoothed(const std::vector<Point>& points, double weight) {
-  std::vector<Point> result;
-  result.reserve(points.size());
-  double sum = 0, weights = 0;
-  for (const auto& [x, y] : points) {
-    sum = weight * sum + y;
-    weights = weight * weights + 1;
-    result.push_back({x, sum / weights});
+// In units of the constant: a gap between records keeps the share exp(-gap) of the sums before it. Over the gap itself the weight of
+// the straight line between the two records is 1 - exp(-gap), of which the earlier record has its part.
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
+  std::vector<Point> result = points;
+  double sum = 0, weight = 0;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const double gap = std::max(steps[i] - steps[i - 1], 1.0) / constant;
+    const double kept = std::exp(-gap), added = -std::expm1(-gap), of_earlier = added / gap - kept;
+    sum = kept * sum + of_earlier * points[i - 1].y + (added - of_earlier) * points[i].y;
+    weight = kept * weight + added;
+    result[i].y = sum / weight;
   }
+  return result;
+}
+
+std::vector<double> training_seconds(const RunRecords& run) {
+  const std::vector<double>*const tokens = column(run, "tokens"), *const speeds = column(run, "tokens_per_s"), *const times = column(run, "time");
+  std::vector<double> result;
+  std::vector<double> measured = finite(run, "tokens_per_s");
+  std::erase_if(measured, [](double speed) { return speed <= 0; });
+  if (tokens && !measured.empty()) {
+    const double usual = median(measured)[0];
+    double seconds = 0, before = 0;
+    for (size_t i = 0; i < tokens->size(); ++i) {
+      if (!std::isfinite((*tokens)[i])) {
+        result.push_back(std::numeric_limits<double>::quiet_NaN());
+        continue;
+      }
+      const double speed = (*speeds)[i];
+      seconds += std::max((*tokens)[i] - before, 0.0) / (std::isfinite(speed) && speed > 0 ? speed : usual);
+      before = (*tokens)[i];
+      result.push_back(seconds);
+    }
+    return result;
+  }
+  const auto first = times ? std::find_if(times->begin(), times->end(), is_known) : std::vector<double>::const_iterator();
+  if (!times || first == times->end()) fail("{}: no record tells its time", {run.path});
+  for (const double time : *times) result.push_back(time - *first);
   return result;
 }
 
@@ -191,6 +237,7 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   chart.title = options.title;
   chart.log_x = options.log_x;
   chart.log_y = options.log_y;
+  chart.clipped = !options.full_range;
   const XAxis x = x_axis(runs, options.x);
   chart.x_name = x.name;
   std::vector<std::string> keys = options.keys;

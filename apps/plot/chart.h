@@ -14,7 +14,7 @@ struct Point {
 
 struct Curve {
   std::string name;  // run and metric, as far as the chart holds several
-  int colour = 0;    // index into the palette, which repeats
+  int colour = 0;    // number of the run or metric: index into the palette, which repeats with other patterns of dashes
   bool dashed = false;
   std::vector<Point> points;
   std::vector<Point> raw = {};  // before smoothing, drawn faint; empty: not smoothed
@@ -38,6 +38,7 @@ struct Chart {
   bool log_x = false, log_y = false;
   bool whole_x = false;    // ticks at whole numbers of x only
   bool scattered = false;  // the x axis is drawn around the points, and not from 0 on
+  bool clipped = false;  // a few values far from all others do not widen a y axis (apps/plot/clipping.h)
   std::vector<Panel> panels;
   std::vector<LegendEntry> legend;
   int64_t left_out = 0;  // values that are not finite, beyond what an axis can show, or not above 0 where it is logarithmic
@@ -46,16 +47,26 @@ struct Chart {
 struct ChartOptions {
   std::vector<std::string> keys = {};  // empty: losses, learning rate, gradient norm and speed, as far as they were measured
   std::string x = "step";              // step, tokens or time
-  double smooth = 0;                   // weight of the past in the exponential moving average, at least 0 and below 1
+  double smooth = 0;                   // steps, the time constant of the moving average of noisy curves; 0: as measured
   bool log_x = false, log_y = false;
+  bool full_range = false;  // y axes show every value, however far it lies from the others
   std::string title = {};
 };
 
 // Errors: a key or x that no run has (the nearest named), a key without a value to draw.
 Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& options);
 
-// The exponential moving average of y with that weight of the past, corrected for its start: sum_i w^(n-i) y_i / sum_i w^(n-i).
-std::vector<Point> smoothed(const std::vector<Point>& points, double weight);
+// The exponential moving average of y over `constant` steps, where steps[i] is the step of points[i]. Between two records y is taken as
+// a straight line, so that the curve does not depend on how often a run wrote a record:
+//   average(s) = integral of exp((t - s) / constant) y(t) dt / integral of exp((t - s) / constant) dt,   t from the first record to s
+// The division makes it unbiased at the start, as Adam's correction does. Records that are less than a step apart count as one step.
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant);
+
+// Seconds of training up to each record, without evaluations and without the time between two sessions of a run: the tokens since the
+// record before, divided by tokens_per_s, which is measured over the same steps; by the median speed where none was measured. A
+// run that tells no tokens or no speed has only the time of day, which is counted from its first record. NaN: unknown.
+// Error: the run tells none of the three.
+std::vector<double> training_seconds(const RunRecords& run);
 
 // At most about 4 * columns points that look the same when drawn `columns` wide: of each column the first, last, least and
 // greatest. x is ascending.

@@ -34,7 +34,7 @@ const make = (name, attributes, parent) => {
 };
 const marks = make('g', {'pointer-events': 'none'}, svg);
 const share = (axis, value) => axis.log ? Math.log(value / axis.low) / Math.log(axis.high / axis.low) : (value - axis.low) / (axis.high - axis.low);
-const left = (box, x) => box.left + box.width * share(box.x, x), top_ = (box, y) => box.top + box.height * (1 - share(box.y, y));
+const left = (box, x) => box.left + box.width * share(box.x, x), top_ = (box, y) => box.top + box.height * (1 - Math.min(Math.max(share(box.y, y), 0), 1));
 const show = value => {
   const size = Math.abs(value);
   return size && (size < 1e-3 || size >= 1e15) ? value.toExponential(3) : value.toLocaleString('en-US', {maximumSignificantDigits: size >= 1e5 ? 15 : 5, maximumFractionDigits: 5});

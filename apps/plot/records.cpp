@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "apps/config/nearest.h"
 #include "apps/metrics/metrics.h"
@@ -67,18 +68,13 @@ std::string name_of(const std::string& file) {
   return folder.filename().empty() ? file : folder.filename().string();
 }
 
-}  // namespace
-
-RunRecords read_records(const std::string& path_or_name) {
-  const std::string path = find_run(path_or_name);
+// A run, or why it has no record.
+struct Reading {
   RunRecords run;
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
-  if (error) fail("cannot read {}: {}", {path, error.message()});
-  run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  if (fs::status(run.path, error).type() == fs::file_type::not_found) fail("{}: holds no metrics.jsonl, so no run has begun in it", {path});
-  run.name = name_of(run.path);
+  std::string nothing = {};
+};
+
+void read_lines(RunRecords& run) {
   const std::string text = read_text(run.path);
   int64_t line_number = 0;
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
@@ -90,17 +86,51 @@ RunRecords read_records(const std::string& path_or_name) {
     if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
     add(record, place, run);
   }
-  if (run.records == 0) fail("{}: holds no record yet", {run.path});
-  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNothing);
-  return run;
 }
 
-std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths) {
+Reading read(const std::string& path_or_name) {
+  const std::string path = find_run(path_or_name);
+  RunRecords run;
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
+  if (error) fail("cannot read {}: {}", {path, error.message()});
+  run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
+  if (fs::status(run.path, error).type() == fs::file_type::not_found)
+    return {{}, format_message("{}: holds no metrics.jsonl, so no run has begun in it", {path})};
+  run.name = name_of(run.path);
+  read_lines(run);
+  if (run.records == 0) return {{}, format_message("{}: holds no record yet", {run.path})};
+  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNothing);
+  return {std::move(run)};
+}
+
+}  // namespace
+
+RunRecords read_records(const std::string& path) {
+  Reading reading = read(path);
+  if (!reading.nothing.empty()) fail("{}", {reading.nothing});
+  return std::move(reading.run);
+}
+
+std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped) {
   std::vector<RunRecords> runs;
+  std::vector<std::string> path_of_run, nothing;
   std::multiset<std::string> names;
-  for (const std::string& path : paths) names.insert(runs.emplace_back(read_records(path)).name);
+  for (const std::string& path : paths) {
+    Reading reading = read(path);
+    if (!reading.nothing.empty()) {
+      nothing.push_back(reading.nothing);
+      continue;
+    }
+    names.insert(runs.emplace_back(std::move(reading.run)).name);
+    path_of_run.push_back(path);
+  }
+  if (runs.empty() && nothing.size() == 1) fail("{}", {nothing[0]});
+  if (runs.empty()) fail("none of {} runs has a record yet", {nothing.size()});
   for (size_t i = 0; i < runs.size(); ++i)
-    if (names.count(runs[i].name) > 1) runs[i].name = paths[i];
+    if (names.count(runs[i].name) > 1) runs[i].name = path_of_run[i];
+  if (skipped) *skipped = std::move(nothing);
   return runs;
 }
 

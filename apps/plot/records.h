@@ -19,8 +19,9 @@ struct RunRecords {
 // Errors: no metrics, no record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
 RunRecords read_records(const std::string& path_or_name);
 
-// All of them; names that several runs share give way to the paths as given.
-std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths);
+// All of them; names that several runs share give way to the paths as given. A run that has no record yet, or no file for them, is left
+// out, and `skipped` gets a line that names it. Errors: those of read_records; no run has a record.
+std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped = nullptr);
 
 // Error: the key is in no run; names the nearest one.
 void check_key(const std::vector<RunRecords>& runs, const std::string& key);

@@ -14,9 +14,11 @@ struct Palette {
   const char* curves[kColours];
 };
 constexpr Palette kLight = {"#ffffff", "#1b1f24", "#59636e",
-                            "#e8ebee", "#9aa3ad", {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555b61"}};
+                            "#e8ebee", "#9aa3ad", {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555b61", "#6a1fb8",
+                             "#8b1a1a", "#5f6b00", "#d811c0", "#003c54"}};
 constexpr Palette kDark = {"#14171b", "#e8eaed", "#a0a9b4",
-                           "#272c33", "#5c6671", {"#4aa8e8", "#f0813a", "#2fc29b", "#e39ac4", "#f2bd4a", "#9ad4f5", "#b8bec6"}};
+                           "#272c33", "#5c6671", {"#4aa8e8", "#f0813a", "#2fc29b", "#e39ac4", "#f2bd4a", "#9ad4f5", "#8d949d", "#8f55f0",
+                            "#d02c4c", "#c3e63c", "#ff6cf0", "#13707f"}};
 
 // The rules of a palette below the element that `root` selects.
 std::string rules(const std::string& root, const Palette& p) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/plot/clipping.h"
+
 namespace ricci::apps {
 namespace {
 
@@ -43,11 +45,19 @@ std::vector<Placed> place_legend(const Chart& chart) {
   return places;
 }
 
+std::vector<double> measured_of(const Panel& panel) {
+  std::vector<double> values;
+  for (const Curve& curve : panel.curves)
+    for (const Point& point : curve.raw.empty() ? curve.points : curve.raw) values.push_back(point.y);
+  return values;
+}
+
 Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
   std::vector<double> values;
   for (const Curve& curve : panel.curves)
     for (const auto* points : {&curve.points, &curve.raw})
       for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
+  if (vertical && chart.clipped) values = without_outliers(measured_of(panel), chart.log_y);
   const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
   if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
   return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
@@ -67,11 +77,16 @@ std::string text(double x, double y, const char* classes, const char* more, cons
   return fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"{}\"{}>{}</text>\n", x, y, classes, more, escaped(content));
 }
 
-std::string line(double x1, double y1, double x2, double y2, const std::string& classes, const char* more = "") {
+std::string line(double x1, double y1, double x2, double y2, const std::string& classes, const std::string& more = "") {
   return fmt::format("<line x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\" class=\"{}\"{}/>\n", x1, y1, x2, y2, classes, more);
 }
 
-const char* dashes(bool dashed) { return dashed ? " stroke-dasharray=\"7 4\"" : ""; }
+// Curves of the same colour differ in their dashes, which those of training and of validation of one run do as well.
+std::string dashes(int colour, bool dashed) {
+  static constexpr const char* kPatterns[][2] = {{"", "7 4"}, {"0.1 4.5", "0.1 9"}, {"13 5 0.1 5", "7 5 0.1 5 0.1 5"}};
+  const char* const pattern = kPatterns[static_cast<size_t>(std::max(colour, 0) / kColours) % std::size(kPatterns)][dashed];
+  return *pattern ? fmt::format(" stroke-dasharray=\"{}\"", pattern) : "";
+}
 std::string stroke(int colour) { return colour < 0 ? "plain" : fmt::format("c{}", colour % kColours); }
 
 Placed place(const PanelBox& box, const Point& point) {
@@ -79,13 +94,7 @@ Placed place(const PanelBox& box, const Point& point) {
 }
 
 std::string polyline(const PanelBox& box, const std::vector<Point>& points, const std::string& attributes) {
-  std::string path;
-  for (const Point& point : thinned(points, static_cast<int>(box.width))) {
-    const Placed at = place(box, point);
-    path += fmt::format("{}{:.2f} {:.2f}", path.empty() ? "M" : "L", at.x, at.y);
-  }
-  if (points.size() == 1) path += "h0.01";  // a line of no length shows its round end
-  return "<path d=\"" + path + "\" " + attributes + "/>\n";
+  return "<path d=\"" + path_through(thinned(points, static_cast<int>(box.width)), box) + "\" " + attributes + "/>\n";
 }
 
 std::string draw_axes(const PanelBox& box, const std::string& x_name) {
@@ -109,9 +118,10 @@ std::string draw_curve(const PanelBox& box, const Curve& curve) {
   std::string svg;
   const std::string colour = stroke(curve.colour);
   if (!curve.raw.empty()) svg += polyline(box, curve.raw, "class=\"raw " + colour + "\"");
-  svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(curve.dashed));
+  svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(curve.colour, curve.dashed));
   const bool few = curve.dashed && curve.points.size() <= 60;  // few measurements: each shows where it was made
   for (size_t i = 0; (few || curve.marked) && i < curve.points.size(); ++i) {
+    if (!box.y.shows(curve.points[i].y)) continue;
     const Placed at = place(box, curve.points[i]);
     svg += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", at.x, at.y, curve.marked ? 4 : 3.2, curve.colour % kColours);
   }
@@ -154,13 +164,22 @@ std::string draw_labels(const PanelBox& box, const Panel& panel) {
   return svg;
 }
 
+// What lies outside: marks at the borders, and words at the right of the line of the title.
+std::string draw_outside(const PanelBox& box, const Panel& panel) {
+  const Outside outside = outside_of(panel, box.y);
+  const std::string words = words_of(outside, false);
+  if (words.empty()) return "";
+  const double room = box.width + kLeft - width_of(panel.title + panel.unit) - 30;
+  return marks_of(panel, box) + text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"", width_of(words) <= room ? words : words_of(outside, true));
+}
+
 std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name) {
   std::string svg = fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"ink\" font-weight=\"600\">{}", box.left - kLeft, box.top - 14,
                                 escaped(panel.title));
   if (!panel.unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(panel.unit) + "</tspan>";
   svg += "</text>\n" + draw_axes(box, x_name);
   for (const Curve& curve : panel.curves) svg += draw_curve(box, curve);
-  return svg + draw_labels(box, panel);
+  return svg + draw_labels(box, panel) + draw_outside(box, panel);
 }
 
 std::string draw_legend(const Chart& chart) {
@@ -169,7 +188,7 @@ std::string draw_legend(const Chart& chart) {
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
-    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour), dashes(entry.dashed));
+    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour), dashes(entry.colour, entry.dashed));
     svg += text(x + 34, y, "ink", "", fitting(entry.name));
   }
   return svg;

@@ -1,0 +1,119 @@
+#include "apps/plot/clipping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "apps/terminal/progress.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr size_t kFewest = 20, kPart = 50;  // of the values one in 50 at each end, at least one, is not of the middle
+constexpr double kFar = 3;                  // ranges of the middle
+constexpr double kMarkDistance = 6;         // units between two marks of a curve
+
+const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
+
+std::string short_value(double value) {
+  const double size = std::abs(value);
+  return size >= 1e3 && size < 1e15 ? (value < 0 ? "-" : "") + short_number(size) : fmt::format("{:.3g}", value);
+}
+
+struct Spot {
+  double x, share;  // share: of the height, 0 at the lower border
+};
+
+// The part of the line from a to b, as shares of its length, that lies inside; first > last: none.
+struct Part {
+  double first, last;
+};
+Part inside(const Spot& a, const Spot& b) {
+  constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
+  const double rise = b.share - a.share;
+  if (rise == 0) return a.share >= kLow && a.share <= kHigh ? Part{0, 1} : Part{1, 0};
+  const auto [enters, leaves] = std::minmax((kLow - a.share) / rise, (kHigh - a.share) / rise);
+  return {std::max(enters, 0.0), std::min(leaves, 1.0)};
+}
+
+}  // namespace
+
+std::vector<double> without_outliers(std::vector<double> values, bool log) {
+  if (values.size() < kFewest) return values;
+  std::vector<double> sorted = values;
+  if (log) std::transform(sorted.begin(), sorted.end(), sorted.begin(), [](double value) { return std::log(value); });
+  std::sort(sorted.begin(), sorted.end());
+  const size_t few = std::max<size_t>(sorted.size() / kPart, 1);
+  const double low = sorted[few], high = sorted[sorted.size() - 1 - few], range = high - low;
+  if (range <= 1e-9 * std::max(std::abs(low), std::abs(high))) return values;
+  std::erase_if(values, [&](double value) {
+    const double at = log ? std::log(value) : value;
+    return at < low - kFar * range || at > high + kFar * range;
+  });
+  return values;
+}
+
+Outside outside_of(const Panel& panel, const Axis& y) {
+  Outside outside;
+  outside.lowest = std::numeric_limits<double>::infinity(), outside.highest = -outside.lowest;
+  for (const Curve& curve : panel.curves)
+    for (const Point& point : measured(curve)) {
+      if (y.shows(point.y)) continue;
+      ++(y.share(point.y) > 1 ? outside.above : outside.below);
+      outside.lowest = std::min(outside.lowest, point.y), outside.highest = std::max(outside.highest, point.y);
+    }
+  return outside;
+}
+
+std::string words_of(const Outside& outside, bool is_short) {
+  std::string words;
+  if (outside.above) words = with_commas(outside.above) + " above" + (is_short ? "" : ", up to " + short_value(outside.highest));
+  if (outside.below)
+    words += (words.empty() ? "" : "; ") + with_commas(outside.below) + " below" + (is_short ? "" : ", down to " + short_value(outside.lowest));
+  return words;
+}
+
+std::string marks_of(const Panel& panel, const PanelBox& box) {
+  std::string svg;
+  for (const Curve& curve : panel.curves) {
+    double last[2] = {-kMarkDistance, -kMarkDistance};  // below, above
+    for (const Point& point : measured(curve)) {
+      if (box.y.shows(point.y)) continue;
+      const bool above = box.y.share(point.y) > 1;
+      const double x = box.left + box.width * box.x.share(point.x), y = above ? box.top : box.top + box.height, depth = above ? 8 : -8;
+      if (x < last[above] + kMarkDistance) continue;
+      last[above] = x;
+      svg += fmt::format("<path d=\"M{:.2f} {:.2f}l4.5 {}h-9z\" class=\"outside f{}\"/>\n", x, y, depth, curve.colour % kColours);
+    }
+  }
+  return svg;
+}
+
+std::string path_through(const std::vector<Point>& points, const PanelBox& box) {
+  std::string path;
+  const auto add = [&](char verb, double x, double share) { path += fmt::format("{}{:.2f} {:.2f}", verb, x, box.top + box.height * (1 - share)); };
+  const auto spot = [&](const Point& point) { return Spot{box.left + box.width * box.x.share(point.x), box.y.share(point.y)}; };
+  bool pen_is_there = false;  // the path ends at the point before
+  for (size_t i = 0; i < points.size(); ++i) {
+    const Spot to = spot(points[i]);
+    if (i == 0) {
+      if ((pen_is_there = box.y.shows(points[0].y))) add('M', to.x, to.share);
+      continue;
+    }
+    const Spot from = spot(points[i - 1]);
+    const Part part = inside(from, to);
+    const auto at = [&](double along) { return Spot{from.x + along * (to.x - from.x), from.share + along * (to.share - from.share)}; };
+    if (part.first < part.last) {
+      const Spot first = at(part.first), last = part.last == 1 ? to : at(part.last);
+      if (!pen_is_there) add('M', first.x, first.share);
+      add('L', last.x, last.share);
+    }
+    pen_is_there = part.first < part.last && part.last == 1;
+  }
+  if (points.size() == 1 && pen_is_there) path += "h0.01";  // a line of no length shows its round end
+  return path;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,31 @@
+// A single value far from all others would flatten the curves of a panel: the y axis leaves such values out, and marks tell of them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/plot/svg.h"
+
+namespace ricci::apps {
+
+// The values that an axis is to show. A value is left out where it lies further from the middle 96% of the values than three times
+// their range, on a logarithmic axis that of their logarithms. So those that are left out are few, and would have taken three quarters
+// of the axis. Fewer than 20 values, and those whose middle has no range, stay as they are.
+std::vector<double> without_outliers(std::vector<double> values, bool log);
+
+// The measured values of a panel that its y axis does not show.
+struct Outside {
+  int64_t above = 0, below = 0;
+  double highest = 0, lowest = 0;
+};
+Outside outside_of(const Panel& panel, const Axis& y);
+
+// "2 above, up to 512", empty where there is none; short: without how far.
+std::string words_of(const Outside& outside, bool is_short);
+
+// Triangles at the upper and lower border of the box, at the places of the values that lie outside.
+std::string marks_of(const Panel& panel, const PanelBox& box);
+
+// The path through the points, cut where it leaves the box.
+std::string path_through(const std::vector<Point>& points, const PanelBox& box);
+
+}  // namespace ricci::apps
