@@ -34,7 +34,7 @@ Part inside(const Spot& a, const Spot& b) {
   constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
   const double rise = b.share - a.share;
   if (rise == 0) return a.share >= kLow && a.share <= kHigh ? Part{0, 1} : Part{1, 0};
-  const auto [enters, leaves] = std::minmax((kLow - a.share) / rise, (kHigh - a.share) / rise);
+  const auto [enters, leaves] = std::minmax({(kLow - a.share) / rise, (kHigh - a.share) / rise});
   return {std::max(enters, 0.0), std::min(leaves, 1.0)};
 }
 
