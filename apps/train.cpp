@@ -18,6 +18,7 @@
 #include "apps/corpus/step_feed.h"
 #include "apps/init/freeze.h"
 #include "apps/init/init_source.h"
+#include "apps/metrics/hyper_parameters.h"
 #include "apps/metrics/metrics.h"
 #include "apps/runs/replay.h"
 #include "apps/runs/run_folder.h"
@@ -116,7 +117,7 @@ std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const M
 Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed, const EvaluationBatches& validation, Device device) {
   const TrainConfig& config = run.config();
   TrainStep train_step(model, optimizer, device, step_options(config));
-  MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step);
+  MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
   Progress progress({.steps = config.steps, .first_step = state.step});
   const int64_t step_tokens = tokens_per_step(config), first = state.step;
   int64_t saved = first;

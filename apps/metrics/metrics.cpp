@@ -68,7 +68,10 @@ std::string to_json(const Metrics& metrics) {
   return line + "}";
 }
 
-MetricsFile::MetricsFile(const Folder& folder, int64_t step) : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {}
+MetricsFile::MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters)
+    : lines_(rewind(folder, step)), events_(folder, unix_time(), step + 1) {
+  if (step == 0 && !parameters.empty()) events_.append(unix_time(), parameters);
+}
 
 void MetricsFile::append(Metrics metrics) {
   if (!metrics.time) metrics.time = unix_time();

@@ -33,8 +33,9 @@ class MetricsFile {
   // Opens the records of the run in `folder` to go on after `step` (0: a new run). Records of later
   // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
   // a line that a crash broke. A new event file is begun that tells TensorBoard to forget the later steps.
+  // A new run tells TensorBoard its hyper-parameters, once.
   // Errors: name the path and the reason.
-  MetricsFile(const Folder& folder, int64_t step);
+  MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters = {});
 
   // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
   void append(Metrics metrics);

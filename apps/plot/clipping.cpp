@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "apps/terminal/progress.h"
@@ -11,9 +12,10 @@
 namespace ricci::apps {
 namespace {
 
-constexpr size_t kFewest = 20, kPart = 50;  // of the values one in 50 at each end, at least one, is not of the middle
-constexpr double kFar = 3;                  // ranges of the middle
-constexpr double kMarkDistance = 6;         // units between two marks of a curve
+constexpr size_t kFewest = 20;       // values
+constexpr size_t kPart = 20;         // one value in 20 at each end is not of the middle
+constexpr double kFar = 3;           // ranges of the middle
+constexpr double kMarkDistance = 6;  // units between two marks of a curve
 
 const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
 
@@ -40,19 +42,26 @@ Part inside(const Spot& a, const Spot& b) {
 
 }  // namespace
 
-std::vector<double> without_outliers(std::vector<double> values, bool log) {
-  if (values.size() < kFewest) return values;
-  std::vector<double> sorted = values;
-  if (log) std::transform(sorted.begin(), sorted.end(), sorted.begin(), [](double value) { return std::log(value); });
+std::vector<double> without_outliers(const Panel& panel, bool log) {
+  const auto scaled = [&](const Point& point) { return log ? std::log(point.y) : point.y; };
+  std::vector<double> sorted, shown;
+  for (const Curve& curve : panel.curves)
+    std::transform(measured(curve).begin(), measured(curve).end(), std::back_inserter(sorted), scaled);
   std::sort(sorted.begin(), sorted.end());
-  const size_t few = std::max<size_t>(sorted.size() / kPart, 1);
-  const double low = sorted[few], high = sorted[sorted.size() - 1 - few], range = high - low;
-  if (range <= 1e-9 * std::max(std::abs(low), std::abs(high))) return values;
-  std::erase_if(values, [&](double value) {
-    const double at = log ? std::log(value) : value;
-    return at < low - kFar * range || at > high + kFar * range;
-  });
-  return values;
+  const size_t few = sorted.size() / kPart;
+  const double low = few ? sorted[few] : 0, high = few ? sorted[sorted.size() - 1 - few] : 0, range = high - low;
+  const bool leaves_out = sorted.size() >= kFewest && range > 1e-9 * std::max(std::abs(low), std::abs(high));
+  const auto is_near = [&](const Point& point) {
+    return !leaves_out || (scaled(point) >= low - kFar * range && scaled(point) <= high + kFar * range);
+  };
+  for (const Curve& curve : panel.curves) {
+    const std::vector<Point>& points = measured(curve);
+    const auto first_near = std::find_if(points.begin(), points.end(), is_near);
+    const auto begin = first_near - points.begin() > 1 ? points.begin() : first_near;
+    for (auto point = begin; point != points.end(); ++point)
+      if (point < first_near || is_near(*point)) shown.push_back(point->y);
+  }
+  return shown;
 }
 
 Outside outside_of(const Panel& panel, const Axis& y) {

@@ -45,19 +45,12 @@ std::vector<Placed> place_legend(const Chart& chart) {
   return places;
 }
 
-std::vector<double> measured_of(const Panel& panel) {
-  std::vector<double> values;
-  for (const Curve& curve : panel.curves)
-    for (const Point& point : curve.raw.empty() ? curve.points : curve.raw) values.push_back(point.y);
-  return values;
-}
-
 Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
   std::vector<double> values;
   for (const Curve& curve : panel.curves)
     for (const auto* points : {&curve.points, &curve.raw})
       for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
-  if (vertical && chart.clipped) values = without_outliers(measured_of(panel), chart.log_y);
+  if (vertical && chart.clipped) values = without_outliers(panel, chart.log_y);
   const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
   if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
   return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);

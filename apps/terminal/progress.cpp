@@ -16,7 +16,9 @@ namespace ricci::apps {
 namespace {
 
 constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
-constexpr const char* kEraseLine = "\r\x1b[K";
+// A terminal that becomes narrower breaks the drawn bar into several rows. The cursor waits on its first character, so that it stays
+// there on every terminal; what is erased is all from there on, however many rows that is by then.
+constexpr const char* kErase = "\r\x1b[J";
 
 bool is_terminal(std::FILE* file) {
   const char* const kind = std::getenv("TERM");
@@ -82,7 +84,7 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   last_output_ = now;
   if (terminal_) {
     const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
-    write(options_.out, kEraseLine + text(note, columns));
+    write(options_.out, kErase + text(note, columns) + "\r");
     drawn_ = true;
   } else {
     write(options_.out, text(note, 0) + "\n");
@@ -97,7 +99,7 @@ void Progress::line(const std::string& text) {
 
 void Progress::erase() {
   if (!drawn_) return;
-  write(options_.out, kEraseLine);
+  write(options_.out, kErase);
   drawn_ = false;
 }
 
