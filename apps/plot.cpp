@@ -55,7 +55,7 @@ int plot(const Options& options) {
   if (chart.left_out)
     std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis", static_cast<long long>(chart.left_out));
   if (const int64_t outside = count_outside(chart))
-    std::printf("; %lld values lie far from the others and outside of their panels: --full-range shows them", static_cast<long long>(outside));
+    std::printf("; values far from all others, outside of their panels: %lld (--full-range shows them)", static_cast<long long>(outside));
   std::puts("");
   return 0;
 }

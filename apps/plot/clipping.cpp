@@ -32,10 +32,11 @@ struct Spot {
 struct Part {
   double first, last;
 };
-Part inside(const Spot& a, const Spot& b) {
-  constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
+constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
+bool is_inside(const Spot& a) { return a.share >= kLow && a.share <= kHigh; }
+Part part_inside(const Spot& a, const Spot& b) {
   const double rise = b.share - a.share;
-  if (rise == 0) return a.share >= kLow && a.share <= kHigh ? Part{0, 1} : Part{1, 0};
+  if (rise == 0) return is_inside(a) ? Part{0, 1} : Part{1, 0};
   const auto [enters, leaves] = std::minmax({(kLow - a.share) / rise, (kHigh - a.share) / rise});
   return {std::max(enters, 0.0), std::min(leaves, 1.0)};
 }
@@ -108,18 +109,18 @@ std::string path_through(const std::vector<Point>& points, const PanelBox& box) 
   for (size_t i = 0; i < points.size(); ++i) {
     const Spot to = spot(points[i]);
     if (i == 0) {
-      if ((pen_is_there = box.y.shows(points[0].y))) add('M', to.x, to.share);
+      if ((pen_is_there = is_inside(to))) add('M', to.x, to.share);
       continue;
     }
     const Spot from = spot(points[i - 1]);
-    const Part part = inside(from, to);
-    const auto at = [&](double along) { return Spot{from.x + along * (to.x - from.x), from.share + along * (to.share - from.share)}; };
-    if (part.first < part.last) {
-      const Spot first = at(part.first), last = part.last == 1 ? to : at(part.last);
-      if (!pen_is_there) add('M', first.x, first.share);
-      add('L', last.x, last.share);
-    }
-    pen_is_there = part.first < part.last && part.last == 1;
+    const Part part = part_inside(from, to);
+    if (part.first > part.last) continue;
+    // Where the line is cut it stands on the border, whatever rounding made of values that are far away.
+    const auto cut = [&](double along, const Spot& end) { return Spot{from.x + along * (to.x - from.x), end.share > 0.5 ? 1.0 : 0.0}; };
+    const Spot first = is_inside(from) ? from : cut(part.first, from), last = is_inside(to) ? to : cut(part.last, to);
+    if (!pen_is_there) add('M', first.x, first.share);
+    add('L', last.x, last.share);
+    pen_is_there = is_inside(to);
   }
   if (points.size() == 1 && pen_is_there) path += "h0.01";  // a line of no length shows its round end
   return path;

@@ -209,7 +209,7 @@ help tokenize train encode decode count
 help prepare --output --tokenizer --format --documents
 help convert import export
 help check
-help plot runs --out --keys --x --smooth --log-x --log-y --title --theme
+help plot runs --out --keys --x --smooth --log-x --log-y --title --theme --full-range
 help inspect run --text --text-file --length --layers --heads --token --nearest --out --theme --context --checkpoint --dtype --device --threads
 help bench mixers --lengths --tokens --sequences --width --layers --heads --ff --alone --rounds --roofline --out --json --theme --dtype --device --threads
 help probe --config --weights --input --output --scores --dtype --device
@@ -231,8 +231,15 @@ accept 'a page' plot runs/one --x time --log-y -o plot.html
 refuse 'drawing of no run' 1 'runs/none: no such run' plot runs/none
 refuse 'drawing of an unknown key' 1 "no run has 'train_los' among its metrics, the nearest is 'train_loss'" plot runs/one --keys train_los
 refuse 'drawing of an unknown kind' 1 'plot.png: expected a name that ends in .svg or .html' plot runs/one -o plot.png
-refuse 'smoothing of nan' 1 '--smooth: expected a number from 0 to 0\.9999, got nan' plot runs/one --smooth nan
-refuse 'smoothing of 1' 2 '--smooth: ' plot runs/one --smooth 1
+for steps in nan -1 0.6 inf; do
+  refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/one --smooth $steps
+done
+mkdir runs/new runs/weights
+: >runs/new/metrics.jsonl
+accept 'a drawing of runs of which two have no record' plot runs/one runs/new runs/weights
+verdict 'and says which' "$(diff err - <<<$'left out: runs/new/metrics.jsonl: holds no record yet\nleft out: runs/weights: holds no metrics.jsonl, so no run has begun in it')"
+refuse 'drawing of runs without a record' 1 'none of 2 runs has a record yet' plot runs/new runs/weights
+rm -r runs/new runs/weights
 
 cuts=(tiny.yaml steps=10 eval_every=5 batch_invariant=true)
 accept 'batch_invariant, 1 batch of 8' train "${cuts[@]}" name=cut1 batch=8
