@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "apps/config/train_config.h"
+#include "apps/metrics/hyper_parameters.h"
 #include "apps/metrics/metrics.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
@@ -72,6 +74,51 @@ TEST_CASE("tensorboard: events have the bytes that the tensorboard package 2.21 
         "2c00000000000000f4aecc450900001040fc54d94110ac022a1e0a110a0a747261696e5f6c6f7373150000c03f0a090a026c72156f12833a0750cf72");
 }
 
+TEST_CASE("tensorboard: hyper-parameters have the bytes that the tensorboard package 2.21 writes") {
+  const HyperParameter parameters[] = {{"causal", false}, {"lr", 1e-3}, {"mixer", std::string("sdp")}};
+  CHECK(hex(hyper_parameters_event(1700000000.25, parameters)) ==
+        "0900001040fc54d9412a710a6f0a1c5f68706172616d735f2f73657373696f6e5f73746172745f696e666f42060801120212004a470a450a"
+        "0768706172616d73123a1a380a0c0a0663617573616c120220000a0f0a026c72120911fca9f1d24d62503f0a0e0a056d6978657212051a03"
+        "7364702900001040fc54d941");
+}
+
+TEST_CASE("tensorboard: a new run tells its hyper-parameters, one that goes on does not") {
+  const ScratchFolder folder;
+  const HyperParameter parameters[] = {{"lr", 1e-3}};
+  for (const int64_t step : {0, 5}) MetricsFile(Folder(folder.path()), step, parameters);
+  const std::vector<std::string> names = event_files(folder.path());
+  REQUIRE(names.size() == 2);
+  CHECK(contains(read_file(folder / names[0]), "_hparams_/session_start_info"));
+  CHECK_FALSE(contains(read_file(folder / names[1]), "_hparams_"));
+}
+
+TEST_CASE("tensorboard: the hyper-parameters of a config are the keys that it reads") {
+  TrainConfig config;
+  config.name = "mine";
+  config.model.layers = 3;
+  config.data = {"a.txt", "b.txt"};
+  config.context.reset();
+  const auto value = [parameters = hyper_parameters(config)](const std::string& key) -> std::string {
+    for (const HyperParameter& parameter : parameters) {
+      if (parameter.key != key) continue;
+      if (const auto* number = std::get_if<double>(&parameter.value)) return "number " + std::to_string(*number);
+      if (const auto* text = std::get_if<std::string>(&parameter.value)) return "text " + *text;
+      return std::get<bool>(parameter.value) ? "true" : "false";
+    }
+    return "none";
+  };
+  CHECK(value("model.layers") == "number 3.000000");
+  CHECK(value("clip") == "number 1.000000");
+  CHECK(value("model.mixer") == "text sdp");
+  CHECK(value("tokenizer") == "text char");
+  CHECK(value("data") == "text [a.txt, b.txt]");
+  CHECK(value("batch_invariant") == "false");
+  CHECK(value("model.causal") == "true");
+  CHECK(value("context") == "none");  // null
+  CHECK(value("name") == "none");     // TensorBoard has its folder
+  CHECK(value("text_field") == "none");  // nothing reads it while the data is plain text
+}
+
 TEST_CASE("tensorboard: a file per start, each after those before it, and what was not measured is absent") {
   const ScratchFolder folder;
   folder.write("events.out.tfevents.4000000000.elsewhere", "");  // by a clock that was wrong
@@ -100,19 +147,23 @@ TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, 
   const std::string python = python_with_tensorboard();
   if (python.empty()) return test::skip("needs python3 or $RICCI_PYTHON with the tensorboard package");
   const ScratchFolder folder;
+  std::filesystem::create_directories(folder / "some");
+  const HyperParameter parameters[] = {{"causal", true}, {"lr", 0.002}, {"mixer", std::string("Größe \"1\"")}};
   const auto train = [&](int64_t first, int64_t last, double shift) {
-    MetricsFile file(Folder(folder.path()), first - 1);
+    MetricsFile file(Folder(folder / "some"), first - 1, parameters);
     for (int64_t step = first; step <= last; ++step)
       file.append({step, step * 64, shift + 1.0 / static_cast<double>(step), step % 4 ? std::optional<double>() : 2.0 + shift, 1e-3, 0.5,
                    1e5, 1 << 20});
   };
   train(1, 10, 0);
-  AppendFile(folder / event_files(folder.path())[0]).append(std::string("\x2c\0\0\0\0", 5));
+  AppendFile(folder / "some/" + event_files(folder / "some")[0]).append(std::string("\x2c\0\0\0\0", 5));
   train(7, 12, 10);
   train(9, 10, 20);
-  const Said said = shell(python + " '" RICCI_TESTS_FOLDER "/apps/read_events.py' '" + folder.path() + "'");
+  const Said said = shell(python + " '" RICCI_TESTS_FOLDER "/apps/read_events.py' '" + folder.path() + "' some");
   CAPTURE(said.text);
   CHECK(said.code == 0);
   // 10 records: 6 values each, and val_loss at steps 4 and 8.
-  CHECK(said.text.ends_with("62 points, the same in both\n"));
+  CHECK(said.text.ends_with("hyper-parameters of some: {\"causal\": true, \"lr\": 0.002, \"mixer\": \"Größe \\\"1\\\"\"}\n"
+                            "values beside them: grad_norm lr peak_bytes tokens tokens_per_s train_loss val_loss\n"
+                            "62 points, the same in both\n"));
 }
