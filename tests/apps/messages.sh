@@ -236,8 +236,9 @@ for steps in nan -1 0.6 inf; do
 done
 mkdir runs/new runs/weights
 : >runs/new/metrics.jsonl
-accept 'a drawing of runs of which two have no record' plot runs/one runs/new runs/weights
-verdict 'and says which' "$(diff err - <<<$'left out: runs/new/metrics.jsonl: holds no record yet\nleft out: runs/weights: holds no metrics.jsonl, so no run has begun in it')"
+run plot runs/one runs/new runs/weights -o some.svg
+verdict 'a drawing of runs of which two have no record' "$([ $? = 0 ] && [ -s some.svg ] || echo none)"
+verdict 'which are named' "$(diff err - <<<$'left out: runs/new/metrics.jsonl: holds no record yet\nleft out: runs/weights: holds no metrics.jsonl, so no run has begun in it')"
 refuse 'drawing of runs without a record' 1 'none of 2 runs has a record yet' plot runs/new runs/weights
 rm -r runs/new runs/weights
 
