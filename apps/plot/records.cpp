@@ -107,8 +107,8 @@ Reading read(const std::string& path_or_name) {
 
 }  // namespace
 
-RunRecords read_records(const std::string& path) {
-  Reading reading = read(path);
+RunRecords read_records(const std::string& path_or_name) {
+  Reading reading = read(path_or_name);
   if (!reading.nothing.empty()) fail("{}", {reading.nothing});
   return std::move(reading.run);
 }
