@@ -39,6 +39,7 @@ void check_scales(const ModelConfig& c) {
   check(c.down);
   if (has_list) check(c.scales);
   if (has_stacks) check(c.stack_layers, c.scales);
+  if (c.family == Family::topdown) check(c.topdown, c.scales);
   if (c.family == Family::bottomup) check_bottom_up(c.scales, c.of<Sdp>());
   if (c.family == Family::retina) check(c.retina, c.scales, c.of<Sdp>());
   if (c.family == Family::coarse) check(c.coarse);

@@ -105,6 +105,13 @@ Tensor Model::loss(const Inputs& inputs) const {
   return (*family_)([&](const auto& f) { return f.loss(inputs); });
 }
 
+Tensor Model::text_loss(const Inputs& inputs) const {
+  return (*family_)([&](const auto& f) {
+    if constexpr (requires { f.text_loss(inputs); }) return f.text_loss(inputs);
+    else return f.loss(inputs);
+  });
+}
+
 int64_t Model::counted(const Inputs& inputs, int64_t targets) const {
   return (*family_)([&](const auto& f) {
     if constexpr (requires { f.counted(inputs, targets); }) return f.counted(inputs, targets);

@@ -34,8 +34,10 @@ class Model final : public MemoryHolder {
 
   // Of a language model [b c v], every position.
   Tensor logits(const Inputs& inputs) const;
-  // Mean nats per target other than -1, an f64 scalar: the path that training takes. Padding counts unless its targets are -1.
+  // Mean nats per target other than -1, an f64 scalar. Padding counts unless its targets are -1. `loss` is what training minimises:
+  // where the config gives weights to losses beside that of the text, it is the weighted sum; text_loss leaves them out.
   Tensor loss(const Inputs& inputs) const;
+  Tensor text_loss(const Inputs& inputs) const;
   // How many tokens that is the mean of, given how many targets are not -1: fewer where the family leaves positions out.
   int64_t counted(const Inputs& inputs, int64_t targets) const;
 

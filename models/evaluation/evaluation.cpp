@@ -32,14 +32,14 @@ template <class NatsOf> Evaluation mean_of(const Model& model, int64_t count, co
 }  // namespace
 
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  return mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) { return item(model.loss(one.inputs)); });
+  return mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) { return item(model.text_loss(one.inputs)); });
 }
 
 Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
   Predictions predictions;
   Evaluation result = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     predictions.add(model.logits(one.inputs), one.inputs.targets);
-    return item(model.loss(one.inputs));
+    return item(model.text_loss(one.inputs));
   });
   result.predictions = predictions;
   return result;

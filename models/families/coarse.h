@@ -10,9 +10,9 @@
 #include "models/inputs.h"
 #include "models/inspection/masks.h"
 #include "models/inspection/representations.h"
+#include "models/scales/bag_loss.h"
 #include "models/scales/down.h"
 #include "models/scales/scale_list.h"
-#include "ops/scales/bag_cross_entropy.h"
 
 namespace ricci {
 
@@ -51,11 +51,11 @@ struct Coarse {
 
   // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets, where they are given, only
   // tell where the text of a sequence ends: -1 from there on.
-  Tensor loss(const Inputs& inputs) const { return bag_cross_entropy(logits(inputs), inputs.ids_bc, scale, lengths_of(inputs)); }
+  Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, scale); }
 
   int64_t counted(const Inputs& inputs, int64_t) const {  // tokens of the cells behind others
     const int64_t batch = inputs.ids_bc.shape()[0];
-    const Tensor lengths_b = lengths_of(inputs), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
+    const Tensor lengths_b = text_lengths_of(inputs), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
     int64_t tokens = 0;
     for (int64_t b = 0; b < batch; ++b)
       tokens += std::max<int64_t>(0, (host_b ? host_b.data<int64_t>()[b] : inputs.ids_bc.shape()[1]) / scale - 1) * scale;
@@ -91,11 +91,6 @@ struct Coarse {
     check_positions(inputs.ids_bc.shape()[1], ctx);
     const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
     return x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc);
-  }
-  static Tensor lengths_of(const Inputs& inputs) {
-    if (inputs.lengths_b || !inputs.targets) return inputs.lengths_b;
-    check_targets(inputs.targets, inputs.ids_bc);
-    return text_lengths(inputs.targets);
   }
   Tensor no_cells(const Tensor& ids_bc) const {
     const Tensor& table = tok.weight.value;

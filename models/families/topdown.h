@@ -2,6 +2,7 @@
 // the next coarser scale made of the cells that are complete by then. e are the token embeddings, s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,27 @@ constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 struct TopDownConfig {
   Shift shift = Shift::tight;
   LossFrom loss_from = LossFrom::start;
+  std::vector<double> bag_weights;
   bool operator==(const TopDownConfig&) const = default;
+
+  // Of each coarse scale, from fine to coarse.
+  std::vector<double> bag_weights_of(const ScalesConfig& scales) const {
+    const size_t coarse = scales.scales.size() - 1;
+    return bag_weights.size() > 1 ? bag_weights : std::vector<double>(coarse, bag_weights.empty() ? 0 : bag_weights[0]);
+  }
 };
 
 template <std::same_as<TopDownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
   field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
+  field("bag_weights", c.bag_weights, "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one; one number: the same for each; null: 0");
+}
+
+inline void check(const TopDownConfig& c, const ScalesConfig& scales) {
+  const size_t coarse = scales.scales.size() - 1;
+  if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse) fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
+  for (const double weight : c.bag_weights)
+    if (!(weight >= 0 && std::isfinite(weight))) fail("model.bag_weights: {}, expected 0 or more", {weight});
 }
 
 struct TopDown {
@@ -36,6 +52,7 @@ struct TopDown {
     Stack<Sdp> stack;
     Linear combine;  // with the next coarser scale; none of the coarsest
     Upsample up;     // to the next finer scale; none of the finest
+    double bag_weight = 0;  // of bag_loss in the loss of training
   };
   std::vector<Scale> scales;  // from fine to coarse
   TopDownConfig config;
@@ -44,11 +61,12 @@ struct TopDown {
       : config(of_shift) {
     const int64_t d = c.place.d;
     const InitialWeights& init = c.place.init;
+    const std::vector<double> bag_weights = of_shift.bag_weights_of(list);
     for (size_t i = 0; i < list.scales.size(); ++i) {
       const int64_t s = list.scales[i];
       scales.push_back({s, Downsample(s > 1 ? down : DownConfig(), s, d, init), Stack<Sdp>(c.at(s, layers.of(list)[i])),
                         s < list.scales.back() ? Linear(2 * d, d, true, init.map(2 * d)) : Linear(),
-                        s > 1 ? Upsample(s / list.scales[i - 1], d, init) : Upsample()});
+                        s > 1 ? Upsample(s / list.scales[i - 1], d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
     }
   }
 
@@ -65,7 +83,6 @@ struct TopDown {
     }
     return h_s;
   }
-  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
 
   std::vector<Representation> representations(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Representation> all;
@@ -85,6 +102,7 @@ struct TopDown {
     }
     return all;
   }
+  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
 
   int64_t scored_from() const {
     if (config.loss_from == LossFrom::start) return 0;

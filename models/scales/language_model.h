@@ -5,6 +5,7 @@
 //   body.advance(e_bcd, state)   the next tokens
 //   scored_from()                the first position that the loss counts
 //   representations, masks       for people to look at: models/inspection
+//   each_scale(e_bcd, lengths_b) where coarse scales have a loss of their own: what each gives, body(e_bcd, lengths_b) first
 //   visit, recompute_blocks      as every module, every family
 #pragma once
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include "models/inputs.h"
 #include "models/inspection/masks.h"
 #include "models/inspection/representations.h"
+#include "models/scales/bag_loss.h"
+#include "ops/elements/arithmetic.h"
 
 namespace ricci {
 
@@ -34,10 +37,21 @@ template <class Body> struct LanguageModel {
   std::vector<Mask> masks(int64_t tokens) const { return body.masks(tokens); }
 
   // Mean nats over targets other than -1 of the positions that are scored, f64 []; of none: 0.
-  Tensor loss(const Inputs& inputs) const {
+  Tensor text_loss(const Inputs& inputs) const {
     check_targets(inputs.targets, inputs.ids_bc);
-    if (body.scored_from() == 0) return output.loss(hidden(inputs), tok, inputs.targets);
-    return output.loss(scored(hidden(inputs)), tok, scored(inputs.targets));
+    return text_loss(hidden(inputs), inputs.targets);
+  }
+  // That, and of every coarse scale with a weight the weighted bag_loss of its cells.
+  Tensor loss(const Inputs& inputs) const {
+    if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
+      check_targets(inputs.targets, inputs.ids_bc);
+      const std::vector<Tensor> h_s = body.each_scale(embedded(inputs), inputs.lengths_b);
+      Tensor sum = text_loss(h_s[0], inputs.targets);
+      for (size_t i = 1; i < h_s.size(); ++i)
+        if (const auto& scale = body.scales[i]; h_s[i] && scale.bag_weight > 0)
+          sum = sum + bag_loss(h_s[i], output, tok, inputs, scale.tokens) * scale.bag_weight;
+      return sum;
+    } else return text_loss(inputs);
   }
   int64_t counted(const Inputs& inputs, int64_t targets) const {
     return body.scored_from() == 0 ? targets : targets_in(inputs.targets, body.scored_from());
@@ -62,6 +76,10 @@ template <class Body> struct LanguageModel {
   Tensor scored(const Arg& x) const {  // without the positions that the loss leaves out
     const int64_t length = x.shape()[1], first = std::min(body.scored_from(), length);
     return slice(x, 1, first, length - first);
+  }
+  Tensor text_loss(const Tensor& h_bcd, const Tensor& targets_bc) const {
+    if (body.scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
+    return output.loss(scored(h_bcd), tok, scored(targets_bc));
   }
   Tensor embedded(const Inputs& inputs) const {
     check_positions(inputs.ids_bc.shape()[1], ctx);

@@ -30,6 +30,9 @@ FULL = QUICK + [
                                                            "down": "conv", "conv_kernel": 3, "shift": "block"}, 3, 21, [21, 11, 3]),
     ("topdown, no bias, untied, long", {**SCALES, "family": "topdown", "ctx": 140, "scales": [1, 4, 64], "layers": [1, 1, 1], "bias": False,
                                         "tie": False}, 2, 131),
+    ("topdown msa, bags, conv, lengths", {**SCALES, "family": "topdown", "preset": "msa", "scales": [1, 2, 4], "layers": [1, 1, 1], "down": "conv",
+                                          "bag_weights": [0.5, 2]}, 3, 21, [21, 11, 3]),
+    ("topdown, bags, shorter than every cell", {**SCALES, "family": "topdown", "scales": [1, 4, 8], "layers": [1, 1, 1], "bag_weights": [1, 1]}, 3, 3),
     ("topdown, shorter than every cell", {**SCALES, "family": "topdown", "scales": [1, 4, 8], "layers": [1, 1, 1], "loss_from": "first_full"}, 3, 3),
     ("topdown, a scale beyond ctx", {**SCALES, "family": "topdown", "scales": [1, 4, 64], "layers": [1, 1, 1], "down": "conv"}, 3, 24),
     ("bottomup msa, lengths", {**SCALES, "family": "bottomup", "preset": "msa", "scales": [1, 3], "layers": [1, 1], "down": "max"}, 3, 20, [20, 7, 0]),
@@ -116,11 +119,13 @@ def sweep():
     stacks = {**base, "scales": [1, 3, 6, 24], "layers": [1, 1, 1, 1]}
     variants = [{**stacks, "family": "topdown", **down, "shift": shift, "loss_from": start}
                 for down in downs for shift, start in (("tight", 0), ("block", "first_full"))]
+    variants += [{**stacks, "family": "topdown", "shift": shift, "loss_from": start, "bag_weights": [0.3, 1.5, 0.7]}
+                 for shift, start in (("tight", "first_full"), ("block", 0))]
     variants += [{**stacks, "family": "bottomup", **down, "chain": chain} for down in downs for chain in (True, False)]
     variants += [{**base, "family": "retina", "scales": [1, 4, 12], "layers": 1, **down, "windows": windows, "cell_rule": rule}
                  for down in downs for windows in ("0:6, 6:20, 20:40", "0:16, 8:24, 12:30") for rule in ("inside", "end")]
     variants += [{**base, "family": "coarse", "scale": 5, "layers": 1, **down} for down in downs]
     for config in variants:
-        said = ", ".join(str(config[key]) for key in ("family", "down", "conv_kernel", "shift", "chain", "windows", "cell_rule") if key in config)
+        said = ", ".join(str(config[key]) for key in ("family", "down", "conv_kernel", "shift", "chain", "windows", "cell_rule", "bag_weights") if key in config)
         for length in range(1, 41):
             yield f"{said}, {length} tokens", config, 1 + length % 3, length

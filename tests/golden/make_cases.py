@@ -56,6 +56,7 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
                                     "cell_rule": "end", "head_groups": [0, 1, 1, 0]}, 3, 13, [13, 6, 2]),
     "coarse": ({**SCALES, "family": "coarse", "scale": 3, "layers": 1, "down": "conv"}, 2, 14),
     "coarse_padded": ({**SCALES, "family": "coarse", "scale": 2, "layers": 1, "tie": False}, 3, 9, [9, 5, 1]),
+    "topdown_bags": ({**SCALES, "family": "topdown", "scales": [1, 2, 4], "layers": [1, 1, 1], "bag_weights": [0.5, 2], "tie": False}, 2, 13),
 }
 
 

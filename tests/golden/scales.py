@@ -8,7 +8,9 @@ Readings where the specification leaves room:
   * the norm, activation, positions and scale of the embedding follow the preset in every stack, as in a decoder;
   * without a coarser cell what is combined is zero; a head without a visible cell gives zero;
   * `lengths` hides as keys all cells that are not whole before lengths[b], and from the coarse loss those that it would have to say;
-  * the loss over no position is 0.
+  * the loss over no position is 0;
+  * a text without `lengths` ends with its last target; `bag_weights` weigh, in the loss of a topdown model, the coarse loss of each
+    coarse scale, whose logits are those of the same map to the vocabulary.
 """
 import math
 
@@ -19,7 +21,7 @@ import reference
 FAMILIES = ("topdown", "bottomup", "retina", "coarse")
 DEFAULTS = {"family": None, "mixer": "sdp", "preset": "gpt", "vocab": None, "ctx": None, "d": None, "heads": None, "layers": None,
             "ff": None, "bias": True, "tie": None, "scales": [1, 4, 16, 64], "down": "avg", "conv_kernel": 1, "shift": "tight",
-            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4}
+            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4, "bag_weights": None}
 
 
 def resolve(config):
@@ -215,7 +217,7 @@ class Model:
         return self.layer_norm(ln, x) if gpt else x
 
     def topdown(self, e, lengths):
-        c, h = self.c, None
+        c, h, self.of_scale = self.c, None, {}
         for i in reversed(range(len(c["scales"]))):
             s = c["scales"][i]
             x = e if s == 1 else self.down(f"down.{s}", e, s)
@@ -223,6 +225,7 @@ class Model:
                 coarser = c["scales"][i + 1]
                 x = self.linear(f"combine.{s}", torch.cat([x, self.shifted(f"up.{coarser}", h, x, coarser // s)], -1))
             h = self.stack(x, s, c["layers"][i], lengths)
+            self.of_scale[s] = h
         return h
 
     def shifted(self, name, h, x, r):
@@ -261,18 +264,25 @@ class Model:
             h = self.stack(self.down(f"down.{c['scale']}", e, c["scale"]), c["scale"], c["layers"], lengths)
         else:
             h = getattr(self, c["family"])(e, lengths)
-        return torch.nn.functional.linear(h, self.table["tok.weight" if c["tie"] else "head.weight"], self.table.get("head.bias"))
+        return self.vocabulary(h)
+
+    def vocabulary(self, h):
+        return torch.nn.functional.linear(h, self.table["tok.weight" if self.c["tie"] else "head.weight"], self.table.get("head.bias"))
 
     def loss(self, logits, ids, targets, lengths=None):
         c = self.c
         if c["family"] == "coarse":
-            return self.bag_loss(logits, ids, lengths)
+            return self.bag_loss(logits, ids, lengths, c["scale"])
+        bags = 0
+        if c["bag_weights"]:
+            ends = lengths if lengths is not None else [min(ids.shape[1], max(torch.where(row >= 0)[0], default=-2) + 2) for row in targets]
+            bags = sum(weight * self.bag_loss(self.vocabulary(self.of_scale[s]), ids, ends, s) for weight, s in zip(c["bag_weights"], c["scales"][1:]))
         first = self.first_full() if c["loss_from"] == "first_full" else 0
         logits, targets = logits[:, first:], targets[:, first:]
-        return reference.mean_loss(logits, targets) if (targets >= 0).any() else (logits * 0).sum()
+        return bags + (reference.mean_loss(logits, targets) if (targets >= 0).any() else (logits * 0).sum())
 
-    def bag_loss(self, logits, ids, lengths):
-        s, terms = self.c["scale"], [(logits * 0).sum()]
+    def bag_loss(self, logits, ids, lengths, s):
+        terms = [(logits * 0).sum()]
         for b in range(ids.shape[0]):
             length = ids.shape[1] if lengths is None else int(lengths[b])
             for j in range(length // s - 1):

@@ -73,6 +73,13 @@ TEST_CASE("several scales: the other keys") {
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {}; }) == "model.layers: 0 numbers for 3 scales");
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 0, 1}; }) == "model.layers: 0, expected 1 or more");
   }
+  const auto bags = [](std::vector<double> weights) { return complaint(Family::topdown, [&](ModelConfig& c) { c.topdown.bag_weights = std::move(weights); }); };
+  CHECK(bags({}) == "no error");
+  CHECK(bags({0.5}) == "no error");
+  CHECK(bags({0.5, 0}) == "no error");
+  CHECK(bags({1, 1, 1}) == "model.bag_weights: 3 numbers for 2 coarse scales");
+  CHECK(bags({1, -0.5}) == "model.bag_weights: -0.5, expected 0 or more");
+  CHECK(bags({std::nan(""), 1}) == "model.bag_weights: nan, expected 0 or more");
   CHECK(complaint(Family::coarse, [](ModelConfig& c) { c.coarse.scale = 0; }) == "model.scale: 0, expected 1 or more");
 }
 

@@ -52,6 +52,9 @@ inline std::vector<Variant> all_variants() {
   long_cells.scales.scales = {1, 4, 64}, long_cells.of<Sdp>().window = 3;
   windowed.of<Sdp>().window = 2, windowed.block.bias = false;
   all.push_back({"topdown, msa", msa, false}), all.push_back({"retina, everything, groups", far});
+  ModelConfig bags = small_scales(Family::topdown);
+  bags.topdown.bag_weights = {0.5, 2}, bags.topdown.loss_from = LossFrom::first_full;
+  all.push_back({"topdown, bags of words", bags});
   all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed, false});
   return all;
 }

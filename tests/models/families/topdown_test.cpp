@@ -1,6 +1,7 @@
 // What is particular to top-down models: where the loss begins, how often each scale runs.
 #include "models/families/topdown.h"
 
+#include "models/evaluation/evaluation.h"
 #include "models/visit.h"
 #include "tests/models/families/scale_cases.h"
 
@@ -19,7 +20,7 @@ LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDow
 }  // namespace
 
 TEST_CASE("topdown: the first position that hears every scale") {
-  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) { return model_of(scales, {shift, from}, 64).body.scored_from(); };
+  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) { return model_of(scales, {shift, from, {}}, 64).body.scored_from(); };
   CHECK(first({1, 4, 16, 64}, Shift::tight, LossFrom::first_full) == 63);
   CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::first_full) == 84);
   CHECK(first({1, 2, 6}, Shift::tight, LossFrom::first_full) == 5);
@@ -57,4 +58,54 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
     for (size_t i = 1; i < 4; ++i)
       if (const Tensor& z = state.of_body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
   }
+}
+
+TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of the coarse scales, and nothing else changes") {
+  ModelConfig config = small_scales(Family::topdown), weighted = config;
+  weighted.topdown.bag_weights = {0.5, 2};
+  const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};
+  const Model plain = built(config, Device::cpu), with_bags = built(weighted, Device::cpu);
+  const auto loss_with = [&](std::vector<double> weights) {
+    weighted.topdown.bag_weights = std::move(weights);
+    return item(built(weighted, Device::cpu).loss(inputs));
+  };
+  const double text = item(plain.loss(inputs)), of_2 = loss_with({1, 0}) - text, of_6 = loss_with({0, 1}) - text;
+  CHECK(of_2 > 1);
+  CHECK(of_6 > 1);
+  CHECK(item(with_bags.loss(inputs)) == doctest::Approx(text + 0.5 * of_2 + 2 * of_6).epsilon(1e-13));
+  CHECK(loss_with({3}) == doctest::Approx(text + 3 * of_2 + 3 * of_6).epsilon(1e-13));
+  CHECK(loss_with({0, 0}) == text);
+  // Evaluations and logits are those of the text.
+  CHECK(item(with_bags.text_loss(inputs)) == text);
+  CHECK(item(plain.text_loss(inputs)) == text);
+  CHECK(same_bits(with_bags.logits(inputs), plain.logits(inputs)));
+  CHECK(evaluate(with_bags, 1, [&](int64_t) { return micro_batch_from(inputs); }).nats_per_token == text);
+}
+
+TEST_CASE("topdown: the gradient of weighted bags of words is that of central differences") {
+  ModelConfig config = small_scales(Family::topdown);
+  config.topdown.bag_weights = {0.5, 2};
+  const Inputs inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
+  Model model = built(config, Device::cpu);
+  {
+    Tape tape;
+    tape.backward(model.loss(inputs));
+  }
+  constexpr double kStep = 1e-5;
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    CAPTURE(path);
+    double largest = 0;
+    for (int64_t i = 0; i < p.value.size(); i += 1 + p.value.size() / 7) {
+      double* const w = p.value.data<double>() + i;
+      const double before = *w, slope = item(p.grad, i);
+      *w = before + kStep;
+      const double above = item(model.loss(inputs));
+      *w = before - kStep;
+      const double below = item(model.loss(inputs));
+      *w = before;
+      CHECK(slope == doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-6).scale(0.01));
+    }
+    for (int64_t i = 0; i < p.grad.size(); ++i) largest = std::max(largest, std::abs(item(p.grad, i)));
+    CHECK(largest > 0);
+  });
 }
