@@ -1,4 +1,4 @@
-// What is drawn, before it is drawn: panels with curves over a common x axis.
+// What is drawn, before it is drawn: panels with curves over a common x axis, or each over its own.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,6 +25,7 @@ struct Curve {
 struct Panel {
   std::string title, unit;
   std::vector<Curve> curves;
+  std::string x_name = {};  // of an x axis of its own; empty: that of the chart
 };
 
 struct LegendEntry {

@@ -48,7 +48,7 @@ const cell = (row, text, name) => { const td = row.insertCell(); td.textContent 
 function hide() { marks.replaceChildren(); values.style.display = 'none'; }
 function fill(panel, found, at) {
   const table = document.createElement('table'), head = table.insertRow();
-  cell(head, chart.x, 'faint'); cell(head, show(at));
+  cell(head, panel.x_name, 'faint'); cell(head, show(at));
   if (found.some(([, point]) => point.length > 2)) cell(head, 'measured', 'faint');
   for (const [curve, point] of found) {
     const row = table.insertRow(), swatch = document.createElement('i');
@@ -66,7 +66,7 @@ function move(event) {
   const at = found.map(([, p]) => p[0]).reduce((a, b) => Math.abs(left(panel, a) - point.x) <= Math.abs(left(panel, b) - point.x) ? a : b);
   const near = found.filter(([curve, p]) => Math.abs(left(panel, p[0]) - left(panel, at)) < 12);
   marks.replaceChildren();
-  for (const box of chart.panels) make('line', {x1: left(box, at), x2: left(box, at), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks);
+  for (const box of chart.panels.filter(p => p.x_name === panel.x_name)) make('line', {x1: left(box, at), x2: left(box, at), y1: box.top, y2: box.top + box.height, class: 'axis'}, marks);
   for (const [curve, p] of near) make('circle', {cx: left(panel, p[0]), cy: top_(panel, p[1]), r: 4.5, class: 'f' + curve.colour}, marks);
   fill(panel, near, at);
   values.style.display = 'block';
@@ -98,13 +98,13 @@ json points_of(const Curve& curve, int columns) {
 
 json to_json(const Axis& axis) { return {{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
 
-json to_json(const Panel& panel, const PanelBox& box) {
+json to_json(const Panel& panel, const PanelBox& box, const std::string& x_name) {
   json curves = json::array();
   for (const Curve& curve : panel.curves)
     curves.push_back(
         {{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}});
   return {{"left", box.left},    {"top", box.top},      {"width", box.width},         {"height", box.height},
-          {"x", to_json(box.x)}, {"y", to_json(box.y)}, {"curves", std::move(curves)}};
+          {"x", to_json(box.x)}, {"y", to_json(box.y)}, {"x_name", x_name}, {"curves", std::move(curves)}};
 }
 
 // JSON inside of HTML: no text may end the element it stands in. Bytes that are no UTF-8 become U+FFFD.
@@ -131,13 +131,12 @@ std::string table_rows(const std::vector<std::vector<std::string>>& table) {
 }  // namespace
 
 std::string to_page(const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme) {
-  json data = {{"x", chart.x_name},
-               {"theme", theme == Theme::automatic ? "auto"
+  json data = {{"theme", theme == Theme::automatic ? "auto"
                          : theme == Theme::dark    ? "dark"
                                                    : "light"},
                {"panels", json::array()}};
   const Layout layout = layout_of(chart);
-  for (size_t i = 0; i < chart.panels.size(); ++i) data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i]));
+  for (size_t i = 0; i < chart.panels.size(); ++i) data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
          "content=\"width=device-width\">\n<title>" +
          escaped(chart.title) + "</title>\n<style>" + kStyle + style_of(theme) +

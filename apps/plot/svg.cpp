@@ -56,14 +56,16 @@ Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
   return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
 }
 
-// All panels have the same x axis.
+// Panels without an x axis of their own share one.
 Axis common_x(const Chart& chart) {
   Panel all;
-  for (const Panel& panel : chart.panels) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
+  for (const Panel& panel : chart.panels)
+    if (panel.x_name.empty()) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
   Axis x = axis_of(all, chart, false);
   x.whole = chart.whole_x;
   return x;
 }
+Axis x_of(const Panel& panel, const Chart& chart, const Axis& common) { return panel.x_name.empty() ? common : axis_of(panel, chart, false); }
 
 // ---- Elements
 std::string text(double x, double y, const char* classes, const char* more, const std::string& content) {
@@ -200,7 +202,7 @@ Layout layout_of(const Chart& chart) {
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
       layout.boxes.push_back(
-          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x, axis_of(chart.panels[i], chart, true)});
+          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_of(chart.panels[i], chart, x), axis_of(chart.panels[i], chart, true)});
     layout.height = top + height + kFoot;
   }
   layout.height += 10;
@@ -220,7 +222,7 @@ std::string to_svg(const Chart& chart, Theme theme, bool with_style) {
   svg += "<style>\n" + style + "</style>\n";
   svg += fmt::format("<rect width=\"{:.6g}\" height=\"{:.6g}\" class=\"background\"/>\n", layout.width, layout.height);
   svg += text(kEdge, 36, "ink", " font-size=\"20\" font-weight=\"600\"", fitting(chart.title)) + draw_legend(chart);
-  for (size_t i = 0; i < chart.panels.size(); ++i) svg += draw_panel(layout.boxes[i], chart.panels[i], chart.x_name);
+  for (size_t i = 0; i < chart.panels.size(); ++i) svg += draw_panel(layout.boxes[i], chart.panels[i], x_name_of(chart.panels[i], chart));
   return svg + "</svg>\n";
 }
 

@@ -19,6 +19,8 @@ struct PanelBox {
   Axis x, y;
 };
 
+inline const std::string& x_name_of(const Panel& panel, const Chart& chart) { return panel.x_name.empty() ? chart.x_name : panel.x_name; }
+
 struct Layout {
   double width, height;
   std::vector<PanelBox> boxes;  // one per panel

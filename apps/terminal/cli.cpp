@@ -103,8 +103,7 @@ std::string thread_number(const std::string& text) {
   return is_integer<int64_t>(text, 0, 1024) ? "" : "expected an integer from 0 to 1024, got " + text;
 }
 
-void add_run_arguments(CLI::App& app, RunOptions& options) {
-  const char* const help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4";
+void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)->type_name("[FILE] [KEY=VALUE ...]");
   app.allow_extras();

@@ -43,11 +43,11 @@ class RunOptions {
   const std::vector<std::string>& overrides() const { return overrides_; }
 
  private:
-  friend void add_run_arguments(CLI::App& app, RunOptions& options);
+  friend void add_run_arguments(CLI::App& app, RunOptions& options, const char* help);
   std::string file_;
   std::vector<std::string> overrides_;
 };
-void add_run_arguments(CLI::App& app, RunOptions& options);
+void add_run_arguments(CLI::App& app, RunOptions& options, const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4");
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 

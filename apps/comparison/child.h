@@ -1,0 +1,13 @@
+// Another program of this build as a child process.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace ricci::apps {
+
+// Runs ricci-NAME, which stands beside the program that asks, and returns its exit code. What it prints goes to stderr, so that stdout
+// is left to the result. While an Interrupt is alive, a request to end is passed on to the child once, which then saves and ends;
+// the child never outlives this process. Errors: the program cannot be started, or a signal ended it.
+int run_program(const std::string& name, const std::vector<std::string>& arguments);
+
+}  // namespace ricci::apps

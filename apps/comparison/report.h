@@ -1,0 +1,56 @@
+// What the models of a comparison came to: as a table, as JSON, as a chart.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/comparison/matching.h"
+#include "apps/plot/chart.h"
+#include "apps/terminal/table.h"
+
+namespace ricci::apps {
+
+// One evaluation of the validation text, while training.
+struct Measurement {
+  double tokens = 0, seconds = 0, nats = 0;  // seconds: of training alone
+};
+
+// One training of one model.
+struct Outcome {
+  std::string run;  // its folder
+  uint64_t seed = 0;
+  std::vector<Measurement> measurements;
+  double least_nats = 0;        // the best evaluation
+  double seconds = 0;           // of training alone, evaluations and pauses left out
+  double tokens_per_second = 0;  // the median of what was recorded
+  double peak_bytes = 0;        // most bytes of tensors
+};
+
+struct Compared {
+  std::string name;
+  Matched model;
+  std::vector<Outcome> outcomes;  // one per seed
+};
+
+struct Comparison {
+  std::string title, command;
+  Equal equal = Equal::parameters;
+  std::vector<Compared> models;
+};
+
+// From the records of a run. Error: those of read_records; a run without an evaluation.
+Outcome read_outcome(const std::string& run, uint64_t seed);
+
+struct MeanSpread {
+  double mean = 0, deviation = 0;  // of a sample; 0 of a single value
+};
+MeanSpread mean_spread(const std::vector<double>& values);
+
+std::vector<Cells> cells_of(const Comparison& comparison);
+std::string table_of(const Comparison& comparison);
+std::string json_of(const Comparison& comparison);
+
+// The validation loss, a mean over the seeds, against tokens and against time; and the best one against memory.
+Chart chart_of(const Comparison& comparison);
+
+}  // namespace ricci::apps
