@@ -133,9 +133,9 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   training.step(1);
   plan.work = counter.work();
   plan.process = device == Device::cpu ? dry.arena_bytes() + kProgramBytes : plan.peak;
-  const int64_t peak = plan.peak;
+  const int64_t peak = plan.peak, working = plan.working;
   plan.kept = kept_by_forward(training);
-  if (plan.peak != peak) fail("plan: the forward alone holds more than the step");
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
   return plan;
 }
 
