@@ -1,14 +1,16 @@
 // ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and tells what they
 // came to: one table, one drawing.
-//   ricci-compare apps/configs/wikitext2/families_small.yaml --equal parameters --seeds 1,2,3 -o families.html
+//   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
 // Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "apps/comparison/child.h"
 #include "apps/comparison/report.h"
+#include "apps/config/nearest.h"
 #include "apps/plot/page.h"
 #include "apps/runs/run_folder.h"
 #include "apps/terminal/cli.h"
@@ -26,6 +28,7 @@ struct Options {
   RunOptions comparison;  // its file, and keys for all models
   std::string equal = "nothing", change = "width", name, out, theme = "auto", command;
   std::vector<uint64_t> seeds = {1};
+  std::vector<std::string> only;
   bool as_json = false, only_plans = false;
 };
 
@@ -35,6 +38,16 @@ struct Job {
   std::vector<std::string> overrides;  // all of them
   std::string folder;
 };
+
+// In the order of the file. Error: a name that is not there.
+std::vector<Contestant> chosen(std::vector<Contestant> all, const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (const Contestant& one : all) names.push_back(one.name);
+  for (const std::string& name : only)
+    if (std::find(names.begin(), names.end(), name) == names.end()) fail("--only: no model is called '{}', the nearest is '{}'", {one_line(name), nearest(name, names)});
+  if (!only.empty()) std::erase_if(all, [&](const Contestant& one) { return std::find(only.begin(), only.end(), one.name) == only.end(); });
+  return all;
+}
 
 bool is_page(const std::string& name) {
   if (!name.ends_with(".html") && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
@@ -100,7 +113,7 @@ void check(const Options& options) {
 int compare(const Options& options) {
   check(options);
   const std::string file = options.comparison.file(), name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  const std::vector<Contestant> contestants = read_contestants(file);
+  const std::vector<Contestant> contestants = chosen(read_contestants(file), options.only);
   const std::vector<Matched> models = matched(contestants, options.comparison.overrides(), choice_of<Equal>("--equal", options.equal), choice_of<Change>("--change", options.change));
   const std::vector<Job> jobs = jobs_of(options, name, contestants, models);
   if (!options.only_plans && !train_all(jobs, contestants)) return 0;
@@ -130,6 +143,7 @@ int main(int argc, char** argv) {
                    app.add_option("--equal", options.equal, "Of what all models have as much as the first one: " + list_of<Equal>())->capture_default_str();
                    app.add_option("--change", options.change, "What is changed of the others to that end: " + list_of<Change>())->capture_default_str();
                    app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")->delimiter(',')->check(at_least_zero)->capture_default_str();
+                   app.add_option("--only", options.only, "These models of the file alone: vanilla,top-down")->delimiter(',');
                    app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
                    app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
                    app.add_option("-o,--out", options.out, "Draw it: a name that ends in .svg or .html");

@@ -9,6 +9,8 @@
 //   visit, recompute_blocks      as every module, every family
 #pragma once
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "models/embedding.h"
 #include "models/families/output.h"
@@ -45,8 +47,8 @@ template <class Body> struct LanguageModel {
   Tensor loss(const Inputs& inputs) const {
     if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
       check_targets(inputs.targets, inputs.ids_bc);
-      const std::vector<Tensor> h_s = body.each_scale(embedded(inputs), inputs.lengths_b);
-      Tensor sum = text_loss(h_s[0], inputs.targets);
+      std::vector<Tensor> h_s = body.each_scale(embedded(inputs), inputs.lengths_b);
+      Tensor sum = text_loss(std::move(h_s[0]), inputs.targets);
       for (size_t i = 1; i < h_s.size(); ++i)
         if (const auto& scale = body.scales[i]; h_s[i] && scale.bag_weight > 0)
           sum = sum + bag_loss(h_s[i], output, tok, inputs, scale.tokens) * scale.bag_weight;
@@ -77,9 +79,10 @@ template <class Body> struct LanguageModel {
     const int64_t length = x.shape()[1], first = std::min(body.scored_from(), length);
     return slice(x, 1, first, length - first);
   }
-  Tensor text_loss(const Tensor& h_bcd, const Tensor& targets_bc) const {
+  Tensor text_loss(Tensor h_bcd, const Tensor& targets_bc) const {
     if (body.scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
-    return output.loss(scored(h_bcd), tok, scored(targets_bc));
+    h_bcd = scored(h_bcd);  // so that the whole of it is freed before the loss asks for more memory
+    return output.loss(h_bcd, tok, scored(targets_bc));
   }
   Tensor embedded(const Inputs& inputs) const {
     check_positions(inputs.ids_bc.shape()[1], ctx);

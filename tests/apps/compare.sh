@@ -54,6 +54,9 @@ refuse 'a key that no run has' 1 "unknown key 'lrr'" compare pair.yaml lrr=1
 printf 'a: tiny.yaml\nb: [tiny.yaml, batch=3]\n' >batches.yaml
 refuse 'another batch' 1 'b: batch: 3, but a has 2: they would not read the same tokens' compare batches.yaml
 refuse 'the name of a run' 1 'name=x: the runs of a comparison have --name and --seeds' compare pair.yaml name=x
+refuse 'a model that is not there' 1 "--only: no model is called 'top-dwn', the nearest is 'top-down'" compare pair.yaml --only vanilla,top-dwn
+accept 'one of the models' compare pair.yaml --only top-down --plan
+verdict 'it alone' "$(awk 'NR > 2 { print $1 }' out | diff - <(echo top-down))"
 refuse 'a seed twice' 1 '--seeds: 2 stands there twice' compare pair.yaml --seeds 2,1,2
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth

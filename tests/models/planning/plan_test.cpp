@@ -55,6 +55,17 @@ TEST_CASE("plan: the peak is that of the step") {
     }
 }
 
+TEST_CASE("plan: activations and buffers grow with the batch alone, and are a part of the peak") {
+  for (const Device device : {Device::cpu, Device::cuda_emulated}) {
+    const auto planned = [&](int64_t sequences) { return plan_step(small_model(), {}, {sequences, 32, 1, Dtype::f32, false, device, {}}); };
+    const Plan one = planned(8), two = planned(16);
+    CHECK(one.working < one.peak);
+    CHECK(one.working >= one.at_peak[static_cast<size_t>(HeldFor::activations)] + one.at_peak[static_cast<size_t>(HeldFor::other)]);
+    CHECK(two.working - one.working == two.peak - one.peak);
+    CHECK(static_cast<double>(two.working) > 1.5 * static_cast<double>(one.working));
+  }
+}
+
 TEST_CASE("plan: what it is held for, what the tape keeps, how much work") {
   const StepShape shape{2, 32, 1, Dtype::f32, false, Device::cpu};
   const Plan plan = plan_step(small_model(), {}, shape);
