@@ -32,6 +32,7 @@ model.down             max     model.family=topdown
 model.conv_kernel      2       model.family=topdown model.down=conv
 model.shift            block   model.family=topdown
 model.loss_from        first_full  model.scales=[1,2] model.family=topdown
+model.bag_weights      [0.5]       model.scales=[1,2] model.family=topdown
 model.chain            false   model.family=bottomup
 model.windows          0:2,1:4,2:5,2:6  model.family=retina
 model.cell_rule        end     model.windows=0:5,0:5,0:5,0:5 model.family=retina
