@@ -60,9 +60,10 @@ std::vector<Job> jobs_of(const Options& options, const std::string& name, const 
   for (const uint64_t seed : options.seeds)
     for (size_t i = 0; i < models.size(); ++i) {
       const std::string run = format_message("{}_{}_{}", {name, contestants[i].name, seed});
-      Job job{i, seed, models[i].overrides, "runs/" + run};
+      Job job{i, seed, models[i].overrides, ""};
       job.overrides.push_back(format_message("seed={}", {seed}));
       job.overrides.push_back("name=" + run);
+      job.folder = request_run(contestants[i].file, job.overrides).folder;
       jobs.push_back(std::move(job));
     }
   return jobs;
