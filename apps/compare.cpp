@@ -44,7 +44,7 @@ std::vector<Contestant> chosen(std::vector<Contestant> all, const std::vector<st
   std::vector<std::string> names;
   for (const Contestant& one : all) names.push_back(one.name);
   for (const std::string& name : only)
-    if (std::find(names.begin(), names.end(), name) == names.end()) fail("--only: no model is called '{}', the nearest is '{}'", {one_line(name), nearest(name, names)});
+    if (std::find(names.begin(), names.end(), name) == names.end()) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
   if (!only.empty()) std::erase_if(all, [&](const Contestant& one) { return std::find(only.begin(), only.end(), one.name) == only.end(); });
   return all;
 }

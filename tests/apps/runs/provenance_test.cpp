@@ -50,7 +50,7 @@ TEST_CASE("provenance: every key that may not change while a run goes on") {
   CHECK(compare({"seed=7", "data=a.txt"}) == "no error");
   CHECK(compare({"seed=7", "data=a.txt", "steps=9", "threads=3", "name=other", "eval_every=2", "sample.seed=4"}) == "no error");
   CHECK(compare({"seed=8", "data=a.txt"}) == "FILE: it was trained with seed: 7, not 8");
-  CHECK(compare({"seed=7", "data=b.txt"}) == "FILE: it was trained with data: a.txt, not b.txt");
+  CHECK(compare({"seed=7", "data=b.txt"}) == "no error");  // texts are compared by their contents
   CHECK(compare({"seed=7", "data=a.txt", "lr=0.5"}) == "FILE: it was trained with lr: 0.001, not 0.5");
   CHECK(compare({"seed=8", "lr=0.5"}, Compare::model) == "no error");
   CHECK(compare({"model.d=64"}, Compare::model) == "FILE: it was trained with model.d: 128, not 64");
