@@ -27,8 +27,8 @@ template <Real T> HD T copysign(T size, T sign) {
 }
 template <Real T> HD bool isnan(T x) { return x != x; }
 template <Real T> HD bool isfinite(T x) { return abs(x) < Constants<T>::infinity; }
-template <class T> HD T min(T a, T b) { return (a < b) | (a != a) ? a : b; }  // NaN if either is
-template <class T> HD T max(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T> HD T min(T a, T b) { return ((a < b) | (a != a)) ? a : b; }  // NaN if either is
+template <class T> HD T max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 
 namespace formula {
 

@@ -65,8 +65,8 @@ struct Model::AnyFamily {
   template <class F> decltype(auto) operator()(F f) const { return std::visit(f, value); }
 
   template <Mixer M> static std::unique_ptr<AnyFamily> build(const ModelConfig& c) {
-    if (c.family == Family::classifier) return std::make_unique<AnyFamily>(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
-    return std::make_unique<AnyFamily>(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
+    if (c.family == Family::classifier) return of(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
+    return of(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
   }
   static std::unique_ptr<AnyFamily> build_scales(const ModelConfig& c) {
     const MixerPlace place = place_of(c);
@@ -83,7 +83,7 @@ struct Model::AnyFamily {
       default: fail("model.family: number {}", {static_cast<int>(c.family)});
     }
   }
-  template <class F> static std::unique_ptr<AnyFamily> of(F family) { return std::make_unique<AnyFamily>(std::move(family)); }
+  template <class F> static std::unique_ptr<AnyFamily> of(F family) { return std::unique_ptr<AnyFamily>(new AnyFamily{std::move(family)}); }
 };
 
 // The family is built in the body: when there is no memory for it, each_held is asked, and finds no family rather than no pointer.

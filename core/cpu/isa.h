@@ -16,7 +16,11 @@ const char* name_of(Isa isa);
 bool cpu_has_bf16_tiles();
 
 #if defined(__x86_64__)
+#ifdef __clang__  // takes the widest vectors by itself, and passes over a list of which it does not know every word
+#define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt"
+#else
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt,prefer-vector-width=512"
+#endif
 #define RICCI_AVX2 "avx2,fma,bmi,bmi2,lzcnt"
 
 template <class Body> __attribute__((flatten, noinline, target(RICCI_AVX512))) void run_avx512(Body body, int64_t begin, int64_t end) {

@@ -67,7 +67,7 @@ class GraphMemory final : public Allocator {
     char* const data = static_cast<char*>(base_.allocate(bytes));
     if (!data) return nullptr;
     const std::lock_guard locked(lock_);
-    blocks_.push_back(std::make_unique<Block>(device_, data, bytes));
+    blocks_.push_back(std::unique_ptr<Block>(new Block{device_, data, bytes}));
     return blocks_.back().get();
   }
   void give_up(Block* block) {

@@ -3,7 +3,7 @@
 // product of ten million terms.
 #include "cuda/gemm/backends.h"
 
-#if !defined(RICCI_HAS_ONEDNN) || !defined(_OPENMP)
+#ifndef RICCI_HAS_ONEDNN
 
 namespace ricci {
 bool gemm_onednn(const Gemm&) { return false; }
@@ -11,7 +11,6 @@ bool gemm_onednn(const Gemm&) { return false; }
 
 #else
 
-#include <omp.h>
 #include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -28,6 +27,11 @@ bool gemm_onednn(const Gemm&) { return false; }
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+
+extern "C" {  // of the OpenMP library that oneDNN links; clang has no <omp.h> of it
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
 
 namespace ricci {
 namespace {

@@ -95,11 +95,12 @@ std::vector<Plan::Kept> kept_by_forward(Setup& training) {
   std::map<std::pair<std::string, std::string>, size_t> row_of;
   tape.each_node([&](const Node& node) {
     const std::pair<std::string, std::string> name(node.op, format_message("{}:{}", {node.site.file, node.site.line}));
-    const auto [row, is_new] = row_of.emplace(name, all.size());
-    if (is_new) all.push_back({name.first, name.second});
-    ++all[row->second].count;
+    const auto emplaced = row_of.emplace(name, all.size());
+    const size_t row = emplaced.first->second;
+    if (emplaced.second) all.push_back({name.first, name.second});
+    ++all[row].count;
     node.each_kept([&](const Tensor& t) {
-      if (t && seen.insert(t.storage()).second) all[row->second].bytes += t.storage()->bytes;
+      if (t && seen.insert(t.storage()).second) all[row].bytes += t.storage()->bytes;
     });
   });
   return all;

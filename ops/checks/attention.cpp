@@ -36,7 +36,7 @@ void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
   for (auto [name, f] : {std::pair<const char*, Attention>{"attention", attention}, {"naive_attention", naive_attention}}) {
     std::vector<CheckInput> inputs;
     for (const Shape& shape : check.inputs) inputs.push_back(normal(shape));
-    all.push_back({name, check.what, inputs, [f, check](CheckInputs x) -> CheckOutputs {
+    all.push_back({name, check.what, inputs, [f = f, check](CheckInputs x) -> CheckOutputs {
                      const std::vector<Arg> args(x.begin(), x.end());
                      const auto view = [&](ViewOf of) { return Rows{args[of.input], of.offset, check.width}; };
                      AttentionOptions now = check.options;

@@ -22,9 +22,9 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
   using Metric = Tensor (*)(const Arg&, const Arg&, Triangle);
   for (const auto& [name, f] : {std::pair<const char*, Metric>{"times_metric", times_metric}, {"metric_scores", metric_scores}})
     for (const auto& [what, triangle] : {std::pair{"a symmetric metric", Triangle::upper}, {"a factored metric", Triangle::lower}}) {
-      const auto metric = [&](Shape p, int64_t heads) {
+      const auto metric = [&all, name = name, what = what, f = f, triangle = triangle](Shape p, int64_t heads) {
         const int64_t k = p[2] / heads;
-        all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})}, [f = f, triangle = triangle](CheckInputs in) -> CheckOutputs {
+        all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})}, [f, triangle](CheckInputs in) -> CheckOutputs {
                          return {f(in[0], in[1], triangle)};
                        }});
       };

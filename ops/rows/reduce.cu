@@ -91,7 +91,7 @@ HOST Split split_at(const char* op, const Shape& shape, int index) {
 
 HOST Tensor sum_index(const Tensor& x, const Split& s, double factor) {
   constexpr int64_t kFew = 8, kGrain = 16384;
-  const auto [outer, middle, inner] = std::tuple(s.outer, s.middle, s.inner);
+  const int64_t outer = s.outer, middle = s.middle, inner = s.inner;
   if (middle == 0) return zeros(s.without, x.dtype(), x.device());
   Tensor y = like(x, s.without);
   with_dtype(x, [&]<class T>(T) {

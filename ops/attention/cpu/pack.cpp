@@ -63,14 +63,6 @@ template <class T, class A, int Bytes> struct DotRows {
   }
 };
 
-// low, high = a0 b0 a1 b1 ...
-template <class Vector, std::size_t... Lane>
-HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, std::index_sequence<Lane...>) {
-  constexpr std::size_t n = sizeof...(Lane);
-  low = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2)...);
-  high = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2 + n / 2)...);
-}
-
 template <class T, class A, int Bytes> struct Transpose {
   using V = Vectors<A, Bytes>;
   using Vector = typename V::Vector;
@@ -85,6 +77,11 @@ template <class T, class A, int Bytes> struct Transpose {
       for (int64_t x = 0; x < whole; x += n) square(from + r * from_row + x, to + x * kBlock + r);
     for (int64_t r = begin; r < end; ++r)
       for (int64_t x = r < whole_rows ? whole : 0; x < width; ++x) to[x * kBlock + r] = A(from[r * from_row + x]);
+  }
+  // low, high = a0 b0 a1 b1 ...
+  template <std::size_t... Lane> static HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, std::index_sequence<Lane...>) {
+    low = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2)...);
+    high = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2 + n / 2)...);
   }
   // Transposes as many rows and columns as a vector has lanes: each round interleaves the first half of the rows with the second.
   HD void square(const T* source, A* target) const {
