@@ -110,7 +110,8 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
   const int64_t cases[][3] = {{41, 4, 5}, {42, 4, 5},  {44, 4, 5},   {45, 4, 5},
                               {2, 1, 1},  {101, 1, 7}, {101, 20, 5}, {97, 3, 32}};
-  for (const auto& [size, rows, context] : cases) {
+  for (const auto& [each_size, each_rows, each_context] : cases) {
+    const auto &size = each_size, &rows = each_rows, &context = each_context;
     CAPTURE(size);
     CAPTURE(rows);
     CAPTURE(context);

@@ -208,7 +208,9 @@ TEST_CASE("GPT-2: biases that a model does without are zeros there") {
   model.init(1);
   const auto tensors = gpt2_weights(model);
   CHECK(tensors.size() == 16);
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& entry : tensors) {
+    const std::string& name = entry.first;
+    const Tensor& tensor = entry.second;
     CAPTURE(name);
     double sum = 0;
     for (int64_t i = 0; i < tensor.size(); ++i) sum += std::abs(static_cast<double>(tensor.data<float>()[i]));

@@ -83,7 +83,8 @@ TEST_CASE("safetensors: every dtype comes back bit for bit") {
   const SafetensorsFile file(folder / "a");
   CHECK(file.metadata() == metadata);
   CHECK(file.names().size() == samples().size());
-  for (const auto& [name, tensor] : samples()) {
+  for (const auto& [each_name, tensor] : samples()) {
+    const std::string& name = each_name;
     CAPTURE(name);
     REQUIRE(file.contains(name));
     CHECK(file.shape(name) == tensor.shape());

@@ -142,8 +142,8 @@ TEST_CASE("graph: its memory lives as long as tensors in it, and is given back")
 
 TEST_CASE("graph: messages") {
   const Device device = Device::cuda_emulated;
-  CHECK(message_of([] { Graph(Device::cpu); }) == "graph: the cpu has no graphs");
-  if (!available(Device::cuda)) CHECK(message_of([] { Graph(Device::cuda); }) == std::string("device cuda: ") + why_not(Device::cuda));
+  CHECK(message_of([] { Graph{Device::cpu}; }) == "graph: the cpu has no graphs");
+  if (!available(Device::cuda)) CHECK(message_of([] { Graph{Device::cuda}; }) == std::string("device cuda: ") + why_not(Device::cuda));
   const Tensor x = drawn({10}, Dtype::f32, device, 1);
   Graph graph(device);
   CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");

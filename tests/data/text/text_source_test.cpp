@@ -95,12 +95,13 @@ TEST_CASE("text source: what cannot be read is an error that names it") {
   std::filesystem::create_directory(folder / "nothing");
   CHECK(read_error(folder / "nothing") == "data: folder " + folder / "nothing" + " holds no files");
   CHECK(read_error("/dev/null") == "data: /dev/null is neither a file nor a folder");
-  CHECK(error_of([] { TextSource(std::string()); }) == "data: an empty file name was given");
+  CHECK(error_of([] { TextSource(std::string{}); }) == "data: an empty file name was given");
   CHECK(error_of([&] { TextSource(folder / "empty,"); }) == "data: " + folder / "empty" + " is empty");
 
-  for (const auto& [name, filter] :
+  for (const auto& [each_name, filter] :
        {std::pair{"cut.gz", ARCHIVE_FILTER_GZIP}, std::pair{"cut.zst", ARCHIVE_FILTER_ZSTD},
         std::pair{"cut.xz", ARCHIVE_FILTER_XZ}, std::pair{"cut.bz2", ARCHIVE_FILTER_BZIP2}}) {
+    const char* const name = each_name;
     CAPTURE(name);
     const std::string whole = read_file(write_compressed(folder, name, text, filter));
     for (const size_t bytes : {whole.size() / 2, whole.size() - 1}) {
@@ -123,7 +124,8 @@ TEST_CASE("text source: damage shows in the checksums") {
   const std::string text = mixed_text(400, 8);
   const auto packed = [&](int filter) { return read_file(write_compressed(folder, "packed", text, filter)); };
   const std::string gz = packed(ARCHIVE_FILTER_GZIP), xz = packed(ARCHIVE_FILTER_XZ), bz2 = packed(ARCHIVE_FILTER_BZIP2);
-  for (const auto& [bytes, expected] : {std::pair{zst, words}, {gz, text}, {gz + gz, text + text}, {xz, text}, {bz2, text}}) {
+  for (const auto& [each_bytes, expected] : {std::pair{zst, words}, {gz, text}, {gz + gz, text + text}, {xz, text}, {bz2, text}}) {
+    const std::string& bytes = each_bytes;
     for (size_t at = 0; at < bytes.size(); ++at) {
       for (const char flip : {'\x01', '\x80'}) {
         std::string damaged = bytes;

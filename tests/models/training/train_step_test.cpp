@@ -133,7 +133,8 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
         if (steps == 10 && dropout == 0) CHECK(one.losses[9] < one.losses[0]);
         for (const auto& [accumulation, batch] : {std::pair{2, 4}, {4, 2}}) {
           const Outcome other = trained(cut(accumulation, batch, invariant), dropout, device, steps);
-          for (const auto& [path, value] : one.values) {
+          for (const auto& [each_path, value] : one.values) {
+            const std::string& path = each_path;
             CAPTURE(path);
             if (invariant) CHECK(same_bits(other.values.at(path), value));
           }

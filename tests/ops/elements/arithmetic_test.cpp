@@ -60,7 +60,8 @@ const std::pair<Shape, Shape> shapes[] = {
 TEST_CASE("values and gradients with every kind of broadcasting") {
   for (const Case& c : cases) {
     CAPTURE(c.name);
-    for (const auto& [a_shape, b_shape] : shapes) {
+    for (const auto& [each_a_shape, each_b_shape] : shapes) {
+      const auto &a_shape = each_a_shape, &b_shape = each_b_shape;
       const Shape shape = broadcast_shape("test", a_shape, b_shape);
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         const Tensor a = drawn(a_shape, dtype, device, 1), dy = drawn(shape, dtype, device, 3);

@@ -129,8 +129,9 @@ TEST_CASE("embedding: messages") {
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {
-  for (const auto& [n, v] :
+  for (const auto& [each_n, each_v] :
        {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {7, 3}, {511, 255}, {512, 256}, {1300, 257}, {2000, 65536}, {700, 1 << 20}}) {
+    const auto &n = each_n, &v = each_v;
     std::vector<int64_t> ids = drawn_ids(n, v, 9);
     for (size_t i = 5; i < ids.size(); i += 97) ids[i] = i % 2 ? -1 : v;
     std::vector<int64_t> rows;

@@ -41,7 +41,7 @@ const std::vector<std::pair<Extents, int64_t>> kCases = {{{2, 11, 5}, 4}, {{3, 8
 
 TEST_CASE("cell_mean and cell_max: the formula, on every device and dtype, also where there is no cell") {
   for (const auto& [of, size] : kCases)
-    on_every_device_and_dtype([&](Device device, Dtype dtype) {
+    on_every_device_and_dtype([&, of = of, size = size](Device device, Dtype dtype) {
       const Tensor x = drawn({of.b, of.c, of.d}, dtype, device, 3);
       const Values v = values_of(x);
       const Tensor y = cell_mean(x, size), most = cell_max(x, size);
