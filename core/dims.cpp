@@ -63,12 +63,13 @@ Shape merged_to(int rank, const Shape& shape) {
   return merged;
 }
 
-// Whether all indices are equal but the innermost `own`.
-bool same_leading(const Shape& a, const Shape& b, int own) {
-  Shape other = b;
-  if (a.rank() == b.rank())
-    for (int i = a.rank() - own; i < a.rank(); ++i) other.set(i, a[i]);
-  return a == other;
+// Whether all indices are equal but the innermost ones, of which a has own_a and b has own_b.
+bool same_leading(const Shape& a, int own_a, const Shape& b, int own_b) {
+  const int leading = a.rank() - own_a;
+  if (leading != b.rank() - own_b) return false;
+  for (int i = 0; i < leading; ++i)
+    if (a[i] != b[i]) return false;
+  return true;
 }
 
 // Checks the inputs of one op, one after the other.
@@ -125,7 +126,7 @@ class Binder {
     if (one.shape[d] != next.shape[e])
       fail("{}: index {} is {} in {} but {} in {}", {op_, letter, one.shape[d], one.show(), next.shape[e], next.show()});
     const Shape &a = one.tensor().shape(), &b = next.tensor().shape();
-    if (d == 0 && e == 0 && one.input->merges && next.input->merges && !same_leading(a, b, next.shape.rank() - 1))
+    if (d == 0 && e == 0 && one.input->merges && next.input->merges && !same_leading(a, one.shape.rank() - 1, b, next.shape.rank() - 1))
       fail("{}: {}{} and {}{} differ in the indices that {} stands for", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
   }
 

@@ -30,6 +30,9 @@ void add_row_checks(std::vector<OpCheck>& all) {
   all.push_back({"cross_entropy", "wider than a block", {normal({3, 301}), integers({3}, 301)}, [](CheckInputs x) -> CheckOutputs {
                    return {cross_entropy(x[0], x[1].value)};
                  }});
+  all.push_back({"cross_entropy", "sequences", {normal({2, 3, 5}), integers({2, 3}, 5)}, [](CheckInputs x) -> CheckOutputs {
+                   return {cross_entropy(x[0], x[1].value)};
+                 }});
   all.push_back({"cross_entropy", "rows without a target", {normal({5, 7}), integers({5}, 7)}, [](CheckInputs x) -> CheckOutputs {
                    return {cross_entropy(x[0], with_gaps(x[1].value))};
                  }});

@@ -72,7 +72,7 @@ HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
 using namespace cross_entropy_kernels;
 
 HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
-  const Dims n = DIMS(logits_rv, i64(targets_r));
+  const Dims n = DIMS(merged(logits_rv), i64(merged(targets_r)));
   check_targets(targets_r, n['v']);
   const Device device = logits_rv.device();
   const Tensor nll_r({n['r']}, Dtype::f64, device), lse_r({n['r']}, Dtype::f64, device), counted({}, Dtype::f64, device), loss({}, Dtype::f64, device);
@@ -86,7 +86,7 @@ HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
                 [](const Tensor& dloss, const Tensor& logits_rv, const Tensor& targets_r, const Tensor& lse_r, const Tensor& counted) -> Grads {
                   const Tensor dlogits_rv = like(logits_rv);
                   with_dtype(logits_rv, [&]<class T>(T) {
-                    for_rows("cross_entropy'", logits_rv.device(), logits_rv.shape()[0], logits_rv.shape()[1],
+                    for_rows("cross_entropy'", logits_rv.device(), targets_r.size(), logits_rv.shape()[-1],
                              Backward<T>{view<const T, 2>(logits_rv), targets_r.data<int64_t>(), lse_r.data<double>(), counted.data<double>(),
                                          dloss.data<double>(), view<T, 2>(dlogits_rv)});
                   });

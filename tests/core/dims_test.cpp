@@ -14,6 +14,7 @@ Dims square(const Tensor& a_mm) { return DIMS(a_mm); }
 Dims any_shape(const Tensor& x, const Tensor& y) { return DIMS(x, y); }
 Dims grid(const Tensor& x_b12ac) { return DIMS(x_b12ac); }
 Dims linear(const Tensor& x_rd, const Tensor& w_fd, const Tensor& bias_f) { return DIMS(merged(x_rd), w_fd, optional(bias_f)); }
+Dims pick(const Tensor& x_rd, const Tensor& y_r) { return DIMS(merged(x_rd), merged(y_r)); }
 Dims add_rows(const Tensor& x_rd, const Tensor& y_rd) { return DIMS(merged(x_rd), merged(y_rd)); }
 Dims pick(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& lengths_b) { return DIMS(i64(ids_bc), table_vd, optional(i64(lengths_b))); }
 Dims view_of(const Tensor& x) { return DIMS(any_dtype(x)); }
@@ -70,6 +71,8 @@ TEST_CASE("merged: the first letter stands for all leading indices") {
   add_rows(Tensor({2, 5, 3}), Tensor({2, 5, 3}));
   CHECK_THROWS_WITH_AS(add_rows(Tensor({4, 8}), Tensor({2, 8})), "add_rows: index r is 4 in x_rd[4 8] but 2 in y_rd[2 8]", Error);
   CHECK_THROWS_WITH_AS(add_rows(Tensor({2, 4, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[2 4 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
+  CHECK(pick(Tensor({2, 4, 8}), Tensor({2, 4}))['r'] == 8);
+  CHECK_THROWS_WITH_AS(pick(Tensor({2, 4, 8}), Tensor({8})), "pick: x_rd[2 4 8] and y_r[8] differ in the indices that r stands for", Error);
   CHECK_THROWS_WITH_AS(add_rows(Tensor({8, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[8 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
 }
 
