@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "autograd/parameter.h"
+#include "models/visit.h"
 
 namespace ricci {
 
@@ -47,5 +47,10 @@ struct InitialWeights {
 
 // Draws the values of a parameter, f32 on the CPU, as its `init` says, from the random numbers of seed and path.
 void draw(Parameter& parameter, uint64_t seed);
+
+// The same for every parameter of a module, each of which has its path from now on.
+template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
+  for (Parameter* p : parameters_of(owner)) draw(*p, seed);
+}
 
 }  // namespace ricci

@@ -1,4 +1,6 @@
 // The layers every family is built from. Members are parameters, operator() is the formula.
+// A layer that is made with a seed has its first values at once, on the CPU in f32; two layers want two seeds. The layers of a Model
+// are made with an Init or a MapInit: then Model::init draws the values of all, each from random numbers of its own path.
 #pragma once
 #include "autograd/arg.h"
 #include "models/init.h"
@@ -15,6 +17,8 @@ struct Linear {
     weight.value = Tensor({out, in}), weight.init = init.weight;
     if (with_bias) bias.value = Tensor({out}), bias.init = init.bias;
   }
+  // Weights and biases start in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
+  Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) { draw_parameters(*this, seed); }
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
 };
@@ -26,6 +30,7 @@ struct LayerNorm {
     weight.value = Tensor({d});
     if (with_bias) bias.value = Tensor({d});
   }
+  explicit LayerNorm(int64_t d) : LayerNorm(d, true) { draw_parameters(*this, 0); }  // 1 and 0: no random numbers
   Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
   // {x + branch, norm of it}
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const { return residual_layer_norm(x, branch, weight, bias); }
@@ -37,6 +42,7 @@ struct Table {
   Parameter weight{.role = Role::table};
   Table() = default;
   Table(int64_t rows, int64_t d, Init init) { weight.value = Tensor({rows, d}), weight.init = init; }
+  Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) { draw_parameters(*this, seed); }  // N(0, 1), as in PyTorch
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 

@@ -27,6 +27,7 @@ class Model final : public MemoryHolder {
  public:
   // Builds the family of the config with uninitialised f32 parameters on the CPU, each with its path. Error: an impossible config.
   explicit Model(const ModelConfig& config);
+  Model(const ModelConfig& config, uint64_t seed) : Model(config) { init(seed); }
   Model(Model&&) noexcept;
   ~Model() override;
 

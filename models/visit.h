@@ -15,8 +15,8 @@ template <class Module> inline constexpr bool is_module_list<std::vector<Module>
 template <class T> inline constexpr bool is_leaf = std::is_same_v<T, Parameter> || std::is_same_v<T, Constant>;
 
 // f(path, leaf) for every Leaf, Parameter or Constant, that has a value, in the order of the visit lines.
-template <class Leaf, class Module, class F> void each(Module& module, const std::string& prefix, const F& f) {
-  module.visit([&](const std::string& name, auto& member) {
+template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f) {
+  owner.visit([&](const std::string& name, auto& member) {
     using Member = std::remove_cvref_t<decltype(member)>;
     const std::string path = prefix.empty() ? name : prefix + "." + name;
     if constexpr (std::is_same_v<Member, Leaf>) {
@@ -30,10 +30,18 @@ template <class Leaf, class Module, class F> void each(Module& module, const std
 }
 
 // Of a const module the leaves are const. (Visit lines are not, since most calls change what they name.)
-template <class Leaf, class Module, class F> void each(const Module& module, const std::string& prefix, const F& f) {
-  each<Leaf>(const_cast<Module&>(module), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
+template <class Leaf, class Module, class F> void each(const Module& owner, const std::string& prefix, const F& f) {
+  each<Leaf>(const_cast<Module&>(owner), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
 }
 
-template <class Module, class F> void each_parameter(Module& module, const F& f) { each<Parameter>(module, "", f); }
+template <class Module, class F> void each_parameter(Module& owner, const F& f) { each<Parameter>(owner, "", f); }
+
+// The parameters of a module of one's own, each with its path from now on: what an Optimizer takes. They stand in the module, which
+// must stay where it is.
+template <class Module> std::vector<Parameter*> parameters_of(Module& owner) {
+  std::vector<Parameter*> all;
+  each_parameter(owner, [&](const std::string& path, Parameter& p) { p.path = path, all.push_back(&p); });
+  return all;
+}
 
 }  // namespace ricci
