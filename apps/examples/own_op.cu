@@ -1,0 +1,106 @@
+// An op of one's own: unit_rows divides each row of x by its length, in f32 and f64. With <a, b> for the sum of the products:
+//   y_rc = x_rc / |x_r|,   dx_rc = (dy_rc - y_rc <dy_r, y_r>) / |x_r|
+//   bytes   8 N for N numbers in f32, 12 N backward: the second time, a row comes from the cache
+//   floor   65,536 rows of 1024 in f32 on an H200: 0.54 GB at 4.8 TB/s 0.11 ms, 0.17 ms backward
+// The C++ compiler reads the whole file, and makes of the kernels what the emulator runs: so they are checked without a GPU. Where
+// there is nvcc, it reads the file again, for the kernels alone.
+#include <ricci/kernels.h>
+#include <ricci/ricci.h>
+
+using namespace ricci;
+
+// ---- The GPU's kernels: a block of threads to a row. Each thread adds up some products, block_reduce those of all threads.
+template <class T> struct UnitRow {
+  static constexpr int kThreads = 128;
+  int64_t width;
+  const T* x_rc;
+  T *y_rc, *length_r;
+
+  __device__ void operator()() const {
+    const T* const x_c = x_rc + blockIdx.x * width;
+    T* const y_c = y_rc + blockIdx.x * width;
+    T squares = 0;
+    for (int64_t c = threadIdx.x; c < width; c += kThreads) squares += x_c[c] * x_c[c];
+    const T length = math::sqrt(block_reduce(squares, Sum{}, T(0)));
+    for (int64_t c = threadIdx.x; c < width; c += kThreads) y_c[c] = x_c[c] / length;
+    if (threadIdx.x == 0) length_r[blockIdx.x] = length;
+  }
+};
+
+template <class T> struct UnitRowBackward {
+  static constexpr int kThreads = 128;
+  int64_t width;
+  const T *dy_rc, *y_rc, *length_r;
+  T* dx_rc;
+
+  __device__ void operator()() const {
+    const int64_t first = blockIdx.x * width;
+    T along = 0;
+    for (int64_t c = threadIdx.x; c < width; c += kThreads) along += dy_rc[first + c] * y_rc[first + c];
+    along = block_reduce(along, Sum{}, T(0));
+    for (int64_t c = threadIdx.x; c < width; c += kThreads)
+      dx_rc[first + c] = (dy_rc[first + c] - y_rc[first + c] * along) / length_r[blockIdx.x];
+  }
+};
+
+CUDA_KERNEL(UnitRow<float>);
+CUDA_KERNEL(UnitRow<double>);
+CUDA_KERNEL(UnitRowBackward<float>);
+CUDA_KERNEL(UnitRowBackward<double>);
+
+// ---- What nvcc does not read: the CPU's code, the op, and the check of its gradient.
+#ifndef __CUDACC__
+
+template <class T> void on_cpu(const UnitRow<T>& row, int64_t r) {
+  const T* const x_c = row.x_rc + r * row.width;
+  T squares = 0;
+  for (int64_t c = 0; c < row.width; ++c) squares += x_c[c] * x_c[c];
+  row.length_r[r] = math::sqrt(squares);
+  for (int64_t c = 0; c < row.width; ++c) row.y_rc[r * row.width + c] = x_c[c] / row.length_r[r];
+}
+
+template <class T> void on_cpu(const UnitRowBackward<T>& row, int64_t r) {
+  const int64_t first = r * row.width;
+  T along = 0;
+  for (int64_t c = 0; c < row.width; ++c) along += row.dy_rc[first + c] * row.y_rc[first + c];
+  for (int64_t c = 0; c < row.width; ++c) row.dx_rc[first + c] = (row.dy_rc[first + c] - row.y_rc[first + c] * along) / row.length_r[r];
+}
+
+// On the CPU in chunks of 16 rows, which its threads share; else as a kernel of a block per row.
+template <class Kernel> void run(const char* name, Device device, int64_t rows, const Kernel& kernel) {
+  if (device != Device::cpu) return launch(name, device, {rows, Kernel::kThreads}, kernel);
+  parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) on_cpu(kernel, r);
+  });
+}
+
+// Calls f(T{}) with the type of the elements.
+template <class F> void with_type(const Tensor& t, F f) {
+  if (t.dtype() == Dtype::f32) return f(float{});
+  if (t.dtype() == Dtype::f64) return f(double{});
+  fail("unit_rows: dtype {}, expected f32 or f64", {name_of(t.dtype())});
+}
+
+Tensor unit_rows(const Arg& x_rc) {
+  const Dims n = DIMS(x_rc);
+  const Tensor y_rc = like(x_rc), length_r = like(x_rc, {n['r']});
+  with_type(x_rc, [&]<class T>(T) {
+    run("unit_rows", x_rc.device(), n['r'], UnitRow<T>{n['c'], x_rc.data<T>(), y_rc.data<T>(), length_r.data<T>()});
+  });
+  return record("unit_rows", {x_rc}, y_rc, keep(y_rc, length_r), [](const Tensor& dy_rc, const Tensor& y_rc, const Tensor& length_r) -> Grads {
+    const Dims n = DIMS(y_rc);
+    const Tensor dx_rc = like(y_rc);
+    with_type(y_rc, [&]<class T>(T) {
+      const UnitRowBackward<T> row{n['c'], dy_rc.data<T>(), y_rc.data<T>(), length_r.data<T>(), dx_rc.data<T>()};
+      run("unit_rows'", y_rc.device(), n['r'], row);
+    });
+    return {dx_rc};
+  });
+}
+
+int main() {
+  for (const DeviceCheck& check : check_gradients(unit_rows, randn({5, 131}, 1)))
+    std::printf("unit_rows on %s: the gradient differs by %.0e at most\n", name_of(check.device), check.result.worst);
+}
+
+#endif

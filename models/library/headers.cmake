@@ -1,0 +1,36 @@
+# Copies the headers of the library, as others include them: FROM/core/tensor.h becomes TO/ricci/core/tensor.h, and includes of
+# "core/tensor.h" become <ricci/core/tensor.h>. So a program has one more folder to look for headers in, with nothing but ricci/ in it.
+# Headers are those that ricci.h and kernels.h include.
+#   cmake -DFROM=... -DTO=... -P headers.cmake
+cmake_minimum_required(VERSION 3.25)
+set(waiting models/library/ricci.h models/library/kernels.h)
+set(known ${waiting})
+while(waiting)
+  list(POP_FRONT waiting header)
+  file(READ ${FROM}/${header} text)
+  string(REGEX MATCHALL "#include \"[^\"]+\"" includes "${text}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE ".*\"(.*)\"" "\\1" name "${include}")
+    if(NOT name IN_LIST known)
+      list(APPEND waiting ${name})
+      list(APPEND known ${name})
+    endif()
+  endforeach()
+  string(REGEX REPLACE "#include \"([^\"]+)\"" "#include <ricci/\\1>" text "${text}")
+  string(REPLACE models/library/ "" as ${header})
+  set(before "")
+  if(EXISTS ${TO}/ricci/${as})
+    file(READ ${TO}/ricci/${as} before)
+  endif()
+  if(NOT text STREQUAL before)  # what is as it was keeps its time, so that nothing is compiled again
+    file(WRITE ${TO}/ricci/${as} "${text}")
+  endif()
+endwhile()
+# What was a header of the library once and is none now.
+file(GLOB_RECURSE there RELATIVE ${TO}/ricci ${TO}/ricci/*)
+list(TRANSFORM known REPLACE "^models/library/" "")
+foreach(file IN LISTS there)
+  if(NOT file IN_LIST known)
+    file(REMOVE ${TO}/ricci/${file})
+  endif()
+endforeach()

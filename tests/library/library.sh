@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# A project outside of ricci does what the examples show, once with the installed library and once with ricci as a folder of its own,
+# and links no library for YAML, command lines or archives.
+#   library.sh build-folder
+. "$(dirname "$0")/../apps/programs.sh" "$@"
+root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+compiler=$(cached CMAKE_CXX_COMPILER)
+prefix=$folder/prefix
+: >out >err
+
+# step NAME COMMAND ...: a command that has to succeed.
+step() { "${@:2}" >out 2>&1 || { verdict "$1" "exit code $?" && exit 1; }; }
+
+# says NAME PROGRAM PATTERN: what it prints, and that it ends with 0.
+says() {
+  local fault=
+  "$2" >out 2>err || fault="exit code $?"
+  grep -qE "$3" out || fault+=" expected $3"
+  verdict "$1" "$fault"
+}
+
+# project NAME FOLDER OPTION ...: configures the project outside and builds it in FOLDER, and tries its programs.
+project() {
+  local name=$1 in=$folder/$2 start=$SECONDS program needed
+  step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
+    "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)" "${@:3}"
+  step "$name: build" cmake --build "$in" -j 2
+  echo "        built in $((SECONDS - start)) s"
+  says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
+  says "$name: two_layer_net" "$in/examples/two_layer_net" '^(9[7-9]\.[0-9]|100\.0)% of 289 points are right$'
+  says "$name: small_gpt" "$in/examples/small_gpt" '^This is the farmer sowing his corn, that kept the cock that crowed in the morn'
+  says "$name: own_op" "$in/examples/own_op" '^unit_rows on cuda_emulated: the gradient differs by [0-9]e-(0[789]|1[0-9]) at most$'
+  for program in outside examples/two_layer_net examples/small_gpt examples/own_op; do
+    needed=$(readelf -d "$in/$program" | grep NEEDED) || needed='unknown'
+    verdict "$name: what $program links" "$(grep -iE 'unknown|yaml|cli11|archive|libz|icu' <<<"$needed")"
+  done
+}
+
+step 'install' cmake --install "$build" --prefix "$prefix"
+verdict 'headers stand in include/ricci alone' "$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name ricci)"
+verdict 'the package names no library of the programs' "$(grep -rniE 'yaml|cli11|archive' "$prefix"/lib*/cmake "$prefix"/lib/*/cmake 2>/dev/null)"
+project 'find_package' found "-DCMAKE_PREFIX_PATH=$prefix" "-DRICCI_EXAMPLES=$prefix/share/ricci/examples"
+# The engine is not compiled again, which would take minutes: its objects are those of this build.
+project 'add_subdirectory' inside "-DRICCI_SOURCE=$root" "-DRICCI_EXAMPLES=$root/apps/examples" "-DRICCI_CUDA=$(cached RICCI_CUDA)" \
+  "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build"
+verdict 'add_subdirectory: no library of the programs was looked for' "$(grep -iE '^(yaml|cli11|libarchive|icu)[a-z_-]*:' "$folder/inside/CMakeCache.txt")"
+
+# An older or newer version than what is asked for is refused.
+mkdir other && cat >other/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(other LANGUAGES CXX)
+find_package(ricci 0.2 REQUIRED)
+END
+cmake -S other -B other/build "-DCMAKE_PREFIX_PATH=$prefix" >out 2>err && fault='was accepted' || fault=
+grep -q 'requested version "0.2"' err || fault+=' expected the version in the message'
+verdict 'another version' "$fault"
+
+echo "$failures failed"
+exit $((failures > 0))

@@ -1,0 +1,3 @@
+// Not ricci's.
+#pragma once
+inline constexpr int kElements = 12;
