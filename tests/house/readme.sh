@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What README.md says of files is so: links lead somewhere, the reading path has the files' numbers of lines, give or
-# take a tenth, and the op that it shows as an example stands in the code, line for line.
+# take a tenth, and the op that it shows as an example stands in the code, line for line. GitHub runs its test command.
 #   readme.sh
 set -u
 export LC_ALL=C
@@ -28,6 +28,8 @@ while IFS= read -r line; do
   added=$((added + 1))
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/relu.h ops/elements/relu.cu ops/checks/elements.cpp || fault "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' README.md)
+
+grep -qE '^tests/run\.sh ' README.md && grep -qE 'command: tests/run\.sh\}' .github/workflows/tests.yml || fault 'GitHub runs another test command'
 
 [ $links -gt 10 ] && [ $counts -gt 10 ] && [ $added -gt 30 ] || fault "only $links links, $counts counts and $added lines were found"
 echo "$links links, $counts counts, $added lines, $failures faults"
