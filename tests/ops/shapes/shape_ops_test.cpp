@@ -64,7 +64,8 @@ TEST_CASE("slice along every index") {
     const Shape shape{3, 5, 7};
     const Tensor x = counted(shape, dtype, device);
     for (int index = 0; index < 3; ++index) {
-      for (auto [first, count] : {std::pair<int64_t, int64_t>{1, 2}, {0, shape[index]}, {2, 1}, {1, 0}}) {
+      for (const auto& range : {std::pair<int64_t, int64_t>{1, 2}, {0, shape[index]}, {2, 1}, {1, 0}}) {
+        const int64_t first = range.first, count = range.second;
         Shape part = shape;
         part.set(index, count);
         const Tensor y = slice(x, index, first, count);
