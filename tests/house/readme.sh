@@ -29,7 +29,7 @@ while IFS= read -r line; do
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/relu.h ops/elements/relu.cu ops/checks/elements.cpp || fault "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' README.md)
 
-grep -qE '^tests/run\.sh ' README.md && grep -qE 'command: tests/run\.sh\}' .github/workflows/tests.yml || fault 'GitHub runs another test command'
+grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault 'GitHub runs another test command'
 
 [ $links -gt 10 ] && [ $counts -gt 10 ] && [ $added -gt 30 ] || fault "only $links links, $counts counts and $added lines were found"
 echo "$links links, $counts counts, $added lines, $failures faults"
