@@ -120,7 +120,7 @@ std::vector<Analysis> analyses(Options& o) {
 
 void add_report_options(CLI::App& app, ReportOptions& options, bool draws) {
   app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, in place of the table");
-  app.add_option("-o,--out", options.out, draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
+  app.add_option("-o,--output,--out", options.out, draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
   app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
 }
 

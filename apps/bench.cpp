@@ -143,7 +143,7 @@ void add_options(CLI::App& app, Options& options) {
   unread.push_back(
       app.add_flag("--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is"));
   add_layer_options(app, options, unread);
-  app.add_option("-o,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
+  app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
   app.add_flag("--json", options.as_json, "Print JSON");
   app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
   add_compute_options(app, options.compute);

@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
                    app.add_option("--only", options.only, "These models of the file alone: vanilla,top-down")->delimiter(',');
                    app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
                    app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-                   app.add_option("-o,--out", options.out, "Draw it: a name that ends in .svg or .html");
+                   app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");
                    app.add_flag("--json", options.as_json, "Print JSON");
                    app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
                  },

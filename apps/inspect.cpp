@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
         app.add_option("--nearest", options.look.nearest, "Tokens to tell of as the nearest to each")
             ->check(at_least_one)
             ->capture_default_str();
-        app.add_option("-o,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
+        app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
         add_model_options(app, options.model, "Tokens that the model may hear");
       },

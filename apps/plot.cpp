@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
       argc, argv, {"ricci-plot", "Curves of one or several runs, as an SVG drawing or a page with values under the pointer."},
       [&](CLI::App& app) {
         app.add_option("runs", options.runs, "Folders of runs, such as runs/quickstart")->required();
-        app.add_option("-o,--out", options.out, "The file to write: .svg or .html")->capture_default_str();
+        app.add_option("-o,--output,--out", options.out, "The file to write: .svg or .html")->capture_default_str();
         app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
         app.add_option("--x", chart.x, "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")->capture_default_str();
         app.add_option("--smooth", chart.smooth, "Steps over which noisy curves are averaged: what lies so many steps back has 1/e of the weight, however often a run wrote a record; 0 draws what was measured")

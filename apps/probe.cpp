@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
                          app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
                          app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
                                                                   "lengths, i64 [batch], where sequences are padded")->required();
-                         app.add_option("--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+                         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
                          app.add_flag("--scores", options.scores, "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
                          apps::add_compute_options(app, options.compute);
                        },

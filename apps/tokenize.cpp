@@ -150,7 +150,7 @@ void add_common(CLI::App& app, Options& options) {
 
 void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.texts, "Files or folders with text, plain or compressed")->required();
-  app.add_option("-o,--out", options.out, "The file to write")->capture_default_str();
+  app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")->check(at_least_zero)->capture_default_str();
   app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")->check(at_least_one)->capture_default_str();

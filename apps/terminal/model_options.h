@@ -15,7 +15,7 @@ struct ComputeOptions {
   Device place() const;  // error: not available
 };
 
-// --dtype and --device.
+// --precision, which --dtype is, too, and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
 // Which model of a run, and how it is computed.
@@ -26,7 +26,7 @@ struct ModelOptions {
   int threads = 0;  // 0: all
 };
 
-// --context, --checkpoint, --dtype, --device and --threads. what_context_is: "Tokens that a window holds".
+// --context, --checkpoint, --precision, --device and --threads. what_context_is: "Tokens that a window holds".
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& what_context_is);
 
 struct OpenModel {

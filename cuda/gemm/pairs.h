@@ -20,18 +20,17 @@ struct Pairs {
   static HD Packed load(const bf16* at, int64_t k_stride, int64_t more) {
     return at[0].bits | (more > 1 ? static_cast<uint32_t>(at[k_stride].bits) << 16 : 0);
   }
-  template <class Vec> static HD Vec multiply_add(Vec sum, Packed a, Vec b) {
+  template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) {
     typedef Packed Words __attribute__((vector_size(sizeof(Vec))));
     const Words all = Words{} + a;
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(all));
-    return sum;
   }
 
-  // sum + c; and c = sum
-  template <class Vec> static HD Vec add(Vec sum, const bf16* c) {
+  // sum += c; and c = sum
+  template <class Vec> static HD void add(Vec& sum, const bf16* c) {
     Vec old;
     asm("vpmovzxwd %1, %0\n\tvpslld $16, %0, %0" : "=v"(old) : "m"(*reinterpret_cast<const char(*)[sizeof(Vec) / 2]>(c)));
-    return sum + old;
+    sum = sum + old;
   }
   template <class Vec> static HD void put(const Vec& sum, bf16* c) {
     Vec rounded;

@@ -19,7 +19,8 @@ template <class T> struct Single {
   // The terms at `at`, of which there are `more`.
   static HD Packed load(const T* at, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*at); }
 
-  template <class Vec> static HD Vec multiply_add(Vec sum, Packed a, Vec b) { return sum + a * b; }
+  // sum += a b. Vectors are passed by reference, so that g++ does not warn of calls between instruction sets.
+  template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
 // Calls f(number of rows as a constant, first row) for panels of kRows rows and for what is left over in panels of 8, 4, 2, 1.
@@ -66,7 +67,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
     for (int64_t k = 0; k < ks; ++k, a_k += Rows, b_k += kColumns) {
       const Vec b_left = *reinterpret_cast<const Vec*>(b_k), b_right = *reinterpret_cast<const Vec*>(b_k + kVector);
 #pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) left[i] = Kind::multiply_add(left[i], a_k[i], b_left), right[i] = Kind::multiply_add(right[i], a_k[i], b_right);
+      for (int i = 0; i < Rows; ++i) Kind::multiply_add(left[i], a_k[i], b_left), Kind::multiply_add(right[i], a_k[i], b_right);
     }
     if (to.columns < kColumns || (to.c && Kind::kTerms == 1)) return store_some(left, right);
 #pragma GCC unroll 16
@@ -90,7 +91,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
     if constexpr (!std::is_same_v<C, Sum> && Kind::kTerms > 1)
       if (to.c) {
         C* const c = to.c + i * to.c_stride + j;
-        if (to.accumulate) sum = Kind::add(sum, c);
+        if (to.accumulate) Kind::add(sum, c);
         return Kind::put(sum, c);
       }
     *at = sum;

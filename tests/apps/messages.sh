@@ -202,17 +202,17 @@ help() {
   verdict "help of $program" "$missing"
 }
 help train FILE KEY=VALUE --help-config
-help eval run --data --context --stride --batch --json --dtype --device --threads
-help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --seed --dtype --device --threads
+help eval run --data --context --stride --batch --json --precision --device --threads
+help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --seed --precision --device --threads
 help plan FILE KEY=VALUE --memory --json --published
 help tokenize train encode decode count
 help prepare --output --tokenizer --format --documents
 help convert import export
 help check
-help plot runs --out --keys --x --smooth --log-x --log-y --title --theme --full-range
-help inspect run --text --text-file --length --layers --heads --token --nearest --out --theme --context --checkpoint --dtype --device --threads
-help bench mixers --lengths --tokens --sequences --width --layers --heads --ff --alone --rounds --roofline --out --json --theme --dtype --device --threads
-help probe --config --weights --input --output --scores --dtype --device
+help plot runs --output --keys --x --smooth --log-x --log-y --title --theme --full-range
+help inspect run --text --text-file --length --layers --heads --token --nearest --output --theme --context --checkpoint --precision --device --threads
+help bench mixers --lengths --tokens --sequences --width --layers --heads --ff --alone --rounds --roofline --output --json --theme --precision --device --threads
+help probe --config --weights --input --output --scores --precision --device
 accept 'help-config' train --help-config
 mv out defaults.yaml
 small=(data=text.txt name=defaults steps=1 threads=1 sample.tokens=0 model.d=16 model.layers=1 model.ctx=16)
