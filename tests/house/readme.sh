@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What README.md says of files is so: links lead somewhere, the reading path has the files' numbers of lines, give or
-# take a tenth, and the op that it shows as an example stands in the code, line for line. GitHub runs its test command.
+# take a tenth, and the program and the op that it shows as examples stand in the code, line for line. GitHub runs its test command.
 #   readme.sh
 set -u
 export LC_ALL=C
@@ -28,6 +28,9 @@ while IFS= read -r line; do
   added=$((added + 1))
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/relu.h ops/elements/relu.cu ops/checks/elements.cpp || fault "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' README.md)
+
+# The program on the first screen is the example, whole.
+diff <(sed -n '/^```cpp/,/^```$/p; /^## /q' README.md | grep -v '^```\|^## ') apps/examples/two_layer_net.cpp >/dev/null || fault 'its program is not apps/examples/two_layer_net.cpp'
 
 grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault 'GitHub runs another test command'
 
