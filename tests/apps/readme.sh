@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Every command of README.md, as it stands there and in its order, in a fresh folder. What a reader has (texts, a GPT-2, runs to
+# compare) is made here in small. The programs are called through functions that shorten the work: a few steps, small benchmarks.
+# The first two commands are left to those who run them: tests/run.sh runs this test.
+#   readme.sh build-folder
+. "$(dirname "$0")/programs.sh" "$@"
+root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+export HOME=$folder/home
+mkdir "$HOME"
+ln -s "$build" build
+ln -s "$root/apps" apps
+: >out >err
+
+# ---- What a reader has
+mkdir -p path/to corpora/tinyshakespeare corpora/wikitext-2 corpus
+(cd "$root" && cat README.md core/*.h autograd/*.h models/*.h) >my.txt
+{ for _ in {1..40}; do printf 'ROMEO:\nBut soft, what light?\n\nJULIET:\nAy me! 40 - &c.\n\n'; done; head -c 20000 my.txt; } >corpora/tinyshakespeare/input.txt
+(cd "$root" && cat ops/*/*.h ops/*/*.cu data/*/*.cpp apps/*/*.cpp) >source.txt
+gzip -c source.txt >corpora/wikitext-2/wiki.train.tokens.gz
+head -c 40000 my.txt | gzip >corpora/wikitext-2/wiki.valid.tokens.gz
+{ printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]'; for letter in {a..z} {0..9} , . : '<' '>'; do printf '%s\n##%s\n' "$letter" "$letter"; done; } >bert-base-cased-vocab.txt
+cp my.txt corpus/one.txt
+tar czf more.tar.gz corpus/one.txt
+awk '{ gsub(/[\\"]/, ""); gsub(/\t/, " "); printf "{\"body\": \"%s\"}\n", $0 }' corpora/tinyshakespeare/input.txt | zstd -q >web.jsonl.zst
+awk 'NF { printf "%d\t%s\n", NR % 2, $0 }' corpora/tinyshakespeare/input.txt | tr -d '\r' >reviews.tsv
+small=(model.d=16 model.layers=1 model.heads=2 steps=2 batch=2 eval_batches=2 sample.tokens=0)
+accept 'a GPT-2 to import' train data=my.txt name=source tokenizer=bpe model.vocab=300 model.ctx=256 "${small[@]}"
+accept 'in a folder' convert export runs/source path/to/gpt2
+for name in vanilla large; do accept "runs/$name" train data=my.txt name=$name "${small[@]}"; done
+accept 'runs/topdown' train data=my.txt name=topdown model.family=topdown 'model.scales=[1, 4]' "${small[@]}" 'model.layers=[1, 1]'
+
+# ---- Shorter work
+build/ricci-train() {
+  local few=(steps=3 eval_batches=2)
+  [[ $* = *classifier* ]] || few+=(sample.tokens=5)
+  command build/ricci-train "$@" "${few[@]}"
+}
+build/ricci-compare() { command build/ricci-compare "$@" steps=2 warmup=1 eval_every=0 eval_batches=1; }
+build/ricci-bench() {
+  local words=(--lengths 8,16 --width 16 --layers 1 --rounds 1) tokens=(--tokens 16)
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --lengths | --tokens | --width | --layers | --rounds) shift ;;
+      --sequences) words+=("$1") tokens=() ;;
+      cuda) words+=(cuda_emulated) ;;
+      *) words+=("$1") ;;
+    esac
+    shift
+  done
+  command build/ricci-bench "${words[@]}" "${tokens[@]}"
+}
+build/ricci-analyze() {
+  local few=()
+  [ "$1" != samples ] || few=(--prompts 2 --prompt 8 --tokens 16 --timed 1)
+  command build/ricci-analyze "$@" "${few[@]}"
+}
+
+# ---- The commands
+commands=0
+while IFS= read -r line; do
+  case $line in apps/quickstart.sh* | tests/run.sh*) continue ;; esac
+  commands=$((commands + 1))
+  fault=
+  eval "${line//\/path\/to\/corpora/$folder/corpora}" >out 2>err </dev/null || fault="exit code $?"
+  verdict "${line%% #*}" "$fault"
+done < <(awk '/^```/ { shell = $0 == "```sh"; next } shell' "$root/README.md")
+verdict "$commands commands" "$([ $commands -gt 25 ] || echo 'expected more')"
+
+echo "$failures failed"
+exit $((failures > 0))
