@@ -6,6 +6,9 @@
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 compiler=$(cached CMAKE_CXX_COMPILER)
+# Named only where this build's user named them: an empty list is an error.
+architectures=()
+[ -z "$(cached CMAKE_CUDA_ARCHITECTURES)" ] || architectures=("-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)")
 prefix=$folder/prefix
 : >out >err
 
@@ -24,7 +27,7 @@ says() {
 project() {
   local name=$1 in=$folder/$2 start=$SECONDS program needed
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
-    "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)" "${@:3}"
+    "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "${architectures[@]}" "${@:3}"
   step "$name: build" cmake --build "$in" -j 2
   echo "        built in $((SECONDS - start)) s"
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
