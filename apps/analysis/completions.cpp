@@ -53,7 +53,7 @@ std::vector<Completion> completions_of(const TextRun& run, const CompletionsOpti
   if (!options.given.empty()) return {of_given(run, options)};
   const int64_t scale = run.open.run.config().model.coarse.scale, whole = run.open.context / scale * scale, length = whole + scale;
   const int64_t there = run.tokens.size() / length;
-  if (whole == 0 || there == 0) fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more", {run.tokens.name(), run.tokens.size(), whole, scale});
+  if (there == 0) fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more", {run.tokens.name(), run.tokens.size(), whole, scale});
   std::vector<Completion> all;
   const int64_t places = std::min(options.places, there);
   for (int64_t i = 0; i < places; ++i) {
@@ -115,6 +115,8 @@ std::vector<Expected> most_probable(std::span<const double> logits, int64_t coun
 
 Report analyse_completions(const CompletionsOptions& options) {
   const TextRun run = open_text_run(options.run, options.text, {Family::coarse});
+  if (run.open.context < run.open.run.config().model.coarse.scale)
+    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.coarse.scale});
   const std::vector<Completion> all = completions_of(run, options);
   const Tokenizer& tokenizer = *run.open.run.tokenizer();
   const int64_t scale = run.open.run.config().model.coarse.scale;

@@ -19,25 +19,25 @@ using json = nlohmann::ordered_json;
 
 struct OfRun {
   std::string name;
-  uint64_t tokenizer = 0;  // its hash
+  uint64_t tokenizer = 0, training = 0;  // hashes: of the tokenizer, of the training text's tokens
   int64_t scored = 0, counted = 0;
   std::vector<FrequencyBin> bins;
 };
 
 // How often each token is in the training text; returns how many tokens were counted.
-int64_t count_training(const TextRun& run, int64_t most, std::vector<TokenScore>& scores) {
+int64_t count_training(const Tokens& train, int64_t most, std::vector<TokenScore>& scores) {
   constexpr int64_t kPiece = 1 << 16;
-  const Tokens train = open_corpus(run.open.run.config(), run.open.run.tokenizer()).train;
   const int64_t all = std::min(most, train.size());
   for (int64_t first = 0; first < all; first += kPiece)
     for (const int64_t id : ids_at(train, first, std::min(kPiece, all - first))) ++scores[static_cast<size_t>(id)].training;
   return all;
 }
 
-// Windows that overlap by half: every token has half a window in front of it, but for those at the start of the text.
+// Windows overlap by half: every token has half a window in front of it, but for those at the start of the text. A model that does not
+// score the first tokens of a window needs windows that overlap by as many.
 int64_t score_text(const TextRun& run, int64_t most, std::vector<TokenScore>& scores) {
   const int64_t context = run.open.context, skipped = first_scored(run.open.model, context);
-  const Windows windows(run.tokens, rows_at_once(run.open.model, context), context, std::max<int64_t>(1, context / 2));
+  const Windows windows(run.tokens, rows_at_once(run.open.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
   int64_t scored = 0;
   Progress progress({.steps = std::min(most, run.tokens.size() - 1), .unit = "token", .out = stderr});
   for (int64_t i = 0; i < windows.batches() && scored < most; ++i) {
@@ -56,8 +56,9 @@ int64_t score_text(const TextRun& run, int64_t most, std::vector<TokenScore>& sc
 
 OfRun analyse(const TextRun& run, const FrequencyOptions& options) {
   std::vector<TokenScore> scores(static_cast<size_t>(run.open.model.config().vocab));
-  OfRun of{run.name, run.open.run.tokenizer()->hash(), 0, 0, {}};
-  of.counted = count_training(run, options.training_tokens, scores);
+  const Tokens train = training_text(run);
+  OfRun of{run.name, run.open.run.tokenizer()->hash(), train.hash(), 0, 0, {}};
+  of.counted = count_training(train, options.training_tokens, scores);
   of.scored = score_text(run, options.tokens, scores);
   of.bins = frequency_bins(scores, options.bins);
   return of;
@@ -151,9 +152,12 @@ Report analyse_frequency(const FrequencyOptions& options) {
   report.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins);
   report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);
   report.notes.push_back(fmt::format("{} tokens scored, {} tokens of training text counted; nats per token", with_commas(runs[0].scored), with_commas(runs[0].counted)));
-  for (const OfRun& run : runs)
-    if (run.tokenizer != runs[0].tokenizer)
-      report.notes.push_back(run.name + " has another tokenizer than " + runs[0].name + ": its bins are those of its own tokens, which the first columns do not tell of.");
+  for (const OfRun& run : runs) {
+    if (run.tokenizer != runs[0].tokenizer || run.training != runs[0].training)
+      report.notes.push_back(fmt::format("{} has another {} than {}: its bins are of its own counts. The columns of counts and kinds tell those of {} alone.", run.name,
+                                         run.tokenizer != runs[0].tokenizer ? "tokenizer" : "training text", runs[0].name, runs[0].name));
+    if (run.scored != runs[0].scored) report.notes.push_back(fmt::format("{} scores {} tokens of the text, so other ones than {}.", run.name, with_commas(run.scored), runs[0].name));
+  }
   return report;
 }
 

@@ -41,9 +41,10 @@ void KneserNey::set_discounts(Order& order) {
   order.discounts = {0.5, 1, 1.5};
   if (n[1] == 0 || n[2] == 0 || n[3] == 0 || n[4] == 0) return;
   const double y = n[1] / (n[1] + 2 * n[2]);
-  // Not above the count, and not below nothing: with few n-grams the estimate can leave that range.
-  for (size_t k = 1; k <= 3; ++k)
-    order.discounts[k - 1] = std::clamp(static_cast<double>(k) - static_cast<double>(k + 1) * y * n[k + 1] / n[k], 0.0, static_cast<double>(k));
+  for (size_t k = 1; k <= 3; ++k) {
+    const double estimate = static_cast<double>(k) - static_cast<double>(k + 1) * y * n[k + 1] / n[k];
+    if (estimate > 0) order.discounts[k - 1] = estimate;
+  }
 }
 
 void KneserNey::check_id(int64_t id) const {
@@ -62,7 +63,7 @@ KneserNey::KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab)
     count_sorted(std::move(grams), of);
     add_histories(of, length);
     set_discounts(of);
-    // Each different n-gram is one different token in front of what follows in it.
+    // A shorter n-gram counts once for each different token seen in front of it.
     grams.clear();
     for (Gram gram : of.grams) {
       std::rotate(gram.begin(), gram.begin() + 1, gram.end());

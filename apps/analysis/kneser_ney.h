@@ -4,7 +4,8 @@
 // c are counts in the text for the longest n-grams, and for shorter ones how many different tokens stand in front of them in the text.
 // D(c) is D_1, D_2 or D_3 for counts of 1, 2, and 3 or more; with n_k the number of n-grams that have the count k,
 //   Y = n_1 / (n_1 + 2 n_2),   D_k = k - (k + 1) Y n_k+1 / n_k
-// Where a text is too short to have an n_k, D is 0.5, 1, 1.5. A history that was never seen passes on to the shorter one; below the
+// Where a text is too short to have an n_k, D is 0.5, 1, 1.5. So is a D_k that the formula puts at 0 or below: with it, a history might
+// leave nothing for the tokens that it was not seen with. A history that was never seen passes on to the shorter one; below the
 // single tokens is the uniform distribution over the vocabulary. The probabilities behind any history add up to one.
 #pragma once
 #include <array>
@@ -21,7 +22,8 @@ class KneserNey {
   // Errors: an order outside 1 .. kMostOrder, a text shorter than the order, an id outside of the vocabulary.
   KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab);
 
-  // Of the last token, given those in front of it, of which the last order - 1 are read. Error: no token, an id outside the vocabulary.
+  // The probability of the last token after the ones before it. Only the last order - 1 of those are read. Errors: no token, an id outside
+  // of the vocabulary.
   double probability(std::span<const int64_t> tokens) const;
   // The mean nats of tokens[first ..], each given all in front of it. Error: first is not below the number of tokens.
   double nats_per_token(std::span<const int64_t> tokens, int64_t first) const;

@@ -86,7 +86,7 @@ std::string json_of(const std::string& file, int64_t tokens, const std::vector<M
   return json{{"model", file}, {"tokens", tokens}, {"masks", std::move(all)}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// Masks depend neither on the width nor on the vocabulary: a small model is built.
+// Masks do not depend on the vocabulary, which is left out: it would be most of the weights.
 ModelConfig config_of(const MasksOptions& options) {
   ModelConfig config = request_run(options.run.file(), options.run.overrides()).config.model;
   config.vocab = 1;

@@ -28,17 +28,24 @@ struct Found {
   std::vector<NearChunk> nearest;
 };
 
-// The scales asked for, or those that the model has blocks at beside that of tokens.
-std::vector<int64_t> scales_of(const TextRun& run, const NeighboursOptions& options, const std::vector<Representation>& own) {
-  std::vector<int64_t> scales = options.scales;
-  if (scales.empty())
-    for (const Representation& each : own)
-      if (each.tokens > 1) scales.push_back(each.tokens);
-  if (scales.empty()) scales = {4, 16};
+void check_scales(const TextRun& run, const std::vector<Representation>& own, const std::vector<int64_t>& scales) {
   for (const int64_t scale : scales) {
     if (scale > run.open.context) fail("--scales: {}, but the context is {}", {scale, run.open.context});
     if (own[0].tokens > scale || scale % own[0].tokens) fail("--scales: {}, but the finest cells of {} have {} tokens", {scale, run.name, own[0].tokens});
   }
+}
+
+// The scales asked for, each once; or those that the model has blocks at beside that of tokens, as far as the context holds them.
+std::vector<int64_t> scales_of(const TextRun& run, const NeighboursOptions& options, const std::vector<Representation>& own) {
+  std::vector<int64_t> scales;
+  for (const int64_t scale : options.scales)
+    if (std::find(scales.begin(), scales.end(), scale) == scales.end()) scales.push_back(scale);
+  if (!scales.empty()) return check_scales(run, own, scales), scales;
+  for (const Representation& each : own)
+    if (each.tokens > 1) scales.push_back(each.tokens);
+  if (scales.empty()) scales = {4, 16};
+  std::erase_if(scales, [&](int64_t scale) { return scale > run.open.context; });
+  if (scales.empty()) fail("neighbours: a context of {}, fewer tokens than any chunk", {run.open.context});
   return scales;
 }
 

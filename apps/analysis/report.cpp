@@ -19,7 +19,7 @@ void check_folder(const std::string& name) {
 }
 
 std::string page_of(const Report& report, Theme theme) {
-  if (report.chart) return to_page(*report.chart, report.table, theme);
+  if (report.chart) return to_page(*report.chart, report.table, theme, report.notes);
   std::string body = report.svg ? "<figure class=\"wide\">\n" + report.svg(theme, false) + "</figure>\n" : "";
   body += html_table(report.table);
   for (const std::string& note : report.notes) body += "<p class=\"muted\">" + escaped(note) + "</p>\n";

@@ -17,7 +17,7 @@ struct Report {
   size_t texts = 1;                 // the first columns, which are texts
   std::vector<std::string> notes;   // what a reader should know of the numbers, a line each
   std::string json;
-  // One of these, or neither: then there is only a page with the table.
+  // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   std::function<std::string(Theme theme, bool with_style)> svg = {};  // as to_svg of a chart
   std::string page_body = {};       // HTML below the table on the page

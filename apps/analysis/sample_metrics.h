@@ -7,7 +7,8 @@
 
 namespace ricci::apps {
 
-// The share of the n-grams of a sequence that were in it before: 1 - different ones / all (Welleck et al. 2020). 0 where there is none.
+// The share of n-grams that repeat an earlier one of the sequence: 1 - (number of different n-grams) / (number of n-grams), as in Welleck
+// et al. (2020). 0 for a sequence without an n-gram.
 double repeated_share(std::span<const int64_t> ids, size_t n);
 
 // BLEU (Papineni et al. 2002) of whole corpora, 0 .. 100: the geometric mean of the clipped precisions of 1- to 4-grams, times exp(1 - r/c)
@@ -23,7 +24,7 @@ class Bleu {
   double matched_[kMost] = {}, all_[kMost] = {}, candidates_ = 0, references_ = 0;
 };
 
-// What white space divides.
+// The words of a text, divided at white space.
 std::vector<std::string> words_of(const std::string& text);
 
 }  // namespace ricci::apps

@@ -37,13 +37,13 @@ struct OfRun {
   double repeats[kOrder] = {}, true_repeats[kOrder] = {}, bleu = 0;
   double ngram_perplexity = 0, true_ngram_perplexity = 0;
   std::optional<double> judge_perplexity = {}, true_judge_perplexity = {};
-  double median_seconds() const {
-    Ids order(seconds.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return seconds[static_cast<size_t>(a)] < seconds[static_cast<size_t>(b)]; });
-    return seconds[static_cast<size_t>(order[order.size() / 2])];
-  }
 };
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 std::vector<Ids> written(const TextRun& run, const Ids& prompt, int64_t samples, const SamplesOptions& options, uint64_t seed) {
   std::vector<Ids> texts(static_cast<size_t>(samples));
@@ -104,7 +104,7 @@ void measure_texts(OfRun& of, const TextRun& run) {
 class NgramModels {
  public:
   const KneserNey& of(const TextRun& run, int64_t most) {
-    const Tokens train = open_corpus(run.open.run.config(), run.open.run.tokenizer()).train;
+    const Tokens train = training_text(run);
     const std::pair key(run.open.run.tokenizer()->hash(), train.hash());
     auto found = models_.find(key);
     if (found == models_.end())
@@ -171,7 +171,7 @@ std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
   std::vector<Cells> rows = {{"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"}};
   for (const OfRun& run : runs) {
     rows.push_back(row_of(run.name, run.repeats, fmt::format("{:.2f}", run.bleu), run.ngram_perplexity, run.judge_perplexity,
-                          run.seconds.empty() ? "-" : fmt::format("{:.3f}", run.median_seconds())));
+                          run.seconds.empty() ? "-" : fmt::format("{:.3f}", median(run.seconds))));
     rows.push_back(row_of("  the text itself", run.true_repeats, "-", run.true_ngram_perplexity, run.true_judge_perplexity, "-"));
   }
   return rows;
@@ -220,17 +220,18 @@ Chart chart_of(const std::vector<OfRun>& runs, const std::string& title) {
 
 Report analyse_samples(const SamplesOptions& options) {
   check(options.sampling);
-  TextRunOptions of_judge = options.text;
-  of_judge.runs = {options.judge}, of_judge.model.checkpoint = "last", of_judge.model.context = 0;
-  std::optional<TextRun> judge_run;
-  if (!options.judge.empty()) judge_run.emplace(open_text_run(options.judge, of_judge, kWriters));
+  ModelOptions of_judge = options.text.model;
+  of_judge.checkpoint = "last", of_judge.context = 0;
+  std::optional<OpenModel> judge_model;
+  if (!options.judge.empty()) judge_model.emplace(open_language_model(options.judge, of_judge, kWriters));
   const std::vector<TextRun> runs = open_text_runs(options.text, kWriters);
+  for (const TextRun& run : runs) training_text(run);  // what is missing is told before anything is written
   std::vector<OfRun> measured = write_all(runs, options);
   NgramModels ngrams;
   for (size_t r = 0; r < runs.size(); ++r) {
     measure_texts(measured[r], runs[r]);
     measure_ngrams(measured[r], ngrams.of(runs[r], options.training_tokens));
-    if (judge_run) judge(measured[r], runs[r], judge_run->open);
+    if (judge_model) judge(measured[r], runs[r], *judge_model);
   }
   Report report;
   report.title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts);
@@ -241,7 +242,7 @@ Report analyse_samples(const SamplesOptions& options) {
   for (const TextRun& run : runs)
     if (run.open.context < options.prompt + options.tokens)
       report.notes.push_back(fmt::format("{}: its context of {} tokens is shorter than the sequences; when it is full, its later half is read again.", run.name, run.open.context));
-  if (judge_run) report.notes.push_back("judge: " + judge_run->name + ", per token of its own tokenizer.");
+  if (judge_model) report.notes.push_back("judge: " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
   return report;
 }
 

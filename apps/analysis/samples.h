@@ -15,11 +15,12 @@ namespace ricci::apps {
 struct SamplesOptions {
   TextRunOptions text;
   int64_t prompts = 8;                  // places of the text that are continued
-  int64_t prompt = 64, tokens = 256;    // of each sequence: that it begins with, that are written
+  int64_t prompt = 64;                  // tokens that each sequence begins with
+  int64_t tokens = 256;                 // tokens that are written behind them
   int64_t completions = 3;              // of each prompt
   int64_t timed = 3;                    // sequences that are written alone, for the time
   int64_t training_tokens = 5'000'000;  // that the n-gram model learns from, at most
-  std::string judge;                    // a run under which samples are scored too; empty: none
+  std::string judge;                    // a run whose last checkpoint, at its own context, scores the samples too; empty: none
   Sampling sampling{.temperature = 0.7, .top_k = 40};
 };
 

@@ -24,6 +24,17 @@ std::string list_of(std::initializer_list<Family> families) {
   return list;
 }
 
+// What is wrong is told before the weights are read.
+RunFolder open_folder(const std::string& path, std::initializer_list<Family> families) {
+  RunFolder run = RunFolder::open(path);
+  const TrainConfig& config = run.config();
+  if (std::find(families.begin(), families.end(), config.model.family) == families.end())
+    fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), list_of(families)});
+  if (is_sorting(config)) fail("{}: learns to sort, and reads no text", {path});
+  if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
+  return run;
+}
+
 }  // namespace
 
 void add_text_options(CLI::App& app, TextRunOptions& options) {
@@ -31,18 +42,25 @@ void add_text_options(CLI::App& app, TextRunOptions& options) {
   add_model_options(app, options.model, "Tokens that a window holds");
 }
 
+OpenModel open_language_model(const std::string& path, const ModelOptions& options, std::initializer_list<Family> families) {
+  open_folder(path, families);
+  return open_model(path, options);
+}
+
 TextRun open_text_run(const std::string& path, const TextRunOptions& options, std::initializer_list<Family> families) {
-  const RunFolder run = RunFolder::open(path);  // what is wrong is told before the weights are read
+  const RunFolder run = open_folder(path, families);
   const TrainConfig& config = run.config();
-  if (std::find(families.begin(), families.end(), config.model.family) == families.end())
-    fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), list_of(families)});
-  if (is_sorting(config)) fail("{}: learns to sort, and reads no text", {path});
-  if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
   if (config.data.empty() && config.validation.empty() && options.data.empty())
     fail("--data: {} was imported and has no text of its own; name one", {path});
   OpenModel open = open_model(path, options.model);
   Tokens tokens = options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, *open.run.tokenizer());
   return {folder_name(path), std::move(open), std::move(tokens)};
+}
+
+Tokens training_text(const TextRun& run) {
+  const TrainConfig& config = run.open.run.config();
+  if (config.data.empty()) fail("{}: has no training text whose tokens could be counted: data is empty, as in imported runs", {run.name});
+  return open_corpus(config, run.open.run.tokenizer()).train;
 }
 
 std::vector<TextRun> open_text_runs(const TextRunOptions& options, std::initializer_list<Family> families) {

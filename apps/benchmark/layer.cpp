@@ -8,6 +8,7 @@
 #include "apps/plot/svg.h"
 #include "apps/terminal/table.h"
 #include "core/cpu/clock.h"
+#include "core/error.h"
 #include "core/names.h"
 #include "models/planning/published_memory.h"
 
@@ -65,6 +66,8 @@ void check(const LayerOptions& options) {
   BenchOptions same;
   same.lengths = options.lengths, same.sequences = options.sequences, same.rounds = options.rounds, same.size = options.size;
   check(same);
+  if (options.size.feed_forward != 0 && options.size.feed_forward != 4 * options.size.width)
+    fail("--ff: {}, expected {} with --layer: the paper's formula is of feed-forward layers of four times the width", {options.size.feed_forward, 4 * options.size.width});
 }
 
 int64_t steps_of(const LayerOptions& options) {

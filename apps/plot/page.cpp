@@ -21,6 +21,7 @@ button:hover{color:var(--ink);border-color:var(--muted)}
 .runs td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
 .runs th:first-child,.runs td:first-child{text-align:left;padding-left:0}
 .wide{overflow-x:auto}
+p{margin:6px 28px}
 )";
 
 // Finds the nearest point of every curve and tells its value. Points are [x, y] or [x, smoothed, measured].
@@ -130,18 +131,20 @@ std::string table_rows(const std::vector<std::vector<std::string>>& table) {
 
 }  // namespace
 
-std::string to_page(const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme) {
+std::string to_page(const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes) {
   json data = {{"theme", theme == Theme::automatic ? "auto"
                          : theme == Theme::dark    ? "dark"
                                                    : "light"},
                {"panels", json::array()}};
   const Layout layout = layout_of(chart);
   for (size_t i = 0; i < chart.panels.size(); ++i) data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
+  std::string sentences;
+  for (const std::string& note : notes) sentences += "<p class=\"faint\">" + escaped(note) + "</p>\n";
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
          "content=\"width=device-width\">\n<title>" +
          escaped(chart.title) + "</title>\n<style>" + kStyle + style_of(theme) +
          "</style>\n</head>\n<body>\n<main>\n<button>light / dark</button>\n" + to_svg(chart, theme, false) +
-         "<div class=\"wide\"><table class=\"runs\">\n" + table_rows(table) + "</table></div>\n</main>\n<div id=\"values\"></div>\n" +
+         "<div class=\"wide\"><table class=\"runs\">\n" + table_rows(table) + "</table></div>\n" + sentences + "</main>\n<div id=\"values\"></div>\n" +
          "<script type=\"application/json\" id=\"chart\">" + embedded(data) + "</script>\n<script>" + kScript +
          "</script>\n</body>\n</html>\n";
 }

@@ -1,4 +1,4 @@
-// Who wants to know of each tensor that is asked for, such as to tell what memory was held for at its peak.
+// Calls a function for each tensor that is requested, for example to note what memory is held for at its peak.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -35,7 +35,7 @@ struct TopDownConfig {
 template <std::same_as<TopDownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
   field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
-  field("bag_weights", c.bag_weights, "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one; one number: the same for each; null: 0");
+  field("bag_weights", c.bag_weights, "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over the cells of a micro-batch; one number: the same for each; null: 0");
 }
 
 inline void check(const TopDownConfig& c, const ScalesConfig& scales) {

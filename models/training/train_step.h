@@ -13,7 +13,9 @@
 namespace ricci {
 
 struct StepResult {
-  double loss;           // sum of nats / number of targets that count in all micro-batches together; 0 when there are none
+  // The loss of training: sum of nats / number of targets that count in all micro-batches together, and what a model adds to it for training
+  // alone, such as topdown's bag_weights. 0 when no target counts.
+  double loss;
   double gradient_norm;  // before clipping
 };
 
@@ -24,7 +26,8 @@ struct TrainStepOptions {
 };
 
 // What dropout zeroes in a sequence depends on the seed, the step and the number of the sequence in the step alone, so
-// that every division of a step into equal micro-batches has the same gradient.
+// that every division of a step into equal micro-batches has the same gradient. With topdown's bag_weights this needs whole windows, all
+// of them scored: a bag loss is the mean over the cells of its micro-batch, and weighs as many targets as the micro-batch scores.
 class TrainStep {
  public:
   // For forward_backward() alone.

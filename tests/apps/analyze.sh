@@ -19,10 +19,13 @@ accept 'train top-down' train families.yaml name=topdown model.family=topdown mo
 accept 'train coarse' train families.yaml name=coarse model.family=coarse model.scale=4 model.heads=2 "${steps[@]}"
 accept 'train retina' train families.yaml name=retina model.family=retina 'model.scales=[1, 4]' 'model.windows=0:4, 4:16' model.heads=2 "${steps[@]}"
 
+accept 'train top-down with wide cells' train families.yaml name=wide model.family=topdown model.layers=1 'model.scales=[1, 8]' model.heads=2 model.loss_from=first_full "${steps[@]}"
+
 accept 'memory' analyze memory runs/decoder runs/topdown tiny.yaml --json m.json -o m.svg
 drawn m.svg
 expect 'a row for each, measured, with the recorded loss' m.json '[r["run"] for r in d] == ["decoder", "topdown", "bad"] and all(r["memory"] == "measured" for r in d) and "perplexity" in d[1] and "perplexity" not in d[2]'
 accept 'memory, planned and evaluated' analyze memory runs/decoder --measured 1 --evaluate --batch 4 --json p.json -o p.html
+verdict 'the page has the notes' "$(grep -qE '<p.*planned' p.html || cat p.html)"
 expect 'it says so' p.json 'd[0]["memory"] == "planned" and d[0]["loss_from"] == "evaluated" and d[0]["working_bytes"] < d[0]["peak_bytes"]'
 
 run eval runs/decoder --stride 8 --json && mv out eval.json
@@ -34,6 +37,10 @@ f, e = json.load(open("f.json"))[0], json.load(open("eval.json"))[0]
 mean = sum(b["nats_per_token"] for b in f["bins"]) / 5
 if f["scored_tokens"] != e["tokens"] or abs(mean - e["nats_per_token"]) > 1e-5: print(mean, e)')"
 
+accept 'frequency in windows of which most is not scored' analyze frequency runs/decoder runs/wide --context 8 --bins 2 --json w.json
+expect 'scores what is left of every window' w.json 'd[1]["scored_tokens"] > 0.9 * d[0]["scored_tokens"]'
+verdict 'and says that it is less' "$(grep -qE '^wide scores [0-9,]+ tokens' out || cat out)"
+
 accept 'shuffle' analyze shuffle runs/decoder runs/retina --windows 5 --json s.json -o s.svg
 drawn s.svg
 expect 'a row for each distance' s.json '[len(r["distances"]) for r in d] == [9, 9] and d[0]["windows"] == 5 and d[0]["shuffled"] == 8'
@@ -44,6 +51,10 @@ expect 'of its own scale' n.json '[s["tokens"] for s in d["scales"]] == [4] and 
 accept 'neighbours in a decoder' analyze neighbours runs/decoder --scales 2,8 --json n.json
 expect 'which has no coarse scale' n.json 'all(s["mean_of_tokens"] for s in d["scales"])'
 verdict 'and says so' "$(grep -q 'decoder has no blocks at this scale' out || cat out)"
+accept 'neighbours in a short context, of the scales that fit' analyze neighbours runs/decoder --context 8 --json n.json
+accept 'a scale named twice' analyze neighbours runs/decoder --scales 4,4,8 --json n2.json
+expect 'is told once' n2.json '[s["tokens"] for s in d["scales"]] == [4, 8]'
+expect 'which is one' n.json '[s["tokens"] for s in d["scales"]] == [4]'
 accept 'neighbours in a retina' analyze neighbours runs/retina --scales 4
 accept 'neighbours in a coarse model' analyze neighbours runs/coarse
 
@@ -61,6 +72,13 @@ accept 'the same samples' analyze samples runs/decoder runs/topdown "${samples[@
 verdict 'again' "$(diff <(number first.json '[r["texts"] for r in d]') <(number g.json '[r["texts"] for r in d]'))"
 
 for model in runs/topdown runs/retina runs/decoder; do accept "masks of $model" analyze masks $model --tokens 12 --json k.json -o k.svg; drawn k.svg; done
+accept 'a GPT-2' train tiny.yaml name=bpe tokenizer=bpe model.vocab=280 "${steps[@]}"
+accept 'export' convert export runs/bpe exported
+accept 'import' convert import exported runs/imported
+accept 'an imported judge' analyze samples runs/decoder "${samples[@]}" --judge runs/imported
+refuse 'samples of an imported run' 1 'imported: has no training text' analyze samples runs/imported "${samples[@]}" --data text.txt
+refuse 'frequency of an imported run' 1 'imported: has no training text' analyze frequency runs/imported --data text.txt
+
 accept 'masks of a run file' analyze masks families.yaml model.family=bottomup 'model.scales=[1, 2, 4]' model.heads=2 -o k.html
 drawn k.html
 accept 'JSON on stdout' analyze masks runs/topdown --json -
@@ -72,6 +90,8 @@ refuse 'a run that is not there' 1 'runs/none' analyze frequency runs/none
 refuse 'the wrong family' 1 'runs/coarse: model.family: coarse, expected decoder, topdown, bottomup, retina' analyze shuffle runs/coarse
 refuse 'completions of a decoder' 1 'runs/decoder: model.family: decoder, expected coarse' analyze completions runs/decoder
 refuse 'a text shorter than a cell' 1 '--text: 2 tokens, fewer than a cell of 4' analyze completions runs/coarse --text 'ab'
+refuse 'a context shorter than a cell' 1 '--context: 2, fewer tokens than a cell of 4' analyze completions runs/coarse --context 2 --text 'the quick brown fox'
+refuse 'and without a text' 1 '--context: 2, fewer tokens than a cell of 4' analyze completions runs/coarse --context 2
 refuse 'a scale longer than the context' 1 '--scales: 32, but the context is 16' analyze neighbours runs/decoder --scales 32
 refuse 'a scale finer than the model' 1 '--scales: 2, but the finest cells of coarse have 4 tokens' analyze neighbours runs/coarse --scales 2
 refuse 'more prompts than the text has' 1 'samples: .* tokens, expected [0-9]+ for 500 prompts' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12

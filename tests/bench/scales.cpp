@@ -9,15 +9,12 @@
 // Prints "measure NAME VALUE UNIT".
 #include <cstdio>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "autograd/tape.h"
-#include "core/memory/memory_report.h"
 #include "core/random.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/planning/plan.h"
-#include "models/training/train_step.h"
 #include "models/visit.h"
 #include "tests/bench/measured_steps.h"
 
@@ -54,68 +51,25 @@ ModelConfig top_down(const std::vector<int64_t>& layers) {
 
 // ---- Memory
 
-// Looks what memory is held for before each request of the thread that computes. Models and tapes are known to their thread alone;
-// buffers of other threads are counted at its next request.
-class Watching final : public Allocator {
- public:
-  Watching(Allocator& real, Device device) : real_(real), device_(device) {}
-  void* allocate(int64_t bytes) override {
-    if (std::this_thread::get_id() == thread_) most_working = std::max(most_working, working_bytes(held_on(device_)) + bytes);
-    return real_.allocate(bytes);
-  }
-  void release(void* data, int64_t bytes) override { real_.release(data, bytes); }
-  int64_t system_allocations() const override { return real_.system_allocations(); }
-  int64_t most_working = 0;
-
- private:
-  Allocator& real_;
-  Device device_;
-  std::thread::id thread_ = std::this_thread::get_id();
-};
-
-Watching& watching(Device device) {
-  static Watching* const one = [&] {
-    auto* const made = new Watching(allocator_of(device), device);
-    set_allocator(device, made);
-    return made;
-  }();
-  return *one;
-}
-
-struct Held {
-  double working, peak;
-};
-
-Held measure_training(const std::string& name, const ModelConfig& config, const StepShape& shape) {
+StepMemory measure_training(const std::string& name, const ModelConfig& config, const StepShape& shape) {
   const Plan plan = plan_step(config, {}, shape);
-  Watching& watched = watching(shape.device);
-  Model model(config);
-  model.init(1);
-  model.place_for_training(shape.dtype, shape.device);
-  Optimizer optimizer(model.trained_parameters(), {});
-  TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1});
-  const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
-  const std::vector<MicroBatch> batch{{{ids_bc, ids_bc}, ids_bc.size()}};
-  train.run(batch, 0, 1e-4);
-  watched.most_working = 0;
-  reset_peak(shape.device);
-  train.run(batch, 1, 1e-4);
-  const Held held{static_cast<double>(watched.most_working), static_cast<double>(memory_use(shape.device).peak)};
-  measure(name + "_activations_buffers", held.working * 1e-6, "MB");
-  measure(name + "_activations_buffers_planned", static_cast<double>(plan.working) / held.working, "of measured");
-  measure(name + "_all", held.peak * 1e-6, "MB");
-  measure(name + "_all_planned", static_cast<double>(plan.peak) / held.peak, "of measured");
+  const StepMemory held = measure_step(config, {}, shape);
+  const auto beside = [](int64_t value, int64_t other) { return static_cast<double>(value) / static_cast<double>(other); };
+  measure(name + "_activations_buffers", static_cast<double>(held.working) * 1e-6, "MB");
+  measure(name + "_activations_buffers_planned", beside(plan.working, held.working), "of measured");
+  measure(name + "_all", static_cast<double>(held.peak) * 1e-6, "MB");
+  measure(name + "_all_planned", beside(plan.peak, held.peak), "of measured");
   return held;
 }
 
 void measure_memory(const Options& options) {
   const auto shape = [&](int64_t context) { return StepShape{2, context, 1, options.as(), false, options.on(), {}}; };
-  const Held plain = measure_training("memory_vanilla", vanilla(12), shape(kContext));
+  const StepMemory plain = measure_training("memory_vanilla", vanilla(12), shape(kContext));
   for (const int64_t context : {kContext, kContext - 64}) {
     const std::string name = "memory_topdown_" + std::to_string(context);
-    const Held scales = measure_training(name, top_down({8, 8, 7, 7}), shape(context));
-    measure(name + "_activations_buffers_ratio", scales.working / plain.working, "of vanilla");
-    measure(name + "_all_ratio", scales.peak / plain.peak, "of vanilla");
+    const StepMemory scales = measure_training(name, top_down({8, 8, 7, 7}), shape(context));
+    measure(name + "_activations_buffers_ratio", static_cast<double>(scales.working) / static_cast<double>(plain.working), "of vanilla");
+    measure(name + "_all_ratio", static_cast<double>(scales.peak) / static_cast<double>(plain.peak), "of vanilla");
   }
 }
 

@@ -76,6 +76,23 @@ TEST_CASE("Kneser-Ney: probabilities behind any history add up to one") {
   }
 }
 
+// Pairs: 00 2, 11 3, 22 3, 33 4; 01, 12, 23 once. n_1 = 3, n_2 = 1, n_3 = 2, n_4 = 1, Y = 3 / 5, and 2 - 3 Y n_3 / n_2 is below 0.
+TEST_CASE("Kneser-Ney: every history leaves something for the tokens that it was not seen with") {
+  const std::vector<int64_t> text = {0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3};
+  const KneserNey model(text, 2, 6);
+  CHECK(model.discounts(2)[0] == doctest::Approx(1 - 2 * 0.6 * 1 / 3));
+  CHECK(model.discounts(2)[1] == 1);
+  for (int64_t h = 0; h < 6; ++h) {
+    double sum = 0;
+    for (int64_t w = 0; w < 6; ++w) {
+      const double p = model.probability(std::vector<int64_t>{h, w});
+      CHECK(p > 0);
+      sum += p;
+    }
+    CHECK(sum == doctest::Approx(1).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("Kneser-Ney: a longer history predicts a periodic text better") {
   std::vector<int64_t> text;
   for (int i = 0; i < 200; ++i)

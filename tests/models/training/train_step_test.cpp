@@ -100,6 +100,34 @@ TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1
   });
 }
 
+TEST_CASE("train step: bag losses of whole windows are the same in micro-batches") {
+  Batch batch = whole_batch();
+  for (size_t i = 0; i < batch.targets_bc.size(); ++i) batch.targets_bc[i] = batch.ids_bc[i] * 3 % kVocabulary;
+  std::map<std::string, Values> expected;
+  double without = 0, expected_loss = 0;
+  for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
+    CAPTURE(rows);
+    ModelConfig config = small(0.3);
+    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1}, config.topdown.bag_weights = {weight};
+    Model model(config);
+    model.init(3);
+    model.place(Dtype::f64, Device::cpu);
+    const double loss = TrainStep(model, Device::cpu, 8).forward_backward(on_device(parts_of(batch, rows), Device::cpu), 4);
+    if (weight == 0) {
+      without = loss;
+      continue;
+    }
+    if (rows == 6) expected_loss = loss;
+    CHECK(loss > without + 0.1);
+    CHECK(loss == doctest::Approx(expected_loss).epsilon(1e-12));
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      CAPTURE(path);
+      if (rows == 6) expected[path] = values_of(p.grad);
+      CHECK(error_of(p.grad, expected[path]) < 1e-11);
+    });
+  }
+}
+
 TEST_CASE("train step: dropout depends on seed and step") {
   Model model(small(0.3));
   model.init(3);
