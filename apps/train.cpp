@@ -42,7 +42,7 @@ using namespace ricci::apps;
 namespace {
 
 constexpr int64_t kUntraced = 2;  // steps
-constexpr int64_t kMeasured = 3;  // steps behind them, from whose speed the time of the run is told
+constexpr int64_t kMeasured = 3;  // steps after those, whose speed tells how long the run will take
 
 constexpr const char* kNothingGiven =
     "No run file and no keys: a small model learns the text of this project, character by character.\n"
@@ -89,10 +89,16 @@ double take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Mo
 }
 
 // Tells how long the run will take, from the speed of the few steps behind the first two.
-void tell_time(const TrainConfig& config, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
+void tell_time(const TrainConfig& config, int64_t step, int64_t since_start, Work& measured, int64_t evaluation_tokens, Progress& progress) {
   if (since_start == kUntraced) measured = {};
   if (since_start != kUntraced + kMeasured) return;
-  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured); !line.empty()) progress.line(line);
+  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured, evaluation_tokens); !line.empty()) progress.line(line);
+}
+
+// Batches of an evaluation, of as many sequences as are computed together.
+int64_t evaluation_batch_count(const TrainConfig& config, const EvaluationBatches& validation) {
+  const int64_t all = count_of(validation), asked = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
+  return asked ? std::min(asked, all) : all;
 }
 
 // The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
@@ -103,9 +109,8 @@ std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const M
   const auto after_batch = [](int64_t) {
     if (Interrupt::requested()) throw Stopped();
   };
-  const int64_t batches_per_batch = config.batch / layout_of(config).sequences;
   try {
-    const Evaluation result = evaluate(model, validation, device, std::min(config.eval_batches, count_of(validation)) * batches_per_batch, after_batch);
+    const Evaluation result = evaluate(model, validation, device, evaluation_batch_count(config, validation), after_batch);
     if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
     return result;
   } catch (const Stopped&) {
@@ -120,6 +125,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
   Progress progress({.steps = config.steps, .first_step = state.step});
   const int64_t step_tokens = tokens_per_step(config), first = state.step;
+  const int64_t evaluation_tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
   int64_t saved = first;
   Work all, since_record, measured;
   bool early = ended_early(config, state);
@@ -129,7 +135,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
       const double seconds = take_step(train_step, feed, run, model, state, device);
       for (Work* work : {&all, &since_record, &measured}) work->add(step_tokens, seconds);
       progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
-      tell_time(config, state.step, state.step - first, measured, progress);
+      tell_time(config, state.step, state.step - first, measured, evaluation_tokens, progress);
     }
     const int64_t done = state.step;
     const auto [loss, norm, lr] = *state.unrecorded;
@@ -177,6 +183,12 @@ Model first_model(const TrainConfig& config, const InitSource* init, const Token
   return model;
 }
 
+int tell_finished(const RunFolder& run, int64_t step) {
+  const TrainConfig& config = run.config();
+  std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, step == config.steps ? "steps" : "patience"}).c_str());
+  return 0;
+}
+
 int train(const RunRequest& request) {
   std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
   TrainConfig config = request.config;
@@ -184,10 +196,8 @@ int train(const RunRequest& request) {
   const Device device = config.device;
   require(device);
   RunFolder run = RunFolder::to_train(request);
-  if (const std::optional<int64_t> step = run.finished()) {
-    std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), *step, *step == config.steps ? "steps" : "patience"}).c_str());
-    return 0;
-  }
+  const std::optional<int64_t> finished = run.finished();
+  if (finished && !run.names_other_texts()) return tell_finished(run, *finished);
   // What a run that goes on starts from is its checkpoint.
   std::optional<InitSource> init;
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
@@ -203,6 +213,7 @@ int train(const RunRequest& request) {
   feed.start(state.step, state.data_place);
 
   run.begin(config, corpus.tokenizer.get(), state.step);
+  if (finished) return tell_finished(run, *finished);
   tell(STDOUT_FILENO, notes + opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;
@@ -226,6 +237,7 @@ int main(int argc, char** argv) {
                    app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
                  },
                  [&] {
+                   if (replays && options.file().empty()) fail("--replay: expected the folder of a run");
                    if (!replays && options.file().empty() && options.overrides().empty()) tell(STDOUT_FILENO, kNothingGiven);
                    return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides()));
                  });

@@ -244,15 +244,24 @@ bool lists_every_key(const std::string& text) {
   return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), tells_version);
 }
 
+// The config.yaml of a run. What lies beside it is the run's own, and no file that it was trained on.
+bool is_written_by_training(const std::string& text) {
+  const std::vector<std::string_view> comments = comments_on_top(text);
+  return !comments.empty() && tells_build(comments[0]);
+}
+
 void read_file(const std::string& path, Collector& into) {
-  const std::string text = read_text(path, kMostYaml);
-  into.may_be_unread = lists_every_key(text);
-  into.folder = fs::path(path).parent_path().string();
+  const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+  std::error_code ignored;
   try {
+    const std::string text = read_text(path, kMostYaml);
+    into.may_be_unread = lists_every_key(text);
+    if (!is_written_by_training(text)) into.folder = fs::path(path).parent_path().string();
     const YamlValue root = parse_yaml(text, path, true);
+    if (!is_yaml && root.kind == Kind::nothing) fail("{}: there is no key in it", {path});
     into.add_section("", into.place(root), root);
   } catch (const Error& error) {
-    if (path.ends_with(".yaml") || path.ends_with(".yml")) throw;
+    if (is_yaml || !fs::is_regular_file(path, ignored)) throw;
     fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
   }
 }

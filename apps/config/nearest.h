@@ -11,8 +11,8 @@ namespace ricci::apps {
 // optimal string alignment distance).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// Whether a word of so many letters may be a slip of the pen for another at this distance: one letter in three may be wrong.
-constexpr bool is_near(size_t distance, size_t letters) { return distance <= (letters + 1) / 3; }
+// Whether a word of so many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
+constexpr bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
 
 // ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);

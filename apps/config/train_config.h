@@ -118,7 +118,7 @@ template <std::same_as<SortingConfig> Config, class Field> void visit_fields(Con
   field("sort_length", c.length, "symbols of a sequence");
 }
 
-// Paths among the values of data and tokenizer, which have names of other meaning, too.
+// Whether a value is a path. Data and tokenizers have names of their own beside it, such as embedded and char.
 inline bool names_data_file(const std::string& text) { return text != "embedded" && text != "sorter"; }
 bool names_vocabulary_file(const std::string& text);
 inline bool names_any_file(const std::string&) { return true; }

@@ -6,6 +6,7 @@
 
 #include "apps/config/config.h"
 #include "apps/config/nearest.h"
+#include "apps/runs/places.h"
 #include "core/error.h"
 #include "core/files/safetensors.h"
 
@@ -50,7 +51,7 @@ std::string step_of(const std::string& name) {
 }  // namespace
 
 InitPlace init_place(const std::string& init) {
-  std::string path = init;
+  std::string path = find_run(init);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   if (!is_file(path)) return {.run = path};
   const fs::path folder = fs::path(path).parent_path();
@@ -66,7 +67,7 @@ std::map<std::string, std::string> told_by_init(const std::string& init) {
   if (!place.file.empty()) return values_in(SafetensorsFile(place.file).metadata());
   std::error_code ignored;
   if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
-  std::map<std::string, std::string> values = model_values(load_config<TrainConfig>(place.run + "/config.yaml"));
+  std::map<std::string, std::string> values = model_values(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
   if (!is_file(place.run + "/tokenizer.json")) values.erase(kTokenizer);  // imported without one: any with as many tokens fits
   return values;
 }

@@ -7,6 +7,13 @@ namespace {
 
 using Value = decltype(HyperParameter::value);
 
+// Keys that say where something lies, and not how it is trained.
+bool is_place(const Field& field) {
+  if (field.key == "name" || field.key == "runs") return true;
+  const std::string* const* const text = std::get_if<std::string*>(&field.value);
+  return field.info.names_file && (!text || (*text)->empty() || field.info.names_file(**text));
+}
+
 std::optional<Value> value_of(const Field& field) {
   return std::visit(
       [&]<class Member>(const Member& member) -> std::optional<Value> {
@@ -29,7 +36,7 @@ std::optional<Value> value_of(const Field& field) {
 std::vector<HyperParameter> hyper_parameters(const std::vector<Field>& fields) {
   std::vector<HyperParameter> parameters;
   for (const Field& field : fields) {
-    if (!field.info.is_read || field.key == "name") continue;
+    if (!field.info.is_read || is_place(field)) continue;
     if (std::optional<Value> value = value_of(field)) parameters.push_back({field.key, std::move(*value)});
   }
   return parameters;

@@ -174,8 +174,8 @@ std::pair<std::string, std::string> best_loss(const RunRecords& run) {
 
 }  // namespace
 
-// In units of the constant: a gap between records keeps the share exp(-gap) of the sums before it. Over the gap itself the weight of
-// the straight line between the two records is 1 - exp(-gap), of which the earlier record has its part.
+// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of the
+// constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
 std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
   std::vector<Point> result = points;
   double sum = 0, weight = 0;

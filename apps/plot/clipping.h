@@ -8,8 +8,8 @@
 namespace ricci::apps {
 
 // The measured values that the y axis of a panel is to show. A value is left out where it lies further from the middle 90% of the values
-// than three times their range, on a logarithmic axis that of their logarithms. So those that are left out are few, and would have
-// taken three quarters of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and more at
+// than three times their range, on a logarithmic axis that of their logarithms. So those that are left out are few, and with them the
+// others would share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and more at
 // its beginning are not left out. Fewer than 20 values, and those whose middle has no range, stay as they are.
 std::vector<double> without_outliers(const Panel& panel, bool log);
 

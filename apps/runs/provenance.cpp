@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "apps/config/config.h"
@@ -29,6 +30,14 @@ std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer
   for (const Field& field : fields_of(config))
     if (field.info.is_read && !field.info.may_change && (what == Compare::training || shapes_model(field.key))) values[field.key] = ascii(value_text(field));
   return values;
+}
+
+// A file may be named by another path than before. What matters of it is compared by its contents.
+std::set<std::string> keys_of_files(TrainConfig config) {
+  std::set<std::string> keys;
+  for (const Field& field : fields_of(config))
+    if (field.info.names_file) keys.insert(field.key);
+  return keys;
 }
 
 // Of a model that came without a tokenizer: any may be put beside it.
@@ -61,11 +70,12 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
   if (told == file.metadata().end() || vocabulary == file.metadata().end())
     return warn(format_message("{}: it does not tell what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
   const std::map<std::string, std::string> now = values_of(config, tokenizer, what);
+  const std::set<std::string> named_files = keys_of_files(config);
   std::istringstream lines(told->second);
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(": ");
     const auto found = now.find(line.substr(0, colon));
-    if (colon == line.npos || found == now.end()) continue;  // a key that does not count here, or is no more
+    if (colon == line.npos || found == now.end() || named_files.contains(found->first)) continue;  // a key that does not count here, or is no more
     const std::string then = line.substr(colon + 2);
     if (then != found->second) fail("{}: it was trained with {}: {}, not {}", {file.path(), found->first, then, found->second});
   }

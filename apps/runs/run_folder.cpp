@@ -59,7 +59,7 @@ bool has_moved(const std::vector<std::string>& was) {
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
-  before = with_found_data(before);
+  before = with_found_files(before);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
     const auto& [key, value, description, info] = fields[i];
@@ -84,11 +84,11 @@ int64_t step_of(const SafetensorsFile& file) {
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
   if (!is_folder(found)) {
-    const TrainConfig config = with_found_data(load_config<TrainConfig>(found, overrides, keys_of_init));
+    const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
     return {folder_of_runs(config) + "/" + config.name, config};
   }
   const std::string folder = without_slashes(found), file = folder + "/config.yaml";
-  const TrainConfig config = with_found_data(load_config<TrainConfig>(file, overrides));
+  const TrainConfig config = with_found_files(load_config<TrainConfig>(file, overrides));
   return {config.name == load_config<TrainConfig>(file).name ? folder : folder_of_runs(config) + "/" + config.name, config};
 }
 
@@ -103,6 +103,8 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   } else {
     run.read_config();
     check_same_run(run.path(), run.config_, request.config);
+    const TrainConfig before = with_found_files(run.config_);
+    run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
     run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));
   }
   run.config_ = request.config;

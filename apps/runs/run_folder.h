@@ -68,6 +68,9 @@ class RunFolder {
   // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
   std::string context_note(int64_t context) const;
 
+  // In a run that goes on: its texts are now given by other paths than before. Their contents are compared by resume().
+  bool names_other_texts() const { return names_other_texts_; }
+
   // The last step, where all are done or patience has run out, it is recorded, and the model is saved. A damaged model is not; a
   // warning on stderr names it.
   std::optional<int64_t> finished() const;
@@ -109,6 +112,7 @@ class RunFolder {
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<RunLock> lock_;  // of a run that is trained
+  bool names_other_texts_ = false;
 };
 
 }  // namespace ricci::apps

@@ -1,5 +1,7 @@
 #include "apps/runs/run_report.h"
 
+#include <algorithm>
+
 #include "apps/evaluation/scored_run.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/progress.h"
@@ -33,13 +35,16 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
 
-std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step) {
-  constexpr double worth_telling = 60;
-  const double all = static_cast<double>(config.steps - done) * seconds_per_step;
+std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens) {
+  constexpr double worth_telling = 60, share_of_forward = 1.0 / 3;
+  const int64_t left = config.steps - done, every = config.eval_every > 0 ? config.eval_every : config.steps;
+  const int64_t to_next = std::min(every - done % every, left), evaluations = config.steps / every - done / every + (config.steps % every != 0);
+  const double step_tokens = static_cast<double>(config.accumulation * config.batch * *config.context);
+  const double evaluating = static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
+  const double all = static_cast<double>(left) * seconds_per_step + evaluating;
   if (all < worth_telling) return "";
-  const std::string line = "about " + clock_time(all) + " of training";
-  if (config.eval_every == 0 || config.eval_every >= config.steps) return line + ", with an evaluation at the end";
-  return line + ", " + clock_time(static_cast<double>(config.eval_every - done % config.eval_every) * seconds_per_step) + " to the first evaluation";
+  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + with_commas(evaluations) + (evaluations == 1 ? " evaluation; " : " evaluations; ") +
+         clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
 }
 
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {

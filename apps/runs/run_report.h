@@ -11,9 +11,10 @@ namespace ricci::apps {
 // runs/a: 5,200 parameters, 844,515 + 93,836 tokens, vocabulary 102, cpu on 2 threads; goes on after step 250 of 2,000
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
-// about 17:03:10 of training, 50:12 to the first evaluation
-// For a run that has so many steps before it at this speed. Empty: it takes less than a minute.
-std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step);
+// about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
+// What is left of a run after `done` steps, at this speed of a step. An evaluation has only a forward: for each of its tokens it takes a third
+// of the time that a step takes for one. Empty: less than a minute is left.
+std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
 // Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents

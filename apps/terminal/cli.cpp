@@ -109,6 +109,7 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
   app.allow_extras();
   app.parse_complete_callback([&app, &options, words] {
     for (const std::string& word : app.remaining()) {
+      if (word == "--") continue;  // only words follow
       const bool has_dashes = word.starts_with("--");
       if (!has_dashes || word.find('=') == word.npos)
         throw CLI::ExtrasError(app.get_name(), {word + (has_dashes ? "; keys of a run file are given as " + word.substr(2) + "=VALUE" : "")});

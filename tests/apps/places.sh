@@ -35,6 +35,39 @@ accept 'beside the run file' train files/run.yaml name=words tokenizer=byte
 printf 'tokenizer: words.json\n' | cat files/run.yaml - >files/words.yaml
 accept 'is found there' train files/words.yaml name=words2
 
+# ---- Files named like a run's own
+cp files/words.json tokenizer.json
+accept 'a tokenizer.json of the user' train tiny.yaml name=named tokenizer=tokenizer.json
+accept 'the run goes on' train runs/named steps=3
+ends_at 'after its steps' 3
+accept 'with the first command' train tiny.yaml name=named tokenizer=tokenizer.json steps=4
+cd elsewhere || exit 1
+accept 'from another folder' train ../runs/named steps=5
+cd ..
+sed -i "s|^tokenizer: .*|tokenizer: tokenizer.json|" runs/named/config.yaml
+accept 'as it was written before paths were complete' train runs/named steps=6
+verdict 'is complete now' "$(grep -qx "tokenizer: $PWD/tokenizer.json" runs/named/config.yaml || grep tokenizer: runs/named/config.yaml)"
+cd files && cp ../runs/named/model.safetensors . && printf 'init: model.safetensors\ndata: deep/text.txt\n' | cat - <(grep -vE '^(data|model):' ../tiny.yaml) >init.yaml && cd ..
+accept 'weights beside the run file' train files/init.yaml name=started tokenizer=tokenizer.json
+verdict 'are what it starts from' "$(grep -q "^starts from $PWD/files/model.safetensors" out || cat out)"
+accept 'goes on' train runs/started steps=3
+accept 'the same again, in another run' train runs/started/config.yaml name=again
+verdict 'starts from the same' "$(grep -q "^starts from $PWD/files/model.safetensors" out || cat out)"
+accept 'a run by its name as init' train init=named name=from_named data=text.txt steps=1 sample.tokens=0
+verdict 'is that run' "$(grep -q 'starts from .*runs/named/' out || cat out)"
+mkdir named
+accept 'a folder of the name of a run does not hide it' eval named --data text.txt
+mkdir -p far/away && ln -s far/away link && cp text.txt far/beyond.txt
+accept 'a path behind a link' train tiny.yaml name=linked data=link/../beyond.txt
+RICCI_DATA=$PWD/corpora/again accept 'a finished run' train tiny.yaml name=done data=text.txt
+mv text.txt moved.txt
+refuse 'whose text has moved' 1 'text\.txt is not there' eval done
+accept 'is told where it is now' train done data=moved.txt
+verdict 'and that it is finished' "$(grep -qF 'finished after 2 steps already' out || cat out)"
+accept 'and is evaluated' eval done
+refuse 'but not another text' 1 'holds a run with data: .*/moved\.txt, not .*/other\.txt' train done data=other.txt
+mv moved.txt text.txt
+
 # ---- Runs
 accept 'runs elsewhere' train tiny.yaml name=far runs=elsewhere/runs
 verdict 'the run is there' "$([ -f elsewhere/runs/far/model.safetensors ] || ls elsewhere)"
@@ -53,6 +86,15 @@ verdict 'holds the tokens' "$(ls cache | grep -q tokens || ls cache home)"
 accept 'keys with two dashes' train tiny.yaml --name=dashes --steps=5 --model.d=8
 ends_at 'are keys' 5
 refuse 'a value behind a blank' 2 'not expected: --steps; keys of a run file are given as steps=VALUE' train tiny.yaml --steps 5
+head -c 300000 /dev/zero | tr '\0' 'a' >large.txt
+refuse 'a large text as run file' 1 'large\.txt is read as a run file, data=large\.txt trains on it as a text' train large.txt
+: >empty.txt
+refuse 'an empty text as run file' 1 'empty\.txt: there is no key in it; empty\.txt is read as a run file' train empty.txt
+accept 'two dashes alone' train -- tiny.yaml name=alone
+refuse '--replay alone' 1 'replay: expected the folder of a run' train --replay
+start train && await 'grep -q "tokens/s\|loss" background.out background.err'
+kill -INT "$background" && ended 100
+verdict 'without anything it says what it does' "$(grep -q '^No run file and no keys: a small model learns the text of this project' background.out || cat background.out)"
 refuse 'a text as run file' 1 'text\.txt is read as a run file, data=text\.txt trains on it as a text' train text.txt
 accept 'all threads' eval runs/found --data text.txt --threads 0
 head -c 9 text.txt >short.txt

@@ -43,6 +43,14 @@ TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys
   CHECK(complaint("n_layer=6") == "command line: unknown key 'n_layer', here it is 'model.layers'");
 }
 
+TEST_CASE("config: a word for what there is not leads to no key") {
+  for (const char* const word : {"epochs", "num_epochs", "num_train_epochs", "always_save_checkpoint", "compile", "backend", "wandb_log", "wandb_project", "eval_only",
+                                 "num_workers", "fp16", "local_rank", "resume", "verbose", "momentum_decay", "temperature_schedule", "cache_dir", "report_to", "rope_theta"}) {
+    CAPTURE(word);
+    CHECK(suggested(complaint(std::string(word) + "=1")) == "");
+  }
+}
+
 TEST_CASE("config: a key with one letter wrong leads to that key or to none") {
   TrainConfig config;
   const std::vector<Field> fields = fields_of(config);
