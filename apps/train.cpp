@@ -88,17 +88,18 @@ double take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Mo
   return seconds_now() - started;
 }
 
-// Tells how long the run will take, from the speed of the few steps behind the first two.
-void tell_time(const TrainConfig& config, int64_t step, int64_t since_start, Work& measured, int64_t evaluation_tokens, Progress& progress) {
-  if (since_start == kUntraced) measured = {};
-  if (since_start != kUntraced + kMeasured) return;
-  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured, evaluation_tokens); !line.empty()) progress.line(line);
-}
-
 // Batches of an evaluation, of as many sequences as are computed together.
 int64_t evaluation_batch_count(const TrainConfig& config, const EvaluationBatches& validation) {
   const int64_t all = count_of(validation), asked = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
   return asked ? std::min(asked, all) : all;
+}
+
+// Tells how long the run will take, from the speed of the few steps behind the first two.
+void tell_time(const TrainConfig& config, const EvaluationBatches& validation, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
+  if (since_start == kUntraced) measured = {};
+  if (since_start != kUntraced + kMeasured) return;
+  const int64_t tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
+  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured, tokens); !line.empty()) progress.line(line);
 }
 
 // The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
@@ -125,9 +126,8 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
   MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
   Progress progress({.steps = config.steps, .first_step = state.step});
   const int64_t step_tokens = tokens_per_step(config), first = state.step;
-  const int64_t evaluation_tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
-  int64_t saved = first;
   Work all, since_record, measured;
+  int64_t saved = first;
   bool early = ended_early(config, state);
   while (!early && (state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
     if (!state.unrecorded) {
@@ -135,7 +135,7 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
       const double seconds = take_step(train_step, feed, run, model, state, device);
       for (Work* work : {&all, &since_record, &measured}) work->add(step_tokens, seconds);
       progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
-      tell_time(config, state.step, state.step - first, measured, evaluation_tokens, progress);
+      tell_time(config, validation, state.step, state.step - first, measured, progress);
     }
     const int64_t done = state.step;
     const auto [loss, norm, lr] = *state.unrecorded;

@@ -9,8 +9,7 @@
 #include <string_view>
 
 #include "apps/config/comments.h"
-#include "apps/config/nearest.h"
-#include "apps/config/other_names.h"
+#include "apps/config/suggestion.h"
 #include "apps/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -154,33 +153,6 @@ void store(const Setting& setting, const Field& field) {
 }
 
 // ---- Keys
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
-
-// What to say behind an unknown key: how it is called here, or which known key or section is near. One in another section is as near
-// as one wrong letter. Of two that are equally near neither is told.
-std::string suggestion(const std::string& key, const std::vector<Field>& fields) {
-  const std::string start = key.substr(0, 100);
-  if (const std::string_view here = own_name(last_part(start)); !here.empty()) return format_message(", here it is '{}'", {here});
-  size_t least = SIZE_MAX;
-  std::string best;
-  bool is_best = false;  // no other is as near
-  const auto weigh = [&](size_t distance, std::string_view known) {
-    if (distance < least) least = distance, best = known, is_best = true;
-    else if (distance == least && known != best) is_best = false;
-  };
-  const auto consider = [&](const std::string& known) {
-    weigh(std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1), known);
-  };
-  for (const OtherName& name : kOtherNames) weigh(edit_distance(last_part(start), name.there) + 1, name.here);
-  for (const Field& field : fields) {
-    consider(field.key);
-    if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));
-  }
-  const bool moved = last_part(start) == last_part(best);
-  if (is_best && (moved || is_near(least, last_part(start).size()))) return format_message(", the nearest known key is '{}'", {best});
-  return "; --help-config prints every key";
-}
-
 bool is_known(const std::vector<Field>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.key == key; });
 }
@@ -219,7 +191,7 @@ struct Collector {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key) && may_be_unread) return;
     if (!is_known(fields, key))
-      fail("{}: unknown key '{}'{}", {where, shown(key), suggestion(key, fields)});
+      fail("{}: unknown key '{}'{}", {where, shown(key), suggestion_for(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value, may_be_unread, folder});
   }

@@ -33,7 +33,7 @@ accept 'its model scores a text' eval runs/with --data letters.txt
 loss=$(grep -oE '[0-9.]+ nats' out)
 accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
 accept 'and is trained further' train init=runs/with name=tuned data=letters.txt steps=100 lr=1e-2 batch=4 threads=1 sample.tokens=0
-verdict 'from its weights' "$(head -1 out | diff - <(echo 'starts from runs/with/model.safetensors'))"
+verdict 'from its weights' "$(head -1 out | diff - <(echo "starts from $PWD/runs/with/model.safetensors"))"
 accept 'the text, scored again' eval runs/tuned --data letters.txt
 verdict 'with less loss' "$(awk -v a="${loss% nats}" -v b="$(grep -oE '[0-9.]+ nats' out)" 'BEGIN { if (!(b + 0 < a - 0.5)) print b ", before " a }')"
 accept 'the last step goes out' convert export runs/tuned tuned
@@ -52,7 +52,7 @@ verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256
 # ---- A tokenizer for a model that was imported without one
 small=(data=letters.txt steps=1 batch=2 threads=1 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0)
 accept 'training with a tokenizer of as many tokens' train init=runs/bare name=given tokenizer=with/tokenizer.json "${small[@]}"
-verdict 'starts from all weights' "$(head -1 out | diff - <(echo 'starts from runs/bare/model.safetensors'))"
+verdict 'starts from all weights' "$(head -1 out | diff - <(echo "starts from $PWD/runs/bare/model.safetensors"))"
 accept 'the text under both' eval runs/with runs/given --data letters.txt
 verdict 'is the same' "$(awk 'NR > 1 { print $5 }' out | uniq | wc -l | diff - <(echo 1))"
 refuse 'a tokenizer of another size' 1 'model\.vocab: 11, but the byte tokenizer has 256 tokens' train init=runs/bare name=bad tokenizer=byte "${small[@]}"
