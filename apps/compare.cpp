@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "apps/comparison/child.h"
 #include "apps/comparison/report.h"
-#include "apps/config/nearest.h"
 #include "apps/plot/page.h"
 #include "apps/runs/run_folder.h"
 #include "apps/terminal/cli.h"
@@ -35,19 +35,10 @@ struct Options {
 struct Job {
   size_t model;
   uint64_t seed;
+  std::string file;                    // of the run
   std::vector<std::string> overrides;  // all of them
   std::string folder;
 };
-
-// In the order of the file. Error: a name that is not there.
-std::vector<Contestant> chosen(std::vector<Contestant> all, const std::vector<std::string>& only) {
-  std::vector<std::string> names;
-  for (const Contestant& one : all) names.push_back(one.name);
-  for (const std::string& name : only)
-    if (std::find(names.begin(), names.end(), name) == names.end()) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
-  if (!only.empty()) std::erase_if(all, [&](const Contestant& one) { return std::find(only.begin(), only.end(), one.name) == only.end(); });
-  return all;
-}
 
 bool is_page(const std::string& name) {
   if (!name.ends_with(".html") && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
@@ -55,46 +46,46 @@ bool is_page(const std::string& name) {
 }
 
 // Seed by seed, so that what is there after an interruption compares all models.
-std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Contestant>& contestants, const std::vector<Matched>& models) {
+std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
   std::vector<Job> jobs;
   for (const uint64_t seed : options.seeds)
     for (size_t i = 0; i < models.size(); ++i) {
-      const std::string run = format_message("{}_{}_{}", {name, contestants[i].name, seed});
-      Job job{i, seed, models[i].overrides, ""};
+      const std::string run = format_message("{}_{}_{}", {name, models[i].name, seed});
+      Job job{i, seed, models[i].file, models[i].overrides, ""};
       job.overrides.push_back(format_message("seed={}", {seed}));
       job.overrides.push_back("name=" + run);
-      job.folder = request_run(contestants[i].file, job.overrides).folder;
+      job.folder = request_run(job.file, job.overrides).folder;
       jobs.push_back(std::move(job));
     }
   return jobs;
 }
 
-bool is_finished(const Contestant& contestant, const Job& job) { return RunFolder::to_train(request_run(contestant.file, job.overrides)).finished().has_value(); }
+bool is_finished(const Job& job) { return RunFolder::to_train(request_run(job.file, job.overrides)).finished().has_value(); }
 
 // Trains what is not trained yet. False: an interruption was asked for.
-bool train_all(const std::vector<Job>& jobs, const std::vector<Contestant>& contestants) {
+bool train_all(const std::vector<Job>& jobs) {
   const Interrupt interrupt;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    const Contestant& contestant = contestants[jobs[i].model];
-    if (is_finished(contestant, jobs[i])) continue;
-    tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].folder}));
-    std::vector<std::string> arguments{contestant.file};
-    arguments.insert(arguments.end(), jobs[i].overrides.begin(), jobs[i].overrides.end());
-    const int code = run_program("train", arguments);
-    if (code) fail("{}: ricci-train ended with exit code {}", {jobs[i].folder, code});
-    if (!is_finished(contestant, jobs[i])) {
-      tell(STDERR_FILENO, format_message("interrupted in run {} of {}; the same command goes on\n", {i + 1, jobs.size()}));
-      return false;
+    if (is_finished(jobs[i])) continue;
+    const bool starts = !Interrupt::requested();
+    if (starts) {
+      tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].folder}));
+      std::vector<std::string> arguments{jobs[i].file};
+      arguments.insert(arguments.end(), jobs[i].overrides.begin(), jobs[i].overrides.end());
+      const std::optional<int> code = run_program("train", arguments);
+      if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].folder, *code});
+      if (is_finished(jobs[i])) continue;
     }
+    tell(STDERR_FILENO, format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
+    return false;
   }
   return true;
 }
 
-Comparison results_of(const Options& options, const std::string& name, const std::vector<Contestant>& contestants, const std::vector<Matched>& models,
-                      const std::vector<Job>& jobs) {
+Comparison results_of(const Options& options, const std::string& name, const std::vector<Matched>& models, const std::vector<Job>& jobs) {
   const Equal equal = choice_of<Equal>("--equal", options.equal);
   Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
-  for (size_t i = 0; i < models.size(); ++i) comparison.models.push_back({contestants[i].name, models[i], {}});
+  for (const Matched& model : models) comparison.models.push_back({model, {}});
   for (const Job& job : jobs)
     if (!options.only_plans) comparison.models[job.model].outcomes.push_back(read_outcome(job.folder, job.seed));
   return comparison;
@@ -114,11 +105,11 @@ void check(const Options& options) {
 int compare(const Options& options) {
   check(options);
   const std::string file = options.comparison.file(), name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  const std::vector<Contestant> contestants = chosen(read_contestants(file), options.only);
-  const std::vector<Matched> models = matched(contestants, options.comparison.overrides(), choice_of<Equal>("--equal", options.equal), choice_of<Change>("--change", options.change));
-  const std::vector<Job> jobs = jobs_of(options, name, contestants, models);
-  if (!options.only_plans && !train_all(jobs, contestants)) return 0;
-  const Comparison comparison = results_of(options, name, contestants, models, jobs);
+  const std::vector<Matched> models = matched(read_contestants(file), options.comparison.overrides(), choice_of<Equal>("--equal", options.equal),
+                                              choice_of<Change>("--change", options.change), options.only);
+  const std::vector<Job> jobs = jobs_of(options, name, models);
+  if (!options.only_plans && !train_all(jobs)) return 0;
+  const Comparison comparison = results_of(options, name, models, jobs);
   std::puts((options.as_json ? json_of(comparison) : table_of(comparison)).c_str());
   if (options.out.empty() || options.only_plans) return 0;
   const Chart chart = chart_of(comparison);
@@ -141,10 +132,10 @@ int main(int argc, char** argv) {
   return run_app(argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
                  [&](CLI::App& app) {
                    add_run_arguments(app, options.comparison, "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
-                   app.add_option("--equal", options.equal, "Of what all models have as much as the first one: " + list_of<Equal>())->capture_default_str();
-                   app.add_option("--change", options.change, "What is changed of the others to that end: " + list_of<Change>())->capture_default_str();
+                   app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())->capture_default_str();
+                   app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())->capture_default_str();
                    app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")->delimiter(',')->check(at_least_zero)->capture_default_str();
-                   app.add_option("--only", options.only, "These models of the file alone: vanilla,top-down")->delimiter(',');
+                   app.add_option("--only", options.only, "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")->delimiter(',');
                    app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
                    app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
                    app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");

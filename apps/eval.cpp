@@ -2,6 +2,7 @@
 //   ricci-eval runs/NAME --stride 256
 //   ricci-eval runs/A runs/B --data wiki.test.tokens --json
 #include <cstdio>
+#include <optional>
 #include <variant>
 
 #include "apps/corpus/corpus.h"
@@ -21,6 +22,7 @@ struct Options {
   ModelOptions model;
   std::vector<std::string> data;
   int64_t stride = 0, batch = 32;
+  std::optional<int64_t> from;
   bool as_json = false;
 };
 
@@ -33,10 +35,14 @@ struct Scoring {
 
   Scoring(const std::string& path, const Options& options)
       : opened(open_model(path, options.model)), tokens(tokens_for(opened.run, options)), stride(options.stride ? options.stride : opened.context),
-        batches(evaluation_batches(opened.run.config(), tokens, options.batch, opened.context, stride)) {}
+        batches(evaluation_batches(scored_by(opened.run.config(), options), tokens, options.batch, opened.context, stride)) {}
 
   static Tokens tokens_for(const RunFolder& run, const Options& options) {
     return options.data.empty() ? open_validation(run.config(), run.tokenizer()) : open_tokens(run.config(), options.data, *run.tokenizer());
+  }
+  static TrainConfig scored_by(TrainConfig config, const Options& options) {
+    config.eval_from = options.from.value_or(config.eval_from);
+    return config;
   }
   // Calls evaluate(count, batch, after_batch) with a line that tells how far it is.
   template <class Evaluate> auto with_progress(const Evaluate& evaluate) const {
@@ -49,12 +55,13 @@ struct Scoring {
 
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
-  const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && result.of_whole_text();
+  const int64_t from = options.from.value_or(s.opened.run.config().eval_from);
+  const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && from == 0 && result.of_whole_text();
   const std::optional<TextSource> text = of_whole_text ? text_of(s.opened.run.config(), options.data) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
   const int64_t context = has_windows ? std::get<Windows>(s.batches).context() : s.opened.context;
   return {s.opened.run.path(), s.tokens.name(), context, has_windows ? std::optional(std::min(s.stride, context)) : std::nullopt, s.opened.run.context_note(context), result,
-          text ? std::optional(size_of_text(*text)) : std::nullopt};
+          text ? std::optional(size_of_text(*text)) : std::nullopt, from};
 }
 
 ScoredClassifier score_classifier(const Scoring& s) {
@@ -67,6 +74,8 @@ void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig& config = run.config();
   const bool reads_windows = !is_classifier(config) && !is_sorting(config);
   if (!reads_windows && options.stride) fail("--stride: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
+  if (!reads_windows && options.from) fail("--from: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
+  if (config.model.family == Family::coarse && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (config.model.family == Family::coarse && options.stride) fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
   if (is_sorting(config) && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
   if (is_sorting(config) && !options.data.empty()) fail("--data: {} sorts, and is scored on the generated rows that its training left out", {run.path()});
@@ -105,6 +114,7 @@ int main(int argc, char** argv) {
                    app.add_option("--data", options.data, "Files or folders to score; each run's validation text if not given");
                    app.add_option("--stride", options.stride,
                                   "Tokens between windows: fewer than the context give each token more context; the context if not given")->check(at_least_one);
+                   app.add_option("--from", options.from, "First position of a window that is scored, counted from 0; the eval_from of each run if not given")->check(at_least_zero);
                    app.add_option("--batch", options.batch, "Windows at a time")->check(at_least_one)->capture_default_str();
                    app.add_flag("--json", options.as_json, "Print JSON");
                    add_model_options(app, options.model, "Tokens that a window holds");

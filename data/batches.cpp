@@ -29,10 +29,10 @@ Batch padding(int64_t rows, int64_t context) {
 }
 
 // Row b gets the tokens from `first` on, in front of `end`, and those of their followers that are not in front of
-// `scored_from` as targets. first + 1 < end, so that there is a target.
+// `scored_from` as targets, of which there may be none. first + 1 < end.
 void fill_row(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int64_t scored_from, int64_t end) {
   const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is in front of end
-  const int64_t skipped = std::max<int64_t>(0, scored_from - first - 1);
+  const int64_t skipped = std::clamp<int64_t>(scored_from - first - 1, 0, targets);
   std::vector<int64_t> text(static_cast<size_t>(targets + 1));
   tokens.read(first, text);
   const int64_t row = b * batch.context;
@@ -84,11 +84,12 @@ Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
   return result;
 }
 
-Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride)
-    : tokens_(std::move(tokens)), batch_(batch), context_(context), stride_(stride), count_(0) {
+Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from)
+    : tokens_(std::move(tokens)), batch_(batch), context_(context), stride_(stride), from_(from), count_(0) {
   check("evaluation windows", tokens_, batch, context);
   if (stride < 1 || stride > context)
     fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
+  if (from < 0 || from >= context) fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
   const int64_t after_first = tokens_.size() - 1 - context;  // targets that the first window leaves
   count_ = 1 + (after_first + stride - 1) / stride;
   batch_ = std::min(batch, count_);
@@ -101,7 +102,8 @@ Batch Windows::at(int64_t index) const {
   for (int64_t b = 0; b < rows; ++b) {
     const int64_t window = index * batch_ + b;
     const int64_t first = window * stride_;
-    fill_row(result, b, tokens_, first, window == 0 ? 0 : first + context_ - stride_ + 1, tokens_.size());
+    const int64_t position = window == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
+    fill_row(result, b, tokens_, first, first + position + 1, tokens_.size());
   }
   return result;
 }

@@ -61,10 +61,11 @@ class ColumnBatches {
 // Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window
 // scores all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
 // context - stride tokens before it (fewer at the start of the text). stride = context: windows that do not overlap.
+// No window scores what its positions in front of `from` predict.
 class Windows {
  public:
-  // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context.
-  Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride);
+  // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
+  Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
   int64_t count() const { return count_; }  // windows
   int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
   int64_t context() const { return context_; }
@@ -74,7 +75,7 @@ class Windows {
 
  private:
   Tokens tokens_;
-  int64_t batch_, context_, stride_, count_;
+  int64_t batch_, context_, stride_, from_, count_;
 };
 
 }  // namespace ricci

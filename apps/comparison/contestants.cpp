@@ -14,9 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which tokens are read in training and evaluation, and in which order.
-constexpr const char* kDataKeys[] = {"data",           "validation", "train_fraction", "sort_symbols", "sort_length", "format",  "text_field", "label_field", "order",       "weights",
-                                     "shuffle_buffer", "tokenizer",  "eos",            "batch",        "accumulation", "context", "steps",      "eval_every",  "eval_batches"};
+// Which tokens are read in training and evaluation, and in which order. model.vocab decides what a token is where the tokenizer is made from
+// the text.
+constexpr const char* kDataKeys[] = {"data",   "validation",     "train_fraction", "sort_symbols", "sort_length", "format", "text_field",   "label_field", "order", "weights",
+                                     "shuffle_buffer", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every",  "eval_batches"};
 
 std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
 
@@ -41,6 +42,12 @@ std::string value_of(TrainConfig& config, const char* key) {
   for (const Field& field : fields_of(config))
     if (field.key == key) return value_text(field);
   fail("comparison: no run has a key {}", {key});
+}
+
+// What the loss is the mean of. A coarse model's is of another question where its cells are larger.
+std::string unit_of_loss(const TrainConfig& config) {
+  if (is_classifier(config)) return "labels of documents";
+  return config.model.family == Family::coarse ? format_message("the tokens of the next cell of {}", {config.model.coarse.scale}) : "the next token";
 }
 
 }  // namespace
@@ -73,6 +80,12 @@ void check_same_data(const std::vector<Contestant>& contestants, const std::vect
       if (found != expected)
         fail("{}: {}: {}, but {} has {}: they would not read the same tokens", {contestants[i].name, key, one_line(found), contestants[0].name, one_line(expected)});
     }
+}
+
+void check_same_loss(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs) {
+  for (size_t i = 1; i < configs.size(); ++i)
+    if (const std::string first = unit_of_loss(configs[0]), other = unit_of_loss(configs[i]); first != other)
+      fail("{}: model.family: {}, whose loss is of {}, but that of {} is of {}", {contestants[i].name, name_of(configs[i].model.family), other, contestants[0].name, first});
 }
 
 }  // namespace ricci::apps

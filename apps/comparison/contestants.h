@@ -24,4 +24,7 @@ std::vector<Contestant> read_contestants(const std::string& path);
 // Error: the first key that decides which tokens are read, and in which order, that is not the same for all of them.
 void check_same_data(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs);
 
+// Error: the first model whose loss cannot stand beside that of the first one, such as a classifier's beside a language model's.
+void check_same_loss(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs);
+
 }  // namespace ricci::apps

@@ -34,11 +34,18 @@ double mean_of(const Compared& model, double Outcome::*member) {
 
 MeanSpread nats_of(const Compared& model) { return mean_spread(of_seeds(model, [](const Outcome& o) { return o.least_nats; })); }
 
-// "+0.4%" more than the first model.
-std::string beside_first(const Comparison& comparison, const Compared& model) {
-  const double first = comparison.models[0].model.amount(comparison.equal), own = model.model.amount(comparison.equal);
-  return fmt::format("{:+.1f}%", 100 * (own / first - 1));
-}
+// "+0.4%": so much more than the first model has.
+std::string beside_first(const Compared& model) { return fmt::format("{:+.1f}%", 100 * (model.model.beside_first - 1)); }
+
+const char* amount_name(Equal equal) { return equal == Equal::flops ? "FLOPs" : equal == Equal::memory ? "planned MB" : "parameters"; }
+
+const TrainConfig& config_of(const Comparison& comparison) { return comparison.models[0].model.config; }
+
+bool is_trained(const Comparison& comparison) { return !comparison.models[0].outcomes.empty(); }
+
+// What the losses of all models are a mean over, and whether they are of the next token, so that they have a perplexity.
+std::string unit_of(const Comparison& comparison) { return is_classifier(config_of(comparison)) ? "document" : "token"; }
+bool has_perplexity(const Comparison& comparison) { return writes_text(config_of(comparison).model.family); }
 
 // The mean over seeds of the i-th evaluation, as far as all seeds have one.
 std::vector<Point> mean_curve(const Compared& model, double Measurement::*x) {
@@ -56,7 +63,7 @@ json outcome_json(const Outcome& outcome) {
   for (const Measurement& m : outcome.measurements) curve.push_back({{"tokens", m.tokens}, {"seconds", m.seconds}, {"nats", m.nats}});
   return {{"run", outcome.run},
           {"seed", outcome.seed},
-          {"nats", outcome.least_nats},
+          {"least_nats", outcome.least_nats},
           {"seconds", outcome.seconds},
           {"tokens_per_second", outcome.tokens_per_second},
           {"peak_bytes", outcome.peak_bytes},
@@ -95,60 +102,77 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
   return outcome;
 }
 
+std::string scored_note(const Comparison& comparison) {
+  const TrainConfig& config = config_of(comparison);
+  if (config.eval_from == 0) return "";
+  return fmt::format("losses of the positions from {} on of each window of {}", config.eval_from, config.context.value_or(config.model.ctx));
+}
+
 std::vector<Cells> cells_of(const Comparison& comparison) {
-  const bool trained = !comparison.models[0].outcomes.empty();
-  std::vector<Cells> rows = {{"model", "changed", "parameters", "GFLOP/step", "planned MB", "beside first"}};
-  if (trained) rows[0].insert(rows[0].end(), {"measured MB", "nats/token", "deviation", "perplexity", "tokens/s", "seconds"});
+  std::vector<Cells> rows = {{"model", "changed", "parameters", "GFLOP/step", "planned MB", fmt::format("{} beside first", amount_name(comparison.equal))}};
+  if (is_trained(comparison)) {
+    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "deviation"});
+    if (has_perplexity(comparison)) rows[0].push_back("perplexity");
+    rows[0].insert(rows[0].end(), {"tokens/s", "seconds"});
+  }
   for (const Compared& model : comparison.models) {
     const Plan& plan = model.model.plan;
-    Cells& row = rows.emplace_back(Cells{model.name, model.model.changed, with_commas(plan.parameters), fmt::format("{:.2f}", plan.flops() * 1e-9),
-                                         fmt::format("{:.1f}", static_cast<double>(plan.peak) * 1e-6), beside_first(comparison, model)});
-    if (!trained) continue;
+    Cells& row = rows.emplace_back(Cells{model.model.name, model.model.changed, with_commas(plan.parameters), fmt::format("{:.2f}", plan.flops() * 1e-9),
+                                         fmt::format("{:.1f}", static_cast<double>(plan.peak) * 1e-6), beside_first(model)});
+    if (!is_trained(comparison)) continue;
     const MeanSpread nats = nats_of(model);
     row.insert(row.end(), {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean),
-                           model.outcomes.size() > 1 ? fmt::format("{:.4f}", nats.deviation) : "", fmt::format("{:.2f}", std::exp(nats.mean)),
-                           with_commas(std::llround(mean_of(model, &Outcome::tokens_per_second))), fmt::format("{:.1f}", mean_of(model, &Outcome::seconds))});
+                           model.outcomes.size() > 1 ? fmt::format("{:.4f}", nats.deviation) : ""});
+    if (has_perplexity(comparison)) row.push_back(fmt::format("{:.2f}", std::exp(nats.mean)));
+    row.insert(row.end(), {with_commas(std::llround(mean_of(model, &Outcome::tokens_per_second))), fmt::format("{:.1f}", mean_of(model, &Outcome::seconds))});
   }
   return rows;
 }
 
-std::string table_of(const Comparison& comparison) { return comparison.title + "\n" + aligned(cells_of(comparison), 2); }
+std::string table_of(const Comparison& comparison) {
+  const std::string note = scored_note(comparison);
+  return comparison.title + "\n" + aligned(cells_of(comparison), 2) + (note.empty() ? "" : "\n" + note);
+}
 
 std::string json_of(const Comparison& comparison) {
-  json result{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command}, {"equal", name_of(comparison.equal)}, {"models", json::array()}};
+  json result{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command}, {"equal", name_of(comparison.equal)},
+              {"scored_from", config_of(comparison).eval_from}, {"models", json::array()}};
   for (const Compared& model : comparison.models) {
     const Plan& plan = model.model.plan;
-    const MeanSpread nats = nats_of(model);
     json outcomes = json::array();
     for (const Outcome& outcome : model.outcomes) outcomes.push_back(outcome_json(outcome));
-    result["models"].push_back({{"name", model.name},
+    result["models"].push_back({{"name", model.model.name},
                                 {"keys", model.model.overrides},
                                 {"changed", model.model.changed},
                                 {"parameters", plan.parameters},
                                 {"flops_per_step", plan.flops()},
-                                {"planned_bytes", plan.peak},
-                                {"nats", nats.mean},
-                                {"deviation", nats.deviation},
-                                {"perplexity", std::exp(nats.mean)},
-                                {"runs", outcomes}});
+                                {"planned_bytes", plan.peak}});
+    if (!is_trained(comparison)) continue;
+    const MeanSpread nats = nats_of(model);
+    json& row = result["models"].back();
+    row["least_nats"] = nats.mean;
+    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation;
+    if (has_perplexity(comparison)) row["perplexity"] = std::exp(nats.mean);
+    row["runs"] = outcomes;
   }
   return result.dump(1);
 }
 
 Chart chart_of(const Comparison& comparison) {
   Chart chart;
-  chart.title = comparison.title, chart.x_name = "tokens read in training";
+  const std::string note = scored_note(comparison);
+  chart.title = comparison.title + (note.empty() ? "" : "; " + note), chart.x_name = "tokens read in training";
   const std::string seeds = comparison.models[0].outcomes.size() > 1 ? ", mean of " + std::to_string(comparison.models[0].outcomes.size()) + " seeds" : "";
-  chart.panels = {{"validation loss", "nats per token" + seeds, {}, ""},
+  chart.panels = {{"validation loss", "nats per " + unit_of(comparison) + seeds, {}, ""},
                   {"validation loss", "against time", {}, "seconds of training"},
-                  {"best validation loss", "against memory", {}, "MB of tensors, at most"}};
+                  {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
   for (size_t i = 0; i < comparison.models.size(); ++i) {
     const Compared& model = comparison.models[i];
     const int colour = static_cast<int>(i);
     const std::vector<Point> memory{{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}};
     const std::vector<Point> curves[] = {mean_curve(model, &Measurement::tokens), mean_curve(model, &Measurement::seconds), memory};
-    for (size_t p = 0; p < chart.panels.size(); ++p) chart.panels[p].curves.push_back({model.name, colour, p == 2, curves[p], {}});
-    chart.legend.push_back({model.name, colour, false});
+    for (size_t p = 0; p < chart.panels.size(); ++p) chart.panels[p].curves.push_back({model.model.name, colour, p == 2, curves[p], {}});
+    chart.legend.push_back({model.model.name, colour, false});
   }
   return chart;
 }

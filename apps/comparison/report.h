@@ -20,14 +20,13 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Measurement> measurements;
-  double least_nats = 0;        // the best evaluation
+  double least_nats = 0;        // of all evaluations
   double seconds = 0;           // of training alone, evaluations and pauses left out
   double tokens_per_second = 0;  // the median of what was recorded
   double peak_bytes = 0;        // most bytes of tensors
 };
 
 struct Compared {
-  std::string name;
   Matched model;
   std::vector<Outcome> outcomes;  // one per seed
 };
@@ -46,8 +45,12 @@ struct MeanSpread {
 };
 MeanSpread mean_spread(const std::vector<double>& values);
 
+// Which tokens the losses are of, where evaluations leave the first positions of a window out (eval_from); else empty.
+std::string scored_note(const Comparison& comparison);
+
+// Before training there is nothing of losses and times in any of them.
 std::vector<Cells> cells_of(const Comparison& comparison);
-std::string table_of(const Comparison& comparison);
+std::string table_of(const Comparison& comparison);  // with the note
 std::string json_of(const Comparison& comparison);
 
 // The validation loss, a mean over the seeds, against tokens and against time; and the best one against memory.

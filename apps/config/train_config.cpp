@@ -114,6 +114,9 @@ void check(const TrainConfig& config) {
   if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
   at_least("eval_every", config.eval_every, 0);
   at_least("eval_batches", config.eval_batches, 0);
+  at_least("eval_from", config.eval_from, 0);
+  if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
+    fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   at_least("patience", config.patience, 0);
   at_least("log_every", config.log_every, 1);
   at_least("checkpoint_every", config.checkpoint_every, 0);

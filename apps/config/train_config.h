@@ -80,6 +80,7 @@ struct TrainConfig {
 
   int64_t eval_every = 250;
   int64_t eval_batches = 0;
+  int64_t eval_from = 0;
   int64_t patience = 0;
   int64_t log_every = 10;
   int64_t checkpoint_every = 250;
@@ -184,6 +185,8 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   visit_step_fields(c, field);
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
+  auto scoring = read_when(field, !is_sorting(c) && writes_text(c.model.family), "data that is not generated and a family that writes text");
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts");
   field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never", may_change());
   field("log_every", c.log_every, "steps between records of metrics", may_change());
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only", may_change());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/init/freeze.h"
+#include "core/error.h"
 #include "cuda/device/device.h"
 
 namespace ricci::apps {
@@ -44,7 +45,8 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
   if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
-  return Windows(tokens, batch, window, window < context ? window : stride);
+  if (config.eval_from >= window) fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
+  return Windows(tokens, batch, window, window < context ? window : stride, config.eval_from);
 }
 
 int64_t count_of(const EvaluationBatches& batches) {

@@ -40,8 +40,8 @@ inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const 
   return micro_batches_of(batches_of(crops, config, step), device);
 }
 
-// What a text is evaluated by: windows of it, or whole documents for a classifier, or whole rows of the sorter, which have no use for
-// the stride. A text that is shorter than a window is one window.
+// What a text is evaluated by: windows of it, scored from the config's eval_from on, or whole documents for a classifier, or whole rows of
+// the sorter, which have no use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
 using EvaluationBatches = std::variant<Windows, DocumentBatches, SortingBatches>;
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 int64_t count_of(const EvaluationBatches& batches);

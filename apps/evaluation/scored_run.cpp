@@ -55,6 +55,7 @@ std::string line_of(const ScoredClassifier& s) {
 std::string line_of(const ScoredRun& s) {
   std::string line = format_message("{}: {} tokens, context {}{}", {s.text, s.result.tokens, s.context, s.context_note});
   if (s.stride) line += format_message(", stride {}", {*s.stride});
+  if (s.from) line += format_message(", from position {}", {s.from});
   line += format_message(": {:.4f} nats per token, perplexity {:.3f}", {s.result.nats_per_token, s.result.perplexity()});
   if (s.result.predictions) line += predictions_note(*s.result.predictions);
   if (!s.size) return line;
@@ -91,6 +92,7 @@ std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredCla
                    {"tokens", s.result.tokens},
                    {"context", s.context}});
     if (s.stride) all.back()["stride"] = *s.stride;
+    if (s.from) all.back()["from"] = s.from;
     all.back().update({{"nats_per_token", s.result.nats_per_token}, {"perplexity", s.result.perplexity()}});
     if (const auto& p = s.result.predictions)
       all.back().update({{"token_accuracy", p->token_accuracy()}, {"sequence_accuracy", p->sequence_accuracy()}});

@@ -16,7 +16,8 @@ struct ScoredRun {
   std::optional<int64_t> stride;     // tokens between windows; nothing: there are no windows
   std::string context_note;          // RunFolder::context_note
   Evaluation result;
-  std::optional<TextSize> size;      // of the text; nothing: it is no plain text
+  std::optional<TextSize> size;      // of the text; nothing: it is no plain text, or not scored as a whole
+  int64_t from = 0;                  // first position of a window that is scored
 };
 
 // A run of a classifier.

@@ -44,6 +44,77 @@ verdict 'it goes on' "$([ $? = 0 ] && grep -q '^top-down ' out || echo no)"
 run compare "${long[@]}" --name whole
 verdict 'to the bits of one that was not interrupted' "$([ "$(tensors runs/long_vanilla_1/model.safetensors | sha256sum)" = "$(tensors runs/whole_vanilla_1/model.safetensors | sha256sum)" ] || echo no)"
 
+# ---- Interrupted when the child cannot save yet: nothing is lost, and it is no error
+# It reads a text and makes a vocabulary before its first step, for seconds.
+for number in {1..30000}; do echo "the quick brown fox $((number * 7919 % 10007)) jumps over the lazy dog $((number * 104729 % 99991))"; done >long.txt
+early=(pair.yaml data=long.txt tokenizer=bpe model.vocab=2000)
+begun='grep -q "^run 1 of 2: " background.err'
+start compare "${early[@]}" --name early
+await "$begun"
+kill -INT "$background"
+ended 300
+verdict 'an interruption at once ends well' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || cat background.err)"
+verdict 'before the first step' "$([ ! -e runs/early_vanilla_1/metrics.jsonl ] || echo trained)"
+# The request comes while the child is still a copy of this program.
+RICCI_SIGNAL_FORKED=15 LD_PRELOAD=$build/libricci-signal-at.so start compare "${long[@]}" --name forked
+ended 300
+verdict 'so does one before the child is another program' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || cat background.err)"
+verdict 'which is not forgotten' "$([ ! -e runs/forked_vanilla_1/metrics.jsonl ] || echo trained)"
+RICCI_SIGNAL_ENDING=2 LD_PRELOAD=$build/libricci-signal-at.so start compare "${small[@]}" --name between
+ended 300
+verdict 'and one between two trainings' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted before run 2 of 2; the same command goes on$' || cat background.err)"
+verdict 'does not begin the next' "$([ -e runs/between_vanilla_1/model.safetensors ] && [ ! -e runs/between_top-down_1 ] || ls runs)"
+
+# ---- The child and the terminal
+# ignores PROCESS SIGNAL, is_in PROCESS STATE (R, S, T: stopped), child_of PROCESS.
+ignores() { (( 0x$(awk '/^SigIgn/ { print $2 }' "/proc/$1/status") >> ($2 - 1) & 1 )); }
+is_in() { grep -q "^State:	$2" "/proc/$1/status"; }
+child_of() { tr -d ' ' <"/proc/$1/task/$1/children"; }
+(trap '' HUP; exec "$build/ricci-compare" "${long[@]}" steps=1000000 --name ignoring >background.out 2>background.err </dev/null) & background=$!
+await '[ -s runs/ignoring_vanilla_1/run_id ] && grep -q "^runs/ignoring_vanilla_1: " background.err'
+child=$(child_of "$background")
+verdict 'SIGHUP that was ignored stays ignored in the child' "$(ignores "$child" 1 || cat "/proc/$child/status")"
+verdict 'SIGTTOU does not stop the child' "$(ignores "$child" 22 || cat "/proc/$child/status")"
+verdict 'SIGINT and SIGTERM end it' "$(! ignores "$child" 2 && ! ignores "$child" 15 || cat "/proc/$child/status")"
+kill -HUP "$background"
+sleep 0.2
+verdict 'SIGHUP is ignored' "$(kill -0 "$background" && kill -0 "$child" || cat background.err)"
+kill -INT "$background"
+ended 300
+verdict 'SIGINT is not' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2' || cat background.err)"
+set -m  # a process group of its own, which a shell could continue: others are not stopped by SIGTSTP
+start compare "${long[@]}" --name stopped
+set +m
+await '[ -s runs/stopped_vanilla_1/run_id ] && grep -q "^runs/stopped_vanilla_1: " background.err'
+child=$(child_of "$background")
+kill -TSTP "$background"
+await "is_in $background T"
+verdict 'Ctrl-Z stops the comparison and its training' "$(is_in "$background" T && is_in "$child" T || grep State "/proc/$background/status" "/proc/$child/status")"
+kill -CONT "$background"
+await "! is_in $child T"
+verdict 'both go on' "$(! is_in "$background" T && ! is_in "$child" T || grep State "/proc/$background/status" "/proc/$child/status")"
+ended 1200
+verdict 'to the end' "$([ $? = 0 ] && grep -q '^top-down ' background.out || cat background.err)"
+verdict 'and to the same bits' "$([ "$(tensors runs/stopped_vanilla_1/model.safetensors | sha256sum)" = "$(tensors runs/whole_vanilla_1/model.safetensors | sha256sum)" ] || echo no)"
+
+# ---- The same tokens for all, whatever their losses leave out
+cat >scored.yaml <<'END'
+vanilla: tiny.yaml
+top-down: [tiny.yaml, model.family=topdown, "model.scales=[1, 4]", model.loss_from=first_full]
+END
+few=(scored.yaml steps=4 eval_every=2)
+run compare "${few[@]}" --json -o scored.html
+verdict 'models whose losses leave different tokens out' "$([ $? = 0 ] && grep -q '"scored_from": 3' out || echo no)"
+verdict 'are evaluated on the same' "$(sed -nE 's/.*validation loss [0-9.]+ over ([0-9,]+) tokens.*/\1/p' err | sort | uniq -c | awk '{ print $1, $2 }' | diff - <(echo '4 227'))"
+verdict 'the page tells which' "$(grep -q 'losses of the positions from 3 on of each window of 16' scored.html || echo no)"
+cp out scored.json
+accept 'as ricci-eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 --checkpoint best --json
+verdict 'the same losses' "$(diff <(sed -nE 's/^   "least_nats": (.*),/\1/p' scored.json | cut -c1-8) <(sed -nE 's/^ *"nats_per_token": (.*),/\1/p' out | cut -c1-8) && grep -c '"from": 3' out | diff - <(echo 2))"
+accept 'one of them alone' compare "${few[@]}" --only vanilla --plan
+verdict 'is scored as beside the others' "$(tail -1 out | diff - <(echo 'losses of the positions from 3 on of each window of 16'))"
+accept 'before training' compare "${small[@]}" --plan --json
+verdict 'there is no loss' "$(! grep -qE 'nats|perplexity|deviation|runs' out || cat out)"
+
 # ---- Messages
 refuse 'no file' 1 'no comparison file given' compare
 refuse 'no such file' 1 'none\.yaml: No such file' compare none.yaml
@@ -53,10 +124,18 @@ refuse 'a run file that is not there' 1 'nowhere\.yaml: No such file' compare lo
 refuse 'a key that no run has' 1 "unknown key 'lrr'" compare pair.yaml lrr=1
 printf 'a: tiny.yaml\nb: [tiny.yaml, batch=3]\n' >batches.yaml
 refuse 'another batch' 1 'b: batch: 3, but a has 2: they would not read the same tokens' compare batches.yaml
+printf 'a: [tiny.yaml, model.vocab=280]\nb: [tiny.yaml, model.vocab=300]\n' >vocabularies.yaml
+refuse 'another vocabulary' 1 'b: model.vocab: 300, but a has 280: they would not read the same tokens' compare vocabularies.yaml tokenizer=bpe
+printf 'a: tiny.yaml\nb: [tiny.yaml, model.family=coarse]\n' >losses.yaml
+refuse 'losses of different things' 1 'b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token' compare losses.yaml
 refuse 'the name of a run' 1 'name=x: the runs of a comparison have --name and --seeds' compare pair.yaml name=x
 refuse 'a model that is not there' 1 "--only: no model is called 'top-dwn', the nearest is 'top-down'" compare pair.yaml --only vanilla,top-dwn
 accept 'one of the models' compare pair.yaml --only top-down --plan
 verdict 'it alone' "$(awk 'NR > 2 { print $1 }' out | diff - <(echo top-down))"
+accept 'made equal' compare pair.yaml --equal parameters --change ff --plan
+grep '^top-down ' out | tr -s ' ' >both.row
+accept 'to the first model, though that is not chosen' compare pair.yaml --equal parameters --change ff --plan --only top-down
+verdict 'as beside it' "$(grep '^top-down ' out | tr -s ' ' | diff both.row -)"
 refuse 'a seed twice' 1 '--seeds: 2 stands there twice' compare pair.yaml --seeds 2,1,2
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth

@@ -91,6 +91,7 @@ cuda_graph             true
 threads                2
 eval_every             3
 eval_batches           1
+eval_from              3
 patience               -1
 log_every              2
 checkpoint_every       5

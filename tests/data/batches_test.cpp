@@ -209,6 +209,33 @@ TEST_CASE("windows: worked examples") {
   CHECK(apart.at(1).targets_bc == std::vector<int64_t>{9, -1, -1, -1});
 }
 
+TEST_CASE("windows: positions in front of the first that is scored have no target") {
+  for (const int64_t size : {9, 10, 17, 18, 64})
+    for (const int64_t context : {1, 7, 8})
+      for (int64_t stride = 1; stride <= context; ++stride)
+        for (int64_t from = 0; from < context; ++from) {
+          const Windows all(positions(size), 3, context, stride), later(positions(size), 3, context, stride, from);
+          int64_t wrong = all.batches() != later.batches();
+          for (int64_t index = 0; index < all.batches(); ++index) {
+            const Batch whole = all.at(index), part = later.at(index);
+            int64_t scored = 0;
+            for (int64_t b = 0; b < whole.batch; ++b)
+              for (int64_t c = 0; c < context; ++c) {
+                const int64_t expected = c < from ? kNoTarget : at(whole.targets_bc, whole, b, c);
+                wrong += at(part.targets_bc, part, b, c) != expected;
+                scored += expected != kNoTarget;
+              }
+            wrong += part.scored != scored || part.ids_bc != whole.ids_bc;
+          }
+          if (wrong) FAIL("size " << size << " context " << context << " stride " << stride << " from " << from);
+        }
+  // The last window has one target, at its position 0, and scores none.
+  const Batch last = Windows(positions(10), 1, 4, 4, 2).at(2);
+  CHECK(last.ids_bc == std::vector<int64_t>{8, 9, 0, 0});
+  CHECK(last.targets_bc == std::vector<int64_t>{-1, -1, -1, -1});
+  CHECK(last.scored == 0);
+}
+
 TEST_CASE("windows: errors with both numbers") {
   CHECK(error_of([] { Windows(positions(8), 2, 8, 4); }) ==
         "evaluation windows: ids has 8 tokens, but a context of 8 needs 9");
@@ -217,6 +244,8 @@ TEST_CASE("windows: errors with both numbers") {
   CHECK(error_of([] { Windows(positions(20), 2, 8, 0); }) ==
         "evaluation windows: stride 0 is not between 1 and the context 8");
   CHECK(error_of([] { Windows(positions(20), 2, 8, 8).at(2); }) == "evaluation windows: no batch 2 among 2");
+  for (const int64_t from : {-1, 8})
+    CHECK(error_of([&] { Windows(positions(20), 2, 8, 8, from); }) == "evaluation windows: from position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
 }
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {

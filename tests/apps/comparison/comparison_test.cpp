@@ -32,9 +32,10 @@ Outcome outcome(uint64_t seed, double nats) {
 // Two models, two seeds each.
 Comparison known() {
   Matched first, second;
-  first.plan.parameters = 1000, second.plan.parameters = 1010;
+  first.name = "vanilla", second.name = "top<down";
+  first.plan.parameters = 1000, second.plan.parameters = 1010, second.beside_first = 1.01;
   first.plan.peak = 2'000'000, second.changed = "model.ff=24";
-  return {"small", "ricci-compare small.yaml", Equal::parameters, {{"vanilla", first, {outcome(1, 3), outcome(2, 3.5)}}, {"top<down", second, {outcome(1, 2), outcome(2, 2)}}}};
+  return {"small", "ricci-compare small.yaml", Equal::parameters, {{first, {outcome(1, 3), outcome(2, 3.5)}}, {second, {outcome(1, 2), outcome(2, 2)}}}};
 }
 
 }  // namespace
@@ -70,7 +71,69 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
   CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would not read the same tokens");
   CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: they would not read the same tokens");
   CHECK(refused("tokenizer=byte").find("b: tokenizer: byte, but a has char") == 0);
+  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: they would not read the same tokens");
   CHECK(refused("lr=1e-3") == "no error");
+}
+
+TEST_CASE("comparison: models whose losses are of different things are an error") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  folder.write("labels.tsv", "0\tno\n1\tyes\n");
+  const auto compared = [&](const std::string& first, const std::string& second) {
+    return error_of([&] { matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n"), {"sample.tokens=0"}, Equal::nothing, Change::width); });
+  };
+  const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
+  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token");
+  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but that of a is of the tokens of the next cell of 4");
+  CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
+  CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
+  const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
+  const std::string label_field = "label_field=1, text_field=2, model.family=classifier";
+  CHECK(compared(labels + label_field + ", model.causal=false", labels + label_field + ", lr=1e-3") == "no error");
+}
+
+TEST_CASE("comparison: evaluations score the positions that the losses of all models count") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const std::string topdown = "[run.yaml, model.family=topdown, model.layers=1, ", full = topdown + "model.loss_from=first_full, ";
+  const auto from = [&](const std::string& models, const std::vector<std::string>& common = {}, const std::vector<std::string>& only = {}) {
+    std::vector<int64_t> all;
+    for (const Matched& model : matched(contestants_of(folder, models), common, Equal::nothing, Change::width, only)) {
+      all.push_back(model.config.eval_from);
+      CHECK((model.overrides.empty() || model.overrides.back() == "eval_from=" + std::to_string(model.config.eval_from)) == (model.config.eval_from > 0 || model.overrides.empty()));
+    }
+    return all;
+  };
+  const std::string three = "a: run.yaml\nb: " + full + "\"model.scales=[1, 4]\"]\nc: " + full + "\"model.scales=[1, 2]\"]\n";
+  CHECK(from(three) == std::vector<int64_t>{3, 3, 3});
+  CHECK(from(three, {}, {"c", "a"}) == std::vector<int64_t>{3, 3});  // whichever of them are chosen
+  CHECK(from(three, {"eval_from=5"}) == std::vector<int64_t>{5, 5, 5});
+  CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
+  CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
+  CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) == "b: context: 16, too short: its loss counts no token of it");
+  const auto sorter = [&](const std::string& scales) {
+    return error_of([&] { from("a: run.yaml\nb: " + full + scales + "]\n", {"data=sorter", "sort_length=7", "model.ctx=13", "model.vocab=0", "sample.tokens=0"}); });
+  };
+  CHECK(sorter("\"model.scales=[1, 4]\"") == "no error");
+  CHECK(sorter("\"model.scales=[1, 8]\"") == "b: its loss counts the positions of a row from 7 on, but that of a from 6 on");
+}
+
+TEST_CASE("comparison: the file's first model is what others are made equal to, chosen or not") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.layers=2]\nc: [run.yaml, model.layers=1]\n");
+  const std::vector<Matched> three = matched(all, {}, Equal::parameters, Change::ff), two = matched(all, {}, Equal::parameters, Change::ff, {"c", "b"});
+  REQUIRE(three.size() == 3);
+  REQUIRE(two.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(two[i].name == three[i + 1].name);
+    CHECK(two[i].changed == three[i + 1].changed);
+    CHECK(two[i].beside_first == three[i + 1].beside_first);
+  }
+  CHECK(three[0].beside_first == 1);
+  CHECK(!two[0].changed.empty());
+  CHECK(two[0].beside_first == static_cast<double>(three[1].plan.parameters) / static_cast<double>(three[0].plan.parameters));
+  CHECK(error_of([&] { matched(all, {}, Equal::nothing, Change::ff, {"aa"}); }) == "--only: no model is called 'aa', the nearest is 'a'");
 }
 
 TEST_CASE("comparison: the closest number") {
@@ -99,9 +162,10 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
       CHECK(as_they_are[1].changed.empty());
       CHECK(!models[1].changed.empty());
       CHECK(models[1].overrides.back() == models[1].changed);
-      const double first = models[0].amount(equal);
-      CHECK(std::abs(models[1].amount(equal) / first - 1) < close);
-      CHECK(std::abs(models[1].amount(equal) - first) <= std::abs(as_they_are[1].amount(equal) - first));
+      const double first = amount_of(models[0].plan, equal), second = amount_of(models[1].plan, equal);
+      CHECK(std::abs(second / first - 1) < close);
+      CHECK(models[1].beside_first == second / first);
+      CHECK(std::abs(second - first) <= std::abs(amount_of(as_they_are[1].plan, equal) - first));
     }
   CHECK(matched(all, {"model.heads=4"}, Equal::parameters, Change::width)[1].config.model.d % 4 == 0);
   const auto impossible = contestants_of(folder, "a: run.yaml\nbig: [run.yaml, model.d=256]\n");
@@ -138,13 +202,16 @@ TEST_CASE("comparison: the records of a run") {
 TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const std::vector<Cells> cells = cells_of(known());
   REQUIRE(cells.size() == 3);
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/token", "deviation", "perplexity", "tokens/s", "seconds"});
   CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "0.3536", "25.79", "50", "4.0"});
   CHECK(cells[2][1] == "model.ff=24");
   CHECK(cells[2][5] == "+1.0%");
   CHECK(table_of(known()).starts_with("small\nmodel     changed      parameters"));
   const nlohmann::json json = nlohmann::json::parse(json_of(known()));
   CHECK(json["command"] == "ricci-compare small.yaml");
-  CHECK(json["models"][1]["nats"] == 2);
+  CHECK(json["models"][1]["least_nats"] == 2);
+  CHECK(json["models"][1]["perplexity"] == std::exp(2.0));
+  CHECK(json["scored_from"] == 0);
   CHECK(json["models"][0]["runs"][1]["evaluations"][0]["nats"] == 4.5);
   const Chart chart = chart_of(known());
   REQUIRE(chart.panels.size() == 3);
@@ -165,4 +232,30 @@ TEST_CASE("comparison: before training there is a table of plans alone") {
   Comparison planned = known();
   for (Compared& model : planned.models) model.outcomes.clear();
   CHECK(cells_of(planned)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%"});
+  const nlohmann::json row = nlohmann::json::parse(json_of(planned))["models"][0];
+  CHECK(row["parameters"] == 1000);
+  for (const char* key : {"least_nats", "deviation", "perplexity", "runs"}) CHECK(!row.contains(key));
+}
+
+TEST_CASE("comparison: which tokens are scored is told in the table, the JSON and the drawing") {
+  Comparison scored = known();
+  CHECK(scored_note(scored).empty());
+  for (Compared& model : scored.models) model.model.config.eval_from = 15, model.model.config.context = 64;
+  const std::string note = "losses of the positions from 15 on of each window of 64";
+  CHECK(scored_note(scored) == note);
+  CHECK(table_of(scored).ends_with("\n" + note));
+  CHECK(nlohmann::json::parse(json_of(scored))["scored_from"] == 15);
+  CHECK(chart_of(scored).title == "small; " + note);
+}
+
+TEST_CASE("comparison: a loss that is not of the next token has its own unit and no perplexity") {
+  Comparison classifiers = known(), coarse = known();
+  for (Compared& model : classifiers.models) model.model.config.model.family = Family::classifier;
+  for (Compared& model : coarse.models) model.model.config.model.family = Family::coarse;
+  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/document", "deviation", "tokens/s", "seconds"});
+  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "0.3536", "50", "4.0"});
+  CHECK(cells_of(coarse)[0][7] == "least nats/token");
+  CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
+  CHECK(!nlohmann::json::parse(json_of(coarse))["models"][0].contains("perplexity"));
+  CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds");
 }
