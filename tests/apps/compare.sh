@@ -12,7 +12,7 @@ END
 small=(pair.yaml steps=4 eval_every=2 checkpoint_every=2)
 
 accept 'plans' compare "${small[@]}" --equal parameters --change ff --plan
-verdict 'a row for each model, nothing trained' "$([ ! -e runs ] && awk 'NR == 2 { print NF } NR > 2 { print $1 }' out | diff - <(printf '8\nvanilla\ntop-down\n'))"
+verdict 'a row for each model, nothing trained' "$([ ! -e runs ] && awk 'NR == 2 { print NF } NR > 2 { print $1 }' out | diff - <(printf '9\nvanilla\ntop-down\n'))"
 
 run compare "${small[@]}" --equal parameters --change ff --seeds 1,2 --json -o both.html
 verdict 'two models, two seeds' "$([ $? = 0 ] && ls runs | xargs | diff - <(echo pair_top-down_1 pair_top-down_2 pair_vanilla_1 pair_vanilla_2))"

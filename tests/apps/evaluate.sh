@@ -55,7 +55,28 @@ accept 'train one that scores where every scale is heard' train tiny.yaml name=f
 accept 'it is evaluated' eval runs/full --data score.txt
 verdict 'on the tokens that it scores, without what is said of a whole text' \
   "$(grep -qE '^score\.txt: 38 tokens, context 16, stride 16: [0-9.]+ nats per token, perplexity [0-9.]+$' out || cat out)"
+full=$(sed -nE 's/.*: ([0-9.]+) nats.*/\1/p' out)
+accept 'the same positions are named' eval runs/full --data score.txt --from 3
+verdict 'and the same nats' "$(grep -qE "^score\.txt: 38 tokens, context 16, stride 16, from position 3: $full nats per token, perplexity [0-9.]+$" out || cat out)"
+accept 'those of a model that would score more' eval runs/characters runs/full --data score.txt --from 3 --json
+verdict 'are the same tokens' "$(diff <(value tokens; value tokens 2; value from; value from 2) <(printf '38\n38\n3\n3\n'))"
+verdict 'without what is said of a whole text' "$(! grep -q bytes out || cat out)"
+accept 'a sliding window' eval runs/characters --data score.txt --stride 4 --from 14 --json
+verdict 'of which positions are left out' "$(diff <(value tokens) <(echo 17))"  # 2 of each of 9 windows, the last of which ends early
+accept 'train one that is evaluated from a position on' train tiny.yaml name=from steps=2 eval_from=3
+cp out train.out
+accept 'it is evaluated' eval runs/from --json
+verdict 'on the tokens of its training' "$(grep -qE "validation loss $(printf %.4f "$(value nats_per_token)") over $(value tokens) tokens" train.out && [ "$(value from)" = 3 ] || cat train.out out)"
+accept 'on all if asked' eval runs/from --from 0 --json
+verdict 'with the bytes' "$(grep -q '"bytes"' out && ! grep -q '"from"' out || cat out)"
+head -c 4 score.txt >short.txt
+refuse 'a text in front of the first position' 1 'eval_from: 3, but a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
+refuse 'a position behind the window' 1 'eval_from: 16, but a window of score\.txt has 16 positions, counted from 0' eval runs/from --data score.txt --from 16
+refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
+refuse 'positions of rows' 1 '--from: runs/sorter reads whole rows, not windows' eval runs/sorter --from 3
+refuse 'rows that are evaluated from a position on' 1 'eval_from' train tiny.yaml data=sorter model.ctx=21 sample.tokens=0 eval_from=3
 accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.family=coarse model.scale=4 model.layers=1 sample.tokens=0
+refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' eval runs/coarse --data score.txt --from 3
 accept 'a text whose last window ends early' eval runs/coarse --data score.txt --context 13
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 verdict 'without its padding' "$(grep -qE '^score\.txt: 28 tokens, context 13.*, perplexity [0-9.]+$' out || cat out)"
