@@ -136,7 +136,7 @@ std::string table_of(const Comparison& comparison) {
 
 std::string json_of(const Comparison& comparison) {
   json result{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command}, {"equal", name_of(comparison.equal)},
-              {"scored_from", config_of(comparison).eval_from}, {"models", json::array()}};
+              {"eval_from", config_of(comparison).eval_from}, {"models", json::array()}};
   for (const Compared& model : comparison.models) {
     const Plan& plan = model.model.plan;
     json outcomes = json::array();

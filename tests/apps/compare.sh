@@ -104,7 +104,7 @@ top-down: [tiny.yaml, model.family=topdown, "model.scales=[1, 4]", model.loss_fr
 END
 few=(scored.yaml steps=4 eval_every=2)
 run compare "${few[@]}" --json -o scored.html
-verdict 'models whose losses leave different tokens out' "$([ $? = 0 ] && grep -q '"scored_from": 3' out || echo no)"
+verdict 'models whose losses leave different tokens out' "$([ $? = 0 ] && grep -q '"eval_from": 3' out || echo no)"
 verdict 'are evaluated on the same' "$(sed -nE 's/.*validation loss [0-9.]+ over ([0-9,]+) tokens.*/\1/p' err | sort | uniq -c | awk '{ print $1, $2 }' | diff - <(echo '4 227'))"
 verdict 'the page tells which' "$(grep -q 'losses of the positions from 3 on of each window of 16' scored.html || echo no)"
 cp out scored.json

@@ -213,7 +213,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   CHECK(json["command"] == "ricci-compare small.yaml");
   CHECK(json["models"][1]["least_nats"] == 2);
   CHECK(json["models"][1]["perplexity"] == std::exp(2.0));
-  CHECK(json["scored_from"] == 0);
+  CHECK(json["eval_from"] == 0);
   CHECK(json["models"][0]["runs"][1]["evaluations"][0]["nats"] == 4.5);
   const Chart chart = chart_of(known());
   REQUIRE(chart.panels.size() == 3);
@@ -246,7 +246,7 @@ TEST_CASE("comparison: which tokens are scored is told in the table, the JSON an
   const std::string note = "losses of the positions from 15 on of each window of 64";
   CHECK(scored_note(scored) == note);
   CHECK(table_of(scored).ends_with("\n" + note));
-  CHECK(nlohmann::json::parse(json_of(scored))["scored_from"] == 15);
+  CHECK(nlohmann::json::parse(json_of(scored))["eval_from"] == 15);
   CHECK(chart_of(scored).title == "small; " + note);
 }
 
