@@ -1,7 +1,10 @@
 // The layers every family is built from. Members are parameters, operator() is the formula.
 // A layer that is made with a seed has its first values at once, on the CPU in f32; two layers want two seeds. The layers of a Model
 // are made with an Init or a MapInit: then Model::init draws the values of all, each from random numbers of its own path.
+// A bool in the place of the seed does not compile: who writes Linear(4, 5, false), as for PyTorch, wants no bias, and would get one.
 #pragma once
+#include <concepts>
+
 #include "autograd/arg.h"
 #include "models/init.h"
 #include "ops/products/linear.h"
@@ -18,7 +21,10 @@ struct Linear {
     if (with_bias) bias.value = Tensor({out}), bias.init = init.bias;
   }
   // Weights and biases start in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
-  Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) { draw_parameters(*this, seed); }
+  Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) {
+    draw_parameters(*this, seed);
+  }
+  template <std::same_as<bool> B> Linear(int64_t in, int64_t out, B) = delete;
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
 };
@@ -43,6 +49,7 @@ struct Table {
   Table() = default;
   Table(int64_t rows, int64_t d, Init init) { weight.value = Tensor({rows, d}), weight.init = init; }
   Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) { draw_parameters(*this, seed); }  // N(0, 1), as in PyTorch
+  template <std::same_as<bool> B> Table(int64_t rows, int64_t d, B) = delete;
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 

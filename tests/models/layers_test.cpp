@@ -1,6 +1,8 @@
 // Layers outside of a model: their values are there when they are made.
 #include "models/layers.h"
 
+#include <type_traits>
+
 #include "models/model.h"
 #include "models/training/optimizer.h"
 #include "ops/elements/relu.h"
@@ -17,6 +19,11 @@ struct Net {
   Tensor operator()(const Arg& x) const { return output(norm(relu(hidden(x)))); }
   template <class V> void visit(V&& v) { v("hidden", hidden), v("output", output), v("norm", norm), v("tables", tables); }
 };
+
+// A seed is any integer, and no bool.
+template <class Layer, class... Made> constexpr bool kMade = std::is_constructible_v<Layer, int64_t, int64_t, Made...>;
+static_assert(kMade<Linear, int> && kMade<Linear, uint64_t> && kMade<Linear, bool, MapInit> && !kMade<Linear, bool> && !kMade<Linear, const bool&>);
+static_assert(kMade<Table, int> && kMade<Table, uint64_t> && kMade<Table, Init> && !kMade<Table, bool> && !kMade<Table, const bool&>);
 
 }  // namespace
 
