@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A project outside of ricci does what the examples show, once with the installed library and once with ricci as a folder of its own,
-# and links no library for YAML, command lines or archives.
+# A project outside of ricci does what the examples show, once with the installed library and once with ricci in a folder of a folder of
+# its own, and links no library for YAML, command lines or archives.
 #   library.sh build-folder
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
@@ -10,6 +10,8 @@ compiler=$(cached CMAKE_CXX_COMPILER)
 architectures=()
 [ -z "$(cached CMAKE_CUDA_ARCHITECTURES)" ] || architectures=("-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)")
 prefix=$folder/prefix
+gpus='OFF( |$)'
+[[ $(cached RICCI_CUDA) != ON || $(cached CMAKE_CUDA_COMPILER) = *NOTFOUND || -z $(cached CMAKE_CUDA_COMPILER) ]] || gpus='ON [0-9]+'
 : >out >err
 
 # step NAME COMMAND ...: a command that has to succeed.
@@ -28,6 +30,7 @@ project() {
   local name=$1 in=$folder/$2 start=$SECONDS program needed
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror" "${architectures[@]}" "${@:3}"
+  verdict "$name: the target tells whether it has kernels for GPUs" "$(grep -qE -e "^-- kernels for GPUs: $gpus" out || echo "expected $gpus")"
   step "$name: build" cmake --build "$in" -j 2
   echo "        built in $((SECONDS - start)) s"
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
