@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "apps/plot/averages.h"
+#include "apps/plot/svg.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 
@@ -105,7 +107,7 @@ Panel& panel_for(Chart& chart, const Look& look) {
 }
 
 // False where no run has a value.
-bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::string& key, const XAxis& x, double smooth) {
+bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::string& key, const XAxis& x) {
   const Look look = look_of(key);
   bool drawn = false;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -116,15 +118,23 @@ bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::st
     const int colour = static_cast<int>(runs.size() > 1 ? i : panel.curves.size());
     std::string name = runs.size() > 1 ? runs[i].name : look.name[0] ? look.name : key;
     if (runs.size() > 1 && look.name[0]) name += std::string(", ") + look.name;
-    const bool smooths = smooth > 0 && look.smooth;
-    Curve curve{name, colour, look.dashed, smooths ? smoothed(points, steps, smooth) : points, {}};
-    if (smooths) curve.raw = std::move(points);
+    Curve curve{name, colour, look.dashed, std::move(points)};
+    if (look.smooth) curve.steps = std::move(steps);
     panel.curves.push_back(std::move(curve));
     drawn = true;
   }
   return drawn;
 }
 
+void average_curves(Chart& chart, double constant) {
+  for (Panel& panel : chart.panels) {
+    const Axis y = y_axis_of(panel, chart);
+    for (Curve& curve : panel.curves)
+      if (!curve.steps.empty()) curve = averaged(std::move(curve), constant, y);
+  }
+}
+
+// The runs; then training and validation, for every round of the palette, each of which has dashes of its own.
 std::vector<LegendEntry> legend_of(const Chart& chart, const std::vector<RunRecords>& runs) {
   std::vector<LegendEntry> legend;
   if (runs.size() > 1)
@@ -135,8 +145,11 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const std::vector<RunReco
   });
   if (!dashes) return legend;
   const bool alone = runs.size() == 1;
-  legend.push_back({"training", alone ? 0 : -1, false});
-  legend.push_back({"validation", alone ? 1 : -1, true});
+  const int rounds = std::min((static_cast<int>(runs.size()) + kColours - 1) / kColours, kRounds);
+  for (int round = 0; round < rounds; ++round) {
+    legend.push_back({"training", alone ? 0 : -1, false, round});
+    legend.push_back({"validation", alone ? 1 : -1, true, round});
+  }
   return legend;
 }
 
@@ -173,21 +186,6 @@ std::pair<std::string, std::string> best_loss(const RunRecords& run) {
 }
 
 }  // namespace
-
-// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of the
-// constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
-std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
-  std::vector<Point> result = points;
-  double sum = 0, weight = 0;
-  for (size_t i = 1; i < points.size(); ++i) {
-    const double gap = std::max(steps[i] - steps[i - 1], 1.0) / constant;
-    const double kept = std::exp(-gap), added = -std::expm1(-gap), of_earlier = added / gap - kept;
-    sum = kept * sum + of_earlier * points[i - 1].y + (added - of_earlier) * points[i].y;
-    weight = kept * weight + added;
-    result[i].y = sum / weight;
-  }
-  return result;
-}
 
 std::vector<double> training_seconds(const RunRecords& run) {
   const std::vector<double>*const tokens = column(run, "tokens"), *const speeds = column(run, "tokens_per_s"), *const times = column(run, "time");
@@ -245,12 +243,13 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   for (const RunRecords& run : runs) chart.left_out += run.not_finite;
   for (const std::string& key : keys) {
     if (!options.keys.empty()) check_key(runs, key);
-    const bool drawn = add_curves(chart, runs, key, x, options.smooth);
+    const bool drawn = add_curves(chart, runs, key, x);
     if (!options.keys.empty() && !drawn) fail("{}: no value of it can be drawn", {key});
   }
   if (chart.panels.empty()) fail("{}: none of its values can be drawn", {runs[0].path});
   if (chart.title.empty() && runs.size() == 1) chart.title = runs[0].name;
   if (chart.title.empty()) chart.title = std::to_string(runs.size()) + " runs";
+  if (options.smooth > 0) average_curves(chart, options.smooth);
   chart.legend = legend_of(chart, runs);
   return chart;
 }

@@ -18,8 +18,10 @@ struct Curve {
   bool dashed = false;
   std::vector<Point> points;
   std::vector<Point> raw = {};  // before smoothing, drawn faint; empty: not smoothed
+  size_t raw_before = 0;        // values of raw before the first point: points[i] is the average at raw[raw_before + i]
   bool marked = false;          // a dot at each point
   std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
+  std::vector<double> steps = {};        // of each point, where the curve is to be averaged
 };
 
 struct Panel {
@@ -30,9 +32,14 @@ struct Panel {
 
 struct LegendEntry {
   std::string name;
-  int colour;  // -1: of no run
+  int colour;  // -1: of no run, drawn as text is
   bool dashed;
+  int round = 0;  // of no run: that of the curves whose dashes it shows, see round_of
 };
+
+constexpr int kColours = 12, kRounds = 3;
+// How often the palette was used up before this colour: curves of the same colour differ in their dashes, which repeat after kRounds.
+constexpr int round_of(int colour) { return colour / kColours % kRounds; }
 
 struct Chart {
   std::string title, x_name;
@@ -56,12 +63,6 @@ struct ChartOptions {
 
 // Errors: a key or x that no run has (the nearest named), a key without a value to draw.
 Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& options);
-
-// The exponential moving average of y over `constant` steps, where steps[i] is the step of points[i]. Between two records y is taken as
-// a straight line, so that the curve does not depend on how often a run wrote a record:
-//   average(s) = integral of exp((t - s) / constant) y(t) dt / integral of exp((t - s) / constant) dt,   t from the first record to s
-// The division makes it unbiased at the start, as Adam's correction does. Records that are less than a step apart count as one step.
-std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant);
 
 // Seconds of training up to each record, without evaluations and without the time between two sessions of a run: the tokens since the
 // record before, divided by tokens_per_s, which is measured over the same steps; by the median speed where none was measured. A

@@ -92,7 +92,7 @@ json points_of(const Curve& curve, int columns) {
   size_t at = 0;
   for (const Point& p : thinned(curve.points, columns)) {
     while (curve.points[at].x != p.x || curve.points[at].y != p.y) ++at;
-    points.push_back({p.x, p.y, curve.raw[at].y});
+    points.push_back({p.x, p.y, curve.raw[curve.raw_before + at].y});
   }
   return points;
 }

@@ -13,7 +13,7 @@ struct Palette {
   const char *background, *ink, *muted, *grid, *axis;
   const char* curves[kColours];
 };
-constexpr Palette kLight = {"#ffffff", "#1b1f24", "#59636e",
+constexpr Palette kLight = {"#ffffff", "#101215", "#59636e",
                             "#e8ebee", "#9aa3ad", {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555b61", "#6a1fb8",
                              "#8b1a1a", "#5f6b00", "#d811c0", "#003c54"}};
 constexpr Palette kDark = {"#14171b", "#e8eaed", "#a0a9b4",
@@ -27,7 +27,7 @@ std::string rules(const std::string& root, const Palette& p) {
   const std::string in = root.empty() ? "" : root + " ";
   css += fmt::format(
       "{0}.background{{fill:{1}}} {0}.ink{{fill:{2}}} {0}.muted{{fill:{3}}} {0}.grid{{stroke:{4}}} {0}.axis{{stroke:{5}}} "
-      "{0}.plain{{stroke:{3}}}\n",
+      "{0}.plain{{stroke:{2}}}\n",  // as no curve
       in, p.background, p.ink, p.muted, p.grid, p.axis);
   for (int i = 0; i < kColours; ++i) css += fmt::format("{0}.c{1}{{stroke:{2}}} {0}.f{1}{{fill:{2};background:{2}}}\n", in, i, p.curves[i]);
   return css;

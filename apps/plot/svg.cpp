@@ -76,10 +76,10 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
   return fmt::format("<line x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\" class=\"{}\"{}/>\n", x1, y1, x2, y2, classes, more);
 }
 
-// Curves of the same colour differ in their dashes, which those of training and of validation of one run do as well.
-std::string dashes(int colour, bool dashed) {
-  static constexpr const char* kPatterns[][2] = {{"", "7 4"}, {"0.1 4.5", "0.1 9"}, {"13 5 0.1 5", "7 5 0.1 5 0.1 5"}};
-  const char* const pattern = kPatterns[static_cast<size_t>(std::max(colour, 0) / kColours) % std::size(kPatterns)][dashed];
+// The dashes of the curves of a round. Only those of validation have dashes; dots tell the rounds apart: none, one, and pairs of them.
+std::string dashes(int round, bool dashed) {
+  static constexpr const char* kPatterns[kRounds][2] = {{"", "7 4"}, {"0.1 4.5", "9 5 0.1 5"}, {"0.1 4.5 0.1 10", "9 5 0.1 4.5 0.1 5"}};
+  const char* const pattern = kPatterns[round][dashed];
   return *pattern ? fmt::format(" stroke-dasharray=\"{}\"", pattern) : "";
 }
 std::string stroke(int colour) { return colour < 0 ? "plain" : fmt::format("c{}", colour % kColours); }
@@ -113,7 +113,7 @@ std::string draw_curve(const PanelBox& box, const Curve& curve) {
   std::string svg;
   const std::string colour = stroke(curve.colour);
   if (!curve.raw.empty()) svg += polyline(box, curve.raw, "class=\"raw " + colour + "\"");
-  svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(curve.colour, curve.dashed));
+  svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(round_of(curve.colour), curve.dashed));
   const bool few = curve.dashed && curve.points.size() <= 60;  // few measurements: each shows where it was made
   for (size_t i = 0; (few || curve.marked) && i < curve.points.size(); ++i) {
     if (!box.y.shows(curve.points[i].y)) continue;
@@ -183,13 +183,15 @@ std::string draw_legend(const Chart& chart) {
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
-    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour), dashes(entry.colour, entry.dashed));
+    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour), dashes(entry.colour < 0 ? entry.round : round_of(entry.colour), entry.dashed));
     svg += text(x + 34, y, "ink", "", fitting(entry.name));
   }
   return svg;
 }
 
 }  // namespace
+
+Axis y_axis_of(const Panel& panel, const Chart& chart) { return axis_of(panel, chart, true); }
 
 Layout layout_of(const Chart& chart) {
   const std::vector<Placed> legend = place_legend(chart);
@@ -202,7 +204,7 @@ Layout layout_of(const Chart& chart) {
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
       layout.boxes.push_back(
-          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_of(chart.panels[i], chart, x), axis_of(chart.panels[i], chart, true)});
+          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
     layout.height = top + height + kFoot;
   }
   layout.height += 10;

@@ -27,14 +27,15 @@ struct Layout {
 };
 Layout layout_of(const Chart& chart);
 
+// The y axis of a panel. Averages do not change it: it is that of the measured values where the chart is clipped.
+Axis y_axis_of(const Panel& panel, const Chart& chart);
+
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
 
 // The colours as rules of CSS, for the classes that the drawing uses. In a page the attribute data-theme of its root, light
 // or dark, goes before the theme. The first seven colours of the palette are those of Okabe and Ito (2008), which colour-blind readers can tell apart.
 std::string style_of(Theme theme);
-
-constexpr int kColours = 12;
 
 // Text for XML and HTML: &, <, > and quotes as entities; what is no character there becomes U+FFFD.
 std::string escaped(std::string_view text);

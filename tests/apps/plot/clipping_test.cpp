@@ -170,6 +170,48 @@ TEST_CASE("colours: twelve that differ from each other and from the background, 
   }
 }
 
+TEST_CASE("colours: the legend's lines of training and validation have the colour of no run") {
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    const std::string css = style_of(theme), plain = colour_of(css, ".plain{stroke:");
+    CHECK(distance(plain, colour_of(css, ".background{fill:")) > 0.25);
+    for (int i = 0; i < kColours; ++i) CHECK(distance(plain, colour_of(css, ".c" + std::to_string(i) + "{stroke:")) > 0.115);
+  }
+}
+
+TEST_CASE("legend: the dashes of training and of validation are those of the curves, for any number of runs") {
+  const auto dashes_of = [](const std::string& line) {
+    const std::string start = "stroke-dasharray=\"";
+    const size_t at = line.find(start);
+    return at == line.npos ? "solid" : line.substr(at + start.size(), line.find('"', at + start.size()) - at - start.size());
+  };
+  const ScratchFolder folder;
+  folder.write("a/metrics.jsonl", "{\"step\":1,\"train_loss\":3,\"val_loss\":4}\n{\"step\":2,\"train_loss\":2,\"val_loss\":3}\n");
+  for (const size_t count : {size_t{1}, size_t{2}, size_t{12}, size_t{13}, size_t{24}, size_t{25}, size_t{40}}) {
+    CAPTURE(count);
+    const Chart chart = make_chart(std::vector<RunRecords>(count, read_records(folder / "a")), {});
+    const std::string svg = to_svg(chart, Theme::light, false);
+    std::set<std::string> told, drawn;
+    size_t at = svg.find("<line");
+    for (const LegendEntry& entry : chart.legend) {
+      if (entry.name == "training" || entry.name == "validation") told.insert(entry.name + " " + dashes_of(svg.substr(at, svg.find("/>", at) - at)));
+      at = svg.find("<line", at + 1);
+    }
+    // Each curve is drawn by one path; those of training come first.
+    const std::vector<Curve>& curves = chart.panels[0].curves;
+    at = svg.find("<path");
+    for (const Curve& curve : curves) {
+      drawn.insert(std::string(curve.dashed ? "validation " : "training ") + dashes_of(svg.substr(at, svg.find("/>", at) - at)));
+      at = svg.find("<path", at + 1);
+    }
+    const size_t rounds = std::min<size_t>((count + kColours - 1) / kColours, kRounds);
+    CHECK(told == drawn);
+    CHECK(drawn.size() == 2 * rounds);
+    CHECK(chart.legend.size() == (count > 1 ? count : 0) + 2 * rounds);
+    // Dashes, which are longer than dots, are those of validation alone.
+    for (const std::string& look : told) CHECK(contains(look, "9 5") + contains(look, "7 4") == look.starts_with("validation"));
+  }
+}
+
 TEST_CASE("colours: runs of the same colour, and training and validation, differ in their dashes") {
   Chart chart;
   chart.panels.push_back(panel_of({1, 2}));

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "apps/metrics/metrics.h"
+#include "apps/plot/averages.h"
 #include "apps/plot/chart.h"
 #include "apps/plot/records.h"
 #include "tests/data/files.h"
@@ -102,6 +103,49 @@ TEST_CASE("curves: records of one step, and a file without steps, count as one s
   folder.write("a/metrics.jsonl", "{\"tokens\":64,\"train_loss\":1}\n{\"tokens\":128,\"train_loss\":2}\n{\"tokens\":192,\"train_loss\":6}\n");
   const Chart chart = make_chart({read_records(folder / "a")}, {.x = "tokens", .smooth = 3});
   for (size_t i = 0; i < 3; ++i) CHECK(chart.panels[0].curves[0].points[i].y == doctest::Approx(next[i].y));
+}
+
+TEST_CASE("curves: a value that is a mark at the border does not enter the average") {
+  const ScratchFolder folder;
+  // Records every 10 steps, without that of step `missing`; the value of step `odd` is far from all others.
+  const auto write = [&](const std::string& name, int64_t odd, int64_t missing) {
+    std::string text;
+    for (int64_t step = 10; step <= 2000; step += 10) {
+      const double loss = step == odd ? 512 : 1.6 + 0.2 * std::sin(static_cast<double>(step));
+      if (step != missing) text += to_json({.step = step, .tokens = step, .train_loss = loss}) + "\n";
+    }
+    folder.write(name + "/metrics.jsonl", text);
+    return read_records(folder / name);
+  };
+  const auto curve_of = [](const RunRecords& run, bool full_range) { return make_chart({run}, {.smooth = 50, .full_range = full_range}).panels[0].curves[0]; };
+  for (const int64_t odd : {10, 1000, 1990, 2000}) {
+    CAPTURE(odd);
+    const Curve with = curve_of(write("with", odd, 0), false), without = curve_of(write("without", 0, odd), false);
+    REQUIRE(with.raw.size() == 200);
+    CHECK(with.points.front().x == without.points.front().x);
+    CHECK(with.points.back().x == without.points.back().x);
+    for (const Point& point : without.points) CHECK(at(with.points, point.x) == doctest::Approx(point.y).epsilon(1e-12));
+    for (size_t i = 0; i < with.points.size(); ++i) CHECK(with.points[i].x == with.raw[with.raw_before + i].x);
+    CHECK(at(with.raw, static_cast<double>(odd)) == 512);
+    CHECK(at(curve_of(write("with", odd, 0), true).points, static_cast<double>(odd)) > 20);
+  }
+}
+
+TEST_CASE("curves: averages are bridged over several records, and are of all values where none is shown") {
+  const Axis y{0, 10, false};
+  const std::vector<double> steps = {1, 2, 4, 4, 9, 10};
+  const Curve curve{.name = "a", .points = {{1, 5}, {2, 1}, {4, 99}, {4, -99}, {9, 8}, {10, 77}}, .steps = steps};
+  const Curve average = averaged(curve, 3, y);
+  // The straight line from 1 to 8 over gaps of 2, 1 (records of one step) and 5.
+  const std::vector<Point> expected = smoothed({{1, 5}, {2, 1}, {4, 1 + 7 * 2 / 8.0}, {4, 1 + 7 * 3 / 8.0}, {9, 8}}, {1, 2, 4, 4, 9}, 3);
+  REQUIRE(average.points.size() == 5);
+  for (size_t i = 0; i < 5; ++i) CHECK(average.points[i].y == doctest::Approx(expected[i].y).epsilon(1e-12));
+  CHECK(average.raw.size() == 6);
+  CHECK(average.raw_before == 0);
+  const Curve above = averaged(curve, 3, Axis{100, 200, false});
+  const std::vector<Point> all = smoothed(curve.points, steps, 3);
+  REQUIRE(above.points.size() == 6);
+  for (size_t i = 0; i < 6; ++i) CHECK(above.points[i].y == all[i].y);
 }
 
 TEST_CASE("curves: the time of training has no pause, no evaluation and no late start") {

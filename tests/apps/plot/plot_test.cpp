@@ -165,6 +165,16 @@ TEST_CASE("plot: any name gives a sound drawing and a sound page") {
   CHECK(fault_of("<a>1 & 2</a>") != "");
 }
 
+TEST_CASE("plot: a page tells beside each average the value that was measured there") {
+  const ScratchFolder folder;
+  folder.write("a/metrics.jsonl", "{\"step\":0,\"train_loss\":4096}\n" + metrics(60, 9));
+  const Chart chart = make_chart({read_records(folder / "a")}, {.keys = {"train_loss"}, .smooth = 9});
+  const std::string page = to_page(chart, {}, Theme::light), start = "id=\"chart\">", json = page.substr(page.find(start) + start.size());
+  const auto points = nlohmann::json::parse(json.substr(0, json.find("</script>")))["panels"][0]["curves"][0]["points"];
+  REQUIRE(points.size() == 60);  // the first value is a mark at the border
+  for (const auto& point : points) CHECK(point[2].get<double>() == doctest::Approx(9 + 4 / point[0].get<double>()));
+}
+
 TEST_CASE("plot: messages") {
   const ScratchFolder folder;
   folder.write("empty/metrics.jsonl", "");
