@@ -56,7 +56,7 @@ rows() { awk -v part="$2" '$1 == part' "$1"; }  # file part
 for part in ${parts#build }; do
   check "no GPU: every row of $part says so" test "$(rows "$work/none.txt" "$part" | grep -c .)" -gt 0 -a "$(rows "$work/none.txt" "$part" | grep -vc 'not measured: no GPU')" = 0
 done
-check 'benches without --device have no row' test "$(rows "$work/none.txt" bench | awk '{ print $2 }' | xargs)" = 'mixers scales training'
+check 'benches without --device have no row' test "$(rows "$work/none.txt" bench | awk '{ print $2 }' | xargs)" = 'mixers products scales training'
 gpu nothing 2> /dev/null
 check 'a part that is none: exit code 2' test $? = 2
 
