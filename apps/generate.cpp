@@ -4,13 +4,13 @@
 //   ricci-generate runs/NAME --jsonl <prompts.jsonl >texts.jsonl
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 
 #include "apps/generation/escapes.h"
 #include "apps/generation/writer.h"
 #include "apps/terminal/input.h"
+#include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"
@@ -68,9 +68,9 @@ class Generator {
 
  private:
   std::vector<Written> write(const std::string& prompt, const std::function<void(const std::string&)>& show) {
-    const auto started = std::chrono::steady_clock::now();
+    const double started = seconds_now();
     auto texts = write_texts(open_, prompt, options_.writing, show);
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    seconds_ += seconds_now() - started;
     for (const Written& each : texts) tokens_ += each.tokens;
     return texts;
   }

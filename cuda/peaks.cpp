@@ -1,10 +1,10 @@
 #include "cuda/peaks.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <vector>
 
+#include "core/cpu/clock.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/device/device.h"
@@ -14,14 +14,12 @@
 namespace ricci {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double best_of(int times, const auto& work) {
   double best = 1e30;
   for (int i = 0; i < times; ++i) {
-    const auto start = Clock::now();
+    const double start = seconds_now();
     work();
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    best = std::min(best, seconds_now() - start);
   }
   return best;
 }

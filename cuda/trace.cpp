@@ -1,7 +1,6 @@
 #include "cuda/trace.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/clock.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -30,14 +30,11 @@ struct Counted {
   double flops = 0;
 } counted;
 
-using Clock = std::chrono::steady_clock;
-
 struct Recorder {
   std::map<std::string, TimedWork> lines;
-  Clock::time_point last = Clock::now();
-  double flops = 0;
+  double last = seconds_now(), flops = 0;
 
-  void restart() { lines.clear(), flops = 0, last = Clock::now(); }
+  void restart() { lines.clear(), flops = 0, last = seconds_now(); }
   void print() const {
     if (lines.empty()) return;
     std::vector<std::pair<std::string, TimedWork>> sorted(lines.begin(), lines.end());
@@ -104,9 +101,9 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   synchronize(device);
   Recorder& r = recorder();
   TimedWork& line = r.lines[name];
-  const auto now = Clock::now();
+  const double now = seconds_now();
   ++line.calls;
-  line.seconds += std::chrono::duration<double>(now - r.last).count();
+  line.seconds += now - r.last;
   line.flops += r.flops, r.flops = 0;
   line.bytes += static_cast<double>(bytes);
   r.last = now;

@@ -4,7 +4,6 @@
 // Processor time is that of all threads together, and hardly changes when other programs keep the machine busy. Then ten steps from
 // the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -15,6 +14,7 @@
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
 #include "apps/terminal/cli.h"
+#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/hash.h"
@@ -83,10 +83,10 @@ void measure(Variant& v, const Corpus& corpus) {
   run.step(), run.step();
   reset_peak(run.device);
   for (int i = 0; i < 5; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = seconds_now();
     const std::clock_t busy = std::clock();
     run.step();
-    v.milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    v.milliseconds.push_back(1e3 * (seconds_now() - start));
     v.processor.push_back(1e3 * static_cast<double>(std::clock() - busy) / CLOCKS_PER_SEC);
   }
   v.peak = memory_use(run.device).peak;

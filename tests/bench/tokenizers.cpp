@@ -2,12 +2,12 @@
 //   ricci-bench-tokenizers [text [tokenizer]]
 // Without a text: the text of this project. Without a tokenizer file: the vocabulary of 8,000 merges that is trained here.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 
 #include "apps/corpus/embedded_corpus.h"
+#include "core/cpu/clock.h"
 #include "core/files/file.h"
 #include "data/tokenizers/open.h"
 #include "data/tokenizers/parallel_encode.h"
@@ -20,9 +20,9 @@ namespace {
 template <class F> double median_seconds(int rounds, const F& f) {
   std::vector<double> seconds;
   for (int i = 0; i < rounds; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = seconds_now();
     f();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(seconds_now() - start);
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];

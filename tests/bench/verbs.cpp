@@ -1,10 +1,10 @@
 // What the verbs cost on the CPU: for_each_element and for_rows against the same formula in a plain loop that the
 // compiler vectorises, one thread, data in the caches, interleaved. Prints nanoseconds per element and the ratio.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <vector>
 
+#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/view.h"
 #include "cuda/math.h"
@@ -65,9 +65,9 @@ struct PlainSoftmax {
 };
 
 template <class F> double seconds(const F& f) {
-  const auto before = std::chrono::steady_clock::now();
+  const double before = seconds_now();
   for (int i = 0; i < 20; ++i) f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count() / 20;
+  return (seconds_now() - before) / 20;
 }
 
 template <class Verb, class Plain> void compare(const char* name, int64_t elements, const Verb& verb, const Plain& plain) {
