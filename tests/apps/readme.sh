@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every command of README.md, as it stands there and in its order, in a fresh folder. What a reader has (texts, a GPT-2, runs to
-# compare) is made here in small. The programs are called through functions that shorten the work: a few steps, small benchmarks.
+# Every command of README.md, as it stands there and in its order, in a fresh folder: the lines of its shell blocks, and what starts with
+# build/ between backticks. Then its run files. What a reader has (texts, a GPT-2, runs to compare) is made here in small. The programs
+# are called through functions that shorten the work: a few steps, small benchmarks.
 # The first two commands are left to those who run them: tests/run.sh runs this test.
 #   readme.sh build-folder
 . "$(dirname "$0")/programs.sh" "$@"
@@ -56,6 +57,8 @@ build/ricci-analyze() {
 }
 
 # ---- The commands
+# A pipe fails where any of its programs does.
+set -o pipefail
 commands=0
 while IFS= read -r line; do
   case $line in apps/quickstart.sh* | tests/run.sh*) continue ;; esac
@@ -63,8 +66,21 @@ while IFS= read -r line; do
   fault=
   eval "${line//\/path\/to\/corpora/$folder/corpora}" >out 2>err </dev/null || fault="exit code $?"
   verdict "${line%% #*}" "$fault"
-done < <(awk '/^```/ { shell = $0 == "```sh"; next } shell' "$root/README.md")
+done < <(awk '
+  /^```/ { block = block == "" ? $0 : ""; next }
+  block == "```sh"
+  block == "" { while (match($0, /`build\/[^`]*`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$root/README.md")
 verdict "$commands commands" "$([ $commands -gt 25 ] || echo 'expected more')"
+verdict 'the command for a text of your own' "$([ -s runs/mine/model.safetensors ] || echo 'no runs/mine/model.safetensors')"
+
+# ---- The run files
+awk '/^```/ { if ($0 == "```yaml") file = "readme" ++count ".yaml"; else file = ""; next } file != "" { print >file }' "$root/README.md"
+for file in readme*.yaml; do
+  fault=
+  build/ricci-train "$file" >out 2>err </dev/null || fault="exit code $?"
+  [ -n "$(find runs -name model.safetensors -newer "$file")" ] || fault+=' no model.safetensors'
+  verdict "$file: $(head -n 1 "$file")" "$fault"
+done
 
 echo "$failures failed"
 exit $((failures > 0))
