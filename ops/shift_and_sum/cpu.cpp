@@ -20,6 +20,15 @@ template <class A> struct Rows {
   int64_t row;
 };
 
+// Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest. The
+// walks behind it have many short classes, whose rows cost most, and so are as few as can be.
+HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
+// Of the walk behind the last: the number of levels.
+HD int first_level(const Problem& problem, int walk) {
+  const int behind = kWalkLevels * (walks_of(problem) - walk);
+  return problem.used > behind ? problem.used - behind : 0;
+}
+
 // What the walks read and write: a class of positions in a strip.
 template <class T, int Bytes> struct WalkRows {
   using A = Accumulator<T>;
@@ -89,19 +98,20 @@ template <class T, int Bytes> struct Strip {
 
   template <class E> HD static Rows<E> of_class(const Rows<E>& rows, int64_t m, int64_t step) { return {rows.first + m * rows.row, rows.row * step}; }
   HD WalkRows<T, Bytes> rows_of(int walk, int64_t m, const Rows<const A>& values, const Rows<A>& to) const {
-    const int q = kWalkLevels * walk;
+    const int q = first_level(of, walk), levels = first_level(of, walk + 1) - q;
     const int64_t step = int64_t{1} << q, position = sequence * of.positions + m;
     return {of_class(values, m, step), of_class(to, m, step), c + (position * of.heads + head) * of.levels + q, of.coefficients() * step,
-            active >> q & 7};
+            active >> q & ((1u << levels) - 1)};
   }
+  HD int64_t step_of(int walk) const { return int64_t{1} << first_level(of, walk); }  // between the positions of a class
   // How many rows there are in the class of position m.
   HD int64_t rows(int walk, int64_t m) const {
-    const int64_t step = int64_t{1} << kWalkLevels * walk;
+    const int64_t step = step_of(walk);
     return m < of.positions ? (of.positions - m + step - 1) / step : 0;
   }
 
   HD void forward(int walk, const Rows<const A>& from, const Rows<A>& to) const {
-    for (int64_t m = 0; m < int64_t{1} << kWalkLevels * walk; ++m) {
+    for (int64_t m = 0; m < step_of(walk); ++m) {
       const auto io = rows_of(walk, m, from, to);
       const int64_t n = rows(walk, m);
       ForwardWalk<WalkRows<T, Bytes>> along;
@@ -111,12 +121,12 @@ template <class T, int Bytes> struct Strip {
   }
   // dc are the sums of slice 0.
   HD void backward(int walk, const Rows<const A>& values, const Rows<const A>& from, const Rows<A>& to, A* dc) const {
-    for (int64_t m = 0; m < int64_t{1} << kWalkLevels * walk; ++m) {
-      const int64_t n = rows(walk, m), step = int64_t{1} << kWalkLevels * walk, last = (n - 1) / kWalkRows * kWalkRows;
+    for (int64_t m = 0; m < step_of(walk); ++m) {
+      const int64_t n = rows(walk, m), step = step_of(walk), last = (n - 1) / kWalkRows * kWalkRows;
       if (n == 0) return;
       auto io = rows_of(walk, m, values, to);
       io.of_gradients = of_class(from, m, step);
-      io.dc = {dc + partial_at(of, 0, sequence, m, head) + kWalkLevels * walk, of.heads * of.used * step};
+      io.dc = {dc + partial_at(of, 0, sequence, m, head) + first_level(of, walk), of.heads * of.used * step};
       BackwardWalk<WalkRows<T, Bytes>> along;
       along.begin();
       along.template block<false>(io, last + kWalkRows, n);
@@ -125,7 +135,6 @@ template <class T, int Bytes> struct Strip {
   }
 };
 
-int walks_of(const Problem& problem) { return std::max(1, (problem.used + kWalkLevels - 1) / kWalkLevels); }
 int64_t strips_of(const Problem& problem, int64_t lanes) { return (problem.width + lanes - 1) / lanes; }
 
 template <class T, int Bytes> struct ForwardTask {
