@@ -103,8 +103,7 @@ void measure_texts(OfRun& of, const TextRun& run) {
 // The 4-gram models, one for each training text in the tokens of a tokenizer: runs that share both share the model.
 class NgramModels {
  public:
-  const KneserNey& of(const TextRun& run, int64_t most) {
-    const Tokens train = training_text(run);
+  const KneserNey& of(const TextRun& run, const Tokens& train, int64_t most) {
     const std::pair key(run.open.run.tokenizer()->hash(), train.hash());
     auto found = models_.find(key);
     if (found == models_.end())
@@ -225,12 +224,13 @@ Report analyse_samples(const SamplesOptions& options) {
   std::optional<OpenModel> judge_model;
   if (!options.judge.empty()) judge_model.emplace(open_language_model(options.judge, of_judge, kWriters));
   const std::vector<TextRun> runs = open_text_runs(options.text, kWriters);
-  for (const TextRun& run : runs) training_text(run);  // what is missing is told before anything is written
+  std::vector<Tokens> training;  // opened before anything is written, so that a missing text is told first
+  for (const TextRun& run : runs) training.push_back(training_text(run));
   std::vector<OfRun> measured = write_all(runs, options);
   NgramModels ngrams;
   for (size_t r = 0; r < runs.size(); ++r) {
     measure_texts(measured[r], runs[r]);
-    measure_ngrams(measured[r], ngrams.of(runs[r], options.training_tokens));
+    measure_ngrams(measured[r], ngrams.of(runs[r], training[r], options.training_tokens));
     if (judge_model) judge(measured[r], runs[r], *judge_model);
   }
   Report report;

@@ -42,8 +42,8 @@ constexpr double kPieceTerms = 1 << 18;   // n^3 times as many multiplications a
 constexpr double kMostPieces = 64;
 constexpr int64_t kLeast = 48;            // fewer rows or columns are not cut
 constexpr int64_t kMostTerms = 8192;      // longer sums are made in parts: pieces then find a and b in the caches
-// The same for f32 where the columns of a lie together, as in gradients of weights: of the processor time 0.75 to 1.00 remain
-// (tests/bench/results/2026-11-22-products.json).
+// The same for f32 where the columns of a lie together, as in gradients of weights. Such products take 0.75 to 1.00 of the processor time that
+// they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
 constexpr int64_t kMostTermsF32 = 512;
 constexpr int64_t kMostOfColumn = 2047;   // terms of a b whose columns lie together: of more, gemm_blocked is faster
 constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster

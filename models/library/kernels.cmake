@@ -1,5 +1,5 @@
-# ricci_enable_cuda(): enables the language CUDA where ricci was built for GPUs, and does nothing where it was not. It belongs behind
-# find_package(ricci) or add_subdirectory(), outside of functions, in a folder from which all targets with kernels are seen.
+# ricci_enable_cuda(): enables the language CUDA where ricci was built for GPUs, and does nothing where it was not. Call it after
+# find_package(ricci) or add_subdirectory(), outside of functions, in the folder of the targets with kernels or in one above.
 macro(ricci_enable_cuda)
   get_target_property(RICCI_HAS_CUDA ricci::ricci RICCI_HAS_CUDA)
   if(RICCI_HAS_CUDA)
