@@ -23,7 +23,8 @@ struct Case {
 constexpr Case kCases[] = {
     {"nano_12x64_up", 512, 128, 768},      {"gpt2_4x256_qkv", 2304, 768, 1024},  {"gpt2_4x256_up", 3072, 768, 1024},
     {"gpt2_4x256_down", 768, 3072, 1024},  {"msa_20x512_ff", 512, 512, 10240},   {"small_4096_qkv", 1152, 384, 4096},
-    {"small_4096_up", 1536, 384, 4096},    {"small_4096_down", 384, 1536, 4096},
+    {"small_4096_up", 1536, 384, 4096},    {"small_4096_down", 384, 1536, 4096},  {"wide_4096_up", 2048, 512, 4096},
+    {"wide_4096_down", 512, 2048, 4096},
 };
 
 Tensor random(const Shape& shape, uint64_t stream, const bench::Options& options) {
