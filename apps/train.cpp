@@ -141,11 +141,11 @@ Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainSt
     const auto [loss, norm, lr] = *state.unrecorded;
     const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
     bool saves = last || is_due(done, config.checkpoint_every);
-    Metrics record{done, done * step_tokens, loss, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
+    Metrics record{done, done * step_tokens, loss, {}, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
     if (evaluates) {
       const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device, done, saved);
       if (!result) break;
-      record.val_loss = result->nats_per_token;
+      record.val_loss = result->nats_per_token, record.val_accuracy = result->accuracy;
       saves |= state.improves(result->nats_per_token);
       early = out_of_patience(config, state);
       saves |= early;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/comparison/statistics.h"
 #include "apps/plot/records.h"
 #include "apps/runs/build_info.h"
 #include "apps/terminal/progress.h"
@@ -33,6 +34,10 @@ double mean_of(const Compared& model, double Outcome::*member) {
 }
 
 MeanSpread nats_of(const Compared& model) { return mean_spread(of_seeds(model, [](const Outcome& o) { return o.least_nats; })); }
+MeanSpread accuracy_of(const Compared& model) { return mean_spread(of_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); })); }
+
+// "+-0.0123"; nothing is known of a single seed's.
+std::string interval_of(const Compared& model, const MeanSpread& spread) { return model.outcomes.size() > 1 ? fmt::format("+-{:.4f}", spread.interval) : ""; }
 
 // "+0.4%": so much more than the first model has.
 std::string beside_first(const Compared& model) { return fmt::format("{:+.1f}%", 100 * (model.model.beside_first - 1)); }
@@ -45,58 +50,61 @@ bool is_trained(const Comparison& comparison) { return !comparison.models[0].out
 
 // What the losses of all models are a mean over, and whether they are of the next token, so that they have a perplexity.
 std::string unit_of(const Comparison& comparison) { return is_classifier(config_of(comparison)) ? "document" : "token"; }
+// Every run tells it; those of older versions do not.
+bool has_accuracy(const Comparison& comparison) {
+  const auto told = [](const Outcome& outcome) { return outcome.accuracy.has_value(); };
+  const auto all_told = [&](const Compared& model) { return std::all_of(model.outcomes.begin(), model.outcomes.end(), told); };
+  return is_trained(comparison) && std::all_of(comparison.models.begin(), comparison.models.end(), all_told);
+}
 bool has_perplexity(const Comparison& comparison) { return writes_text(config_of(comparison).model.family); }
 
 // The mean over seeds of the i-th evaluation, as far as all seeds have one.
-std::vector<Point> mean_curve(const Compared& model, double Measurement::*x) {
+template <class Y> std::vector<Point> mean_curve(const Compared& model, double Measurement::*x, const Y& y) {
   size_t count = SIZE_MAX;
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.measurements.size());
   std::vector<Point> points;
   for (size_t i = 0; i < count; ++i)
     points.push_back({mean_spread(of_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; })).mean,
-                      mean_spread(of_seeds(model, [&](const Outcome& o) { return o.measurements[i].nats; })).mean});
+                      mean_spread(of_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); })).mean});
   return points;
 }
 
 json outcome_json(const Outcome& outcome) {
   json curve = json::array();
-  for (const Measurement& m : outcome.measurements) curve.push_back({{"tokens", m.tokens}, {"seconds", m.seconds}, {"nats", m.nats}});
-  return {{"run", outcome.run},
-          {"seed", outcome.seed},
-          {"least_nats", outcome.least_nats},
-          {"seconds", outcome.seconds},
-          {"tokens_per_second", outcome.tokens_per_second},
-          {"peak_bytes", outcome.peak_bytes},
-          {"evaluations", curve}};
+  for (const Measurement& m : outcome.measurements) {
+    curve.push_back({{"tokens", m.tokens}, {"seconds", m.seconds}, {"nats", m.nats}});
+    if (m.accuracy) curve.back()["accuracy"] = *m.accuracy;
+  }
+  json result{{"run", outcome.run}, {"seed", outcome.seed}, {"least_nats", outcome.least_nats}};
+  if (outcome.accuracy) result["accuracy"] = *outcome.accuracy;
+  result["seconds"] = outcome.seconds;
+  result["tokens_per_second"] = outcome.tokens_per_second;
+  result["peak_bytes"] = outcome.peak_bytes;
+  result["evaluations"] = curve;
+  return result;
 }
 
 }  // namespace
-
-MeanSpread mean_spread(const std::vector<double>& values) {
-  MeanSpread result;
-  const auto n = static_cast<double>(values.size());
-  for (const double value : values) result.mean += value / n;
-  double squares = 0;
-  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
-  if (values.size() > 1) result.deviation = std::sqrt(squares / (n - 1));
-  return result;
-}
 
 Outcome read_outcome(const std::string& run, uint64_t seed) {
   const RunRecords records = read_records(run);
   const std::vector<double>&tokens = column(records, "tokens"), &nats = column(records, "val_loss"), &speed = column(records, "tokens_per_s"),
                             &peak = column(records, "peak_bytes");
+  const auto accuracies = records.columns.find("val_accuracy");
   Outcome outcome;
   outcome.run = run, outcome.seed = seed;
   std::vector<double> speeds;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (speed[i] > 0) outcome.seconds += (tokens[i] - (i ? tokens[i - 1] : 0)) / speed[i], speeds.push_back(speed[i]);
     if (std::isfinite(peak[i])) outcome.peak_bytes = std::max(outcome.peak_bytes, peak[i]);
-    if (std::isfinite(nats[i])) outcome.measurements.push_back({tokens[i], outcome.seconds, nats[i]});
+    if (!std::isfinite(nats[i])) continue;
+    outcome.measurements.push_back({tokens[i], outcome.seconds, nats[i]});
+    if (accuracies != records.columns.end() && std::isfinite(accuracies->second[i])) outcome.measurements.back().accuracy = accuracies->second[i];
   }
   if (outcome.measurements.empty()) fail("{}: the validation loss was not measured", {records.path});
   const auto less = [](const Measurement& a, const Measurement& b) { return a.nats < b.nats; };
-  outcome.least_nats = std::min_element(outcome.measurements.begin(), outcome.measurements.end(), less)->nats;
+  const auto least = std::min_element(outcome.measurements.begin(), outcome.measurements.end(), less);
+  outcome.least_nats = least->nats, outcome.accuracy = least->accuracy;
   std::sort(speeds.begin(), speeds.end());
   if (!speeds.empty()) outcome.tokens_per_second = speeds[speeds.size() / 2];
   return outcome;
@@ -111,7 +119,8 @@ std::string scored_note(const Comparison& comparison) {
 std::vector<Cells> cells_of(const Comparison& comparison) {
   std::vector<Cells> rows = {{"model", "changed", "parameters", "GFLOP/step", "planned MB", fmt::format("{} beside first", amount_name(comparison.equal))}};
   if (is_trained(comparison)) {
-    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "deviation"});
+    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "95% interval"});
+    if (has_accuracy(comparison)) rows[0].insert(rows[0].end(), {"accuracy there", "95% interval"});
     if (has_perplexity(comparison)) rows[0].push_back("perplexity");
     rows[0].insert(rows[0].end(), {"tokens/s", "seconds"});
   }
@@ -121,8 +130,11 @@ std::vector<Cells> cells_of(const Comparison& comparison) {
                                          fmt::format("{:.1f}", static_cast<double>(plan.peak) * 1e-6), beside_first(model)});
     if (!is_trained(comparison)) continue;
     const MeanSpread nats = nats_of(model);
-    row.insert(row.end(), {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean),
-                           model.outcomes.size() > 1 ? fmt::format("{:.4f}", nats.deviation) : ""});
+    row.insert(row.end(), {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean), interval_of(model, nats)});
+    if (has_accuracy(comparison)) {
+      const MeanSpread accuracy = accuracy_of(model);
+      row.insert(row.end(), {fmt::format("{:.4f}", accuracy.mean), interval_of(model, accuracy)});
+    }
     if (has_perplexity(comparison)) row.push_back(fmt::format("{:.2f}", std::exp(nats.mean)));
     row.insert(row.end(), {with_commas(std::llround(mean_of(model, &Outcome::tokens_per_second))), fmt::format("{:.1f}", mean_of(model, &Outcome::seconds))});
   }
@@ -151,7 +163,12 @@ std::string json_of(const Comparison& comparison) {
     const MeanSpread nats = nats_of(model);
     json& row = result["models"].back();
     row["least_nats"] = nats.mean;
-    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation;
+    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation, row["interval_95"] = nats.interval;
+    if (has_accuracy(comparison)) {
+      const MeanSpread accuracy = accuracy_of(model);
+      row["accuracy"] = accuracy.mean;
+      if (model.outcomes.size() > 1) row["accuracy_deviation"] = accuracy.deviation, row["accuracy_interval_95"] = accuracy.interval;
+    }
     if (has_perplexity(comparison)) row["perplexity"] = std::exp(nats.mean);
     row["runs"] = outcomes;
   }
@@ -166,12 +183,16 @@ Chart chart_of(const Comparison& comparison) {
   chart.panels = {{"validation loss", "nats per " + unit_of(comparison) + seeds, {}, ""},
                   {"validation loss", "against time", {}, "seconds of training"},
                   {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
+  const auto nats = [](const Measurement& m) { return m.nats; };
+  const auto accuracy = [](const Measurement& m) { return m.accuracy.value_or(0); };
+  if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right" + seeds, {}, ""});
   for (size_t i = 0; i < comparison.models.size(); ++i) {
     const Compared& model = comparison.models[i];
     const int colour = static_cast<int>(i);
-    const std::vector<Point> memory{{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}};
-    const std::vector<Point> curves[] = {mean_curve(model, &Measurement::tokens), mean_curve(model, &Measurement::seconds), memory};
-    for (size_t p = 0; p < chart.panels.size(); ++p) chart.panels[p].curves.push_back({model.model.name, colour, p == 2, curves[p], {}});
+    std::vector<std::vector<Point>> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats),
+                                           {{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}}};
+    if (has_accuracy(comparison)) curves.insert(curves.begin() + 1, mean_curve(model, &Measurement::tokens, accuracy));
+    for (size_t p = 0; p < chart.panels.size(); ++p) chart.panels[p].curves.push_back({model.model.name, colour, p + 1 == chart.panels.size(), curves[p], {}});
     chart.legend.push_back({model.model.name, colour, false});
   }
   return chart;

@@ -1,6 +1,7 @@
 // What the models of a comparison came to: as a table, as JSON, as a chart.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace ricci::apps {
 // One evaluation of the validation text, while training.
 struct Measurement {
   double tokens = 0, seconds = 0, nats = 0;  // seconds: of training alone
+  std::optional<double> accuracy = {};       // of classifiers and the sorter
 };
 
 // One training of one model.
@@ -20,10 +22,11 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Measurement> measurements;
-  double least_nats = 0;        // of all evaluations
-  double seconds = 0;           // of training alone, evaluations and pauses left out
-  double tokens_per_second = 0;  // the median of what was recorded
-  double peak_bytes = 0;        // most bytes of tensors
+  double least_nats = 0;                // of all evaluations
+  std::optional<double> accuracy = {};  // of the evaluation with the least nats
+  double seconds = 0;                   // of training alone, evaluations and pauses left out
+  double tokens_per_second = 0;         // the median of what was recorded
+  double peak_bytes = 0;                // most bytes of tensors
 };
 
 struct Compared {
@@ -40,11 +43,6 @@ struct Comparison {
 // From the records of a run. Error: those of read_records; a run without an evaluation.
 Outcome read_outcome(const std::string& run, uint64_t seed);
 
-struct MeanSpread {
-  double mean = 0, deviation = 0;  // of a sample; 0 of a single value
-};
-MeanSpread mean_spread(const std::vector<double>& values);
-
 // Which tokens the losses are of, where evaluations leave the first positions of a window out (eval_from); else empty.
 std::string scored_note(const Comparison& comparison);
 
@@ -53,7 +51,8 @@ std::vector<Cells> cells_of(const Comparison& comparison);
 std::string table_of(const Comparison& comparison);  // with the note
 std::string json_of(const Comparison& comparison);
 
-// The validation loss, a mean over the seeds, against tokens and against time; and the best one against memory.
+// The validation loss, a mean over the seeds, against tokens and against time; where there is one, the accuracy; and the best loss against
+// memory.
 Chart chart_of(const Comparison& comparison);
 
 }  // namespace ricci::apps

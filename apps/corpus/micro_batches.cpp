@@ -58,8 +58,15 @@ MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device devi
 }
 
 Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  if (std::holds_alternative<SortingBatches>(kind)) return evaluate_predictions(model, count, batch, after_batch);
-  return ricci::evaluate(model, count, batch, after_batch);
+  if (std::holds_alternative<Windows>(kind)) return ricci::evaluate(model, count, batch, after_batch);
+  if (std::holds_alternative<DocumentBatches>(kind)) {
+    const ClassEvaluation classes = evaluate_classes(model, count, batch, after_batch);
+    const int64_t documents = classes.confusion.total();
+    return {classes.nats_per_sequence, documents, documents, {}, classes.confusion.accuracy()};
+  }
+  Evaluation sorted = evaluate_predictions(model, count, batch, after_batch);
+  sorted.accuracy = sorted.predictions->sequence_accuracy();
+  return sorted;
 }
 
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,

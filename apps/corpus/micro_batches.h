@@ -47,7 +47,7 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 int64_t count_of(const EvaluationBatches& batches);
 MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device);
 
-// The mean loss over batches; the sorter's predictions are counted, too.
+// The mean loss over batches; of classifiers and of the sorter the accuracy, too.
 Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch);
 
 // Over all batches, or the first `max_batches` of them when that is not 0.

@@ -14,13 +14,13 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
+constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
 
 // f(key, value) for every key, in order.
 template <class F> void each_value(const Metrics& m, const F& f) {
   int key = 0;
   const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
-  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.time);
+  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.time);
 }
 
 std::string number(const std::optional<double>& value) { return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null"; }

@@ -16,6 +16,7 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
+  std::optional<double> val_accuracy = {};               // of a classifier: of documents; of the sorter: of rows
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
   std::optional<int64_t> peak_bytes = {};  // of tensors on the device

@@ -23,6 +23,7 @@ struct Look {
 };
 constexpr Look kLooks[] = {{"train_loss", "loss", "nats per token", "training", true, false},
                            {"val_loss", "loss", "nats per token", "validation", false, true},
+                           {"val_accuracy", "accuracy", "part predicted right", "", false, false},
                            {"lr", "learning rate", "", "", false, false},
                            {"grad_norm", "gradient norm", "before clipping", "", true, false},
                            {"tokens_per_s", "speed", "tokens per second", "", true, false},
@@ -239,7 +240,7 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   const XAxis x = x_axis(runs, options.x);
   chart.x_name = x.name;
   std::vector<std::string> keys = options.keys;
-  if (keys.empty()) keys = {"train_loss", "val_loss", "lr", "grad_norm", "tokens_per_s"};
+  if (keys.empty()) keys = {"train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s"};
   for (const RunRecords& run : runs) chart.left_out += run.not_finite;
   for (const std::string& key : keys) {
     if (!options.keys.empty()) check_key(runs, key);

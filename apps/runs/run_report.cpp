@@ -49,7 +49,8 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
 
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
   if (is_classifier(config))
-    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)});
+    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents, accuracy {:.4f}",
+                          {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.accuracy.value_or(0)});
   return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
                         {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
          (e.predictions ? predictions_note(*e.predictions) : "");

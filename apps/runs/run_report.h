@@ -17,7 +17,7 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
-// Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents
+// Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& evaluation);
 
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors

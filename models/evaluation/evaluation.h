@@ -16,6 +16,7 @@ struct Evaluation {
   int64_t tokens = 0;   // that the loss counts
   int64_t targets = 0;  // other than -1
   std::optional<Predictions> predictions = {};  // where they are counted
+  std::optional<double> accuracy = {};          // the part of the documents, or of the rows to sort, that is predicted right
   double perplexity() const { return std::exp(nats_per_token); }
   // Whether the loss counts every target. If not, the nats are those of a part of the text.
   bool of_whole_text() const { return tokens == targets; }

@@ -43,6 +43,8 @@ verdict 'with the same model' "$(cmp runs/{tsv,killed}/model.safetensors 2>&1)"
 # ---- Evaluation
 accept 'evaluation on the documents that were left out' eval runs/tsv
 verdict 'which are 40' "$(grep -q '^reviews\.tsv (validation): 40 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' out || cat out)"
+told=$(sed -nE 's/.*accuracy ([0-9.]*), macro.*/\1/p' out)
+verdict 'with the accuracy that the training told' "$(grep '"val_accuracy":[01]' runs/tsv/metrics.jsonl | tail -1 | sed -E 's/.*"val_accuracy":([0-9.]*).*/\1/' | xargs printf '%.4f' | diff - <(printf '%.4f' "$told"))"
 accept 'evaluation on a file' eval runs/tsv --data reviews.tsv
 verdict 'of all documents' "$(grep -q '^reviews\.tsv: 400 documents' out || cat out)"
 cp out expected

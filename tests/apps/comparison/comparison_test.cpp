@@ -27,7 +27,7 @@ std::string complaint(const std::string& text) {
 }
 
 Outcome outcome(uint64_t seed, double nats) {
-  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, 4, 50, 3e6};
+  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, {}, 4, 50, 3e6};
 }
 
 // Two models, two seeds each.
@@ -176,10 +176,30 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
   CHECK(error.find(" parameters even with model.ff=1, more than the ") != std::string::npos);
 }
 
-TEST_CASE("comparison: means and deviations") {
-  CHECK(mean_spread({2, 4, 6}).mean == doctest::Approx(4));
-  CHECK(mean_spread({2, 4, 6}).deviation == doctest::Approx(2));
-  CHECK(mean_spread({5}).deviation == 0);
+TEST_CASE("comparison: the accuracy is that of the evaluation with the least loss") {
+  const ScratchFolder folder;
+  folder.write("run/metrics.jsonl",
+               "{\"step\":1,\"tokens\":100,\"val_loss\":0.75,\"val_accuracy\":0.5,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+               "{\"step\":2,\"tokens\":200,\"val_loss\":0.5,\"val_accuracy\":0.75,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+               "{\"step\":3,\"tokens\":300,\"val_loss\":0.625,\"val_accuracy\":0.875,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
+  const Outcome run = read_outcome(folder / "run", 7);
+  CHECK(run.accuracy == 0.75);
+  CHECK(run.measurements[2].accuracy == 0.875);
+  Comparison classifiers = known();
+  for (Compared& model : classifiers.models) {
+    model.model.config.model.family = Family::classifier;
+    for (Outcome& each : model.outcomes) each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
+  }
+  const std::vector<Cells> cells = cells_of(classifiers);
+  CHECK(cells[0][9] == "accuracy there");
+  CHECK(cells[1][9] == "0.6250");
+  CHECK(cells[1][10] == "+-1.5883");
+  CHECK(chart_of(classifiers).panels[1].title == "validation accuracy");
+  CHECK(chart_of(classifiers).panels[1].curves[0].points[1].y == 0.625);
+  CHECK(chart_of(classifiers).panels[3].curves[0].dashed);
+  CHECK(nlohmann::json::parse(json_of(classifiers))["models"][0]["accuracy"] == 0.625);
+  classifiers.models[1].outcomes[1].accuracy.reset();  // a run of an older version
+  CHECK(cells_of(classifiers)[0][9] == "tokens/s");
 }
 
 TEST_CASE("comparison: the records of a run") {
@@ -204,8 +224,8 @@ TEST_CASE("comparison: the records of a run") {
 TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const std::vector<Cells> cells = cells_of(known());
   REQUIRE(cells.size() == 3);
-  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/token", "deviation", "perplexity", "tokens/s", "seconds"});
-  CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "0.3536", "25.79", "50", "4.0"});
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/token", "95% interval", "perplexity", "tokens/s", "seconds"});
+  CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "25.79", "50", "4.0"});
   CHECK(cells[2][1] == "model.ff=24");
   CHECK(cells[2][5] == "+1.0%");
   CHECK(table_of(known()).starts_with("small\nmodel     changed      parameters"));
@@ -254,8 +274,8 @@ TEST_CASE("comparison: a loss that is not of the next token has its own unit and
   Comparison classifiers = known(), coarse = known();
   for (Compared& model : classifiers.models) model.model.config.model.family = Family::classifier;
   for (Compared& model : coarse.models) model.model.config.model.family = Family::coarse;
-  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/document", "deviation", "tokens/s", "seconds"});
-  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "0.3536", "50", "4.0"});
+  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/document", "95% interval", "tokens/s", "seconds"});
+  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});
   CHECK(cells_of(coarse)[0][7] == "least nats/token");
   CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
   CHECK(!nlohmann::json::parse(json_of(coarse))["models"][0].contains("perplexity"));

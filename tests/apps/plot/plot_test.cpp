@@ -22,7 +22,7 @@ std::string metrics(int64_t steps, double shift = 0) {
   std::string text;
   for (int64_t i = 1; i <= steps; ++i) {
     const double x = static_cast<double>(i);
-    text += to_json({i, i * 64, shift + 4 / x, i % 5 ? std::optional<double>() : shift + 5 / x, 1e-3, 0.5, 64 / 60.0, 1 << 20, 1.7e9 + 60 * x}) +
+    text += to_json({i, i * 64, shift + 4 / x, i % 5 ? std::optional<double>() : shift + 5 / x, {}, 1e-3, 0.5, 64 / 60.0, 1 << 20, 1.7e9 + 60 * x}) +
             "\n";
   }
   return text;
@@ -117,6 +117,8 @@ TEST_CASE("plot: panels, colours and legend of one run and of several; time is t
   CHECK(one.panels[0].curves[1].name == "validation");
   CHECK(one.panels[0].curves[1].colour == 1);
   CHECK(one.title == "a");
+  folder.write("c/metrics.jsonl", R"({"step":1,"tokens":9,"train_loss":1,"val_accuracy":0.5,"tokens_per_s":3})" "\n");
+  CHECK(make_chart(read_all_records({folder / "c"}), {}).panels[1].title == "accuracy");
   const Chart two =
       make_chart(read_all_records({folder / "a", folder / "b"}), {.keys = {"val_loss", "train_loss"}, .x = "time", .smooth = 5});
   REQUIRE(two.panels.size() == 1);
