@@ -32,7 +32,7 @@ Contestant contestant_of(const std::string& name, const YamlValue& value, const 
   Contestant one{name, (fs::path(path).parent_path() / words[0].text).string(), {}};
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i].text;
-    if (words[i].kind != YamlValue::Kind::text || word.find('=') == word.npos) fail("{}: {}: '{}', expected KEY=VALUE", {place_of(path, words[i]), name, one_line(word)});
+    if (words[i].kind != YamlValue::Kind::text || (word.find('=') == word.npos && !word.starts_with('~'))) fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
     one.overrides.push_back(word);
   }
   return one;

@@ -11,14 +11,14 @@ namespace ricci::apps {
 
 struct Contestant {
   std::string name, file;              // file: of the run
-  std::vector<std::string> overrides;  // KEY=VALUE
+  std::vector<std::string> overrides;  // KEY=VALUE or ~KEY
 
   TrainConfig config(const std::vector<std::string>& more = {}) const;  // `more` has the last word. Errors: those of load_config
   std::vector<std::string> overrides_and(const std::vector<std::string>& more) const;
 };
 
 // In the order of the file. Run files are looked for beside it. Errors: an unreadable file, not YAML, no model, a name twice or
-// one that cannot be a part of the name of a run, a model without a run file, a word that is not KEY=VALUE.
+// one that cannot be a part of the name of a run, a model without a run file, a word that is neither KEY=VALUE nor ~KEY.
 std::vector<Contestant> read_contestants(const std::string& path);
 
 // Error: the first key that decides which tokens are read, and in which order, that is not the same for all of them.

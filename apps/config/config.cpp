@@ -33,6 +33,7 @@ struct Setting {
   YamlValue value;
   bool may_be_unread = false;
   std::string folder = {};  // of the run file; empty on the command line
+  bool takes_back = false;  // what was said of the key before
 };
 
 // ---- Values
@@ -239,12 +240,30 @@ void read_file(const std::string& path, Collector& into) {
 }
 
 void read_override(const std::string& assignment, Collector& into) {
+  if (assignment.starts_with('~')) {
+    const std::string key = assignment.substr(1);
+    if (!is_known(into.fields, key)) fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
+    into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
+    return;
+  }
   const size_t equals = assignment.find('=');
   if (equals == assignment.npos || equals == 0)
     fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
   const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
+}
+
+// Leaves out what is taken back later, and the word that does so.
+std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
+  std::vector<Setting> kept;
+  for (const Setting& setting : settings) {
+    if (setting.takes_back)
+      std::erase_if(kept, [&](const Setting& before) { return before.key == setting.key; });
+    else
+      kept.push_back(setting);
+  }
+  return kept;
 }
 
 void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
@@ -263,6 +282,7 @@ void store(const std::vector<Field>& fields, const std::string& path, const std:
 
   std::vector<Setting> given = std::move(file.settings);
   given.insert(given.end(), command_line.settings.begin(), command_line.settings.end());
+  given = without_taken_back(given);
   store_deciding(given, fields);
   Collector lowest{fields, "inherited", false, true};
   for (const std::string& assignment : inherited()) read_override(assignment, lowest);

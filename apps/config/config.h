@@ -51,7 +51,7 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 }
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
-// fields; the last word on a key counts. Keys that decide about others come first. inherited() then tells further assignments, of
+// fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it. Keys that decide about others come first. inherited() then tells further assignments, of
 // the lowest rank: those that nothing reads are passed over. after_deciding() gives the keys that are left their
 // defaults, and returns the fields again, as it is known now which of them are read; then come the rest.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that

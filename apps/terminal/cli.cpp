@@ -29,8 +29,9 @@ int report(const AppText& text, std::string message, int exit_code) {
   return exit_code;
 }
 
-// A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash.
+// A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
 bool is_override(const std::string& word) {
+  if (word.starts_with('~')) return word.find('/') == word.npos;
   const size_t equals = word.find('=');
   return equals != word.npos && word.find('/') > equals;
 }
