@@ -242,7 +242,7 @@ void read_file(const std::string& path, Collector& into) {
 void read_override(const std::string& assignment, Collector& into) {
   if (assignment.starts_with('~')) {
     const std::string key = assignment.substr(1);
-    if (!is_known(into.fields, key)) fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
+    if (!is_known(into.fields, key) && !is_section(into.fields, key)) fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
     into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
     return;
   }
@@ -254,12 +254,12 @@ void read_override(const std::string& assignment, Collector& into) {
   into.add(assignment.substr(0, equals), into.source, value);
 }
 
-// Leaves out what is taken back later, and the word that does so.
+// Leaves out what is taken back later, a key or a whole section, and the word that does so.
 std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
   std::vector<Setting> kept;
   for (const Setting& setting : settings) {
     if (setting.takes_back)
-      std::erase_if(kept, [&](const Setting& before) { return before.key == setting.key; });
+      std::erase_if(kept, [&](const Setting& before) { return before.key == setting.key || before.key.starts_with(setting.key + "."); });
     else
       kept.push_back(setting);
   }

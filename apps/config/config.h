@@ -51,9 +51,10 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 }
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
-// fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it. Keys that decide about others come first. inherited() then tells further assignments, of
-// the lowest rank: those that nothing reads are passed over. after_deciding() gives the keys that are left their
-// defaults, and returns the fields again, as it is known now which of them are read; then come the rest.
+// fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
+// Keys that decide about others come first. inherited() then tells further assignments, of the lowest rank: those that nothing
+// reads are passed over. after_deciding() gives the keys that are left their defaults, and returns the fields again, as it is
+// known now which of them are read; then come the rest.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
 // nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'

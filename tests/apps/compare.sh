@@ -115,6 +115,10 @@ verdict 'is scored as beside the others' "$(tail -1 out | diff - <(echo 'losses 
 accept 'before training' compare "${small[@]}" --plan --json
 verdict 'there is no loss' "$(! grep -qE 'nats|perplexity|interval|runs' out || cat out)"
 
+printf 'sdp: [tiny.yaml, model.heads=2]\nidentity: [tiny.yaml, model.heads=2, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
+accept 'a key taken back for one of them' compare mixers.yaml --plan
+verdict 'both are planned' "$(grep -cE '^(sdp|identity) ' out | diff - <(echo 2))"
+
 # ---- Messages
 refuse 'no file' 1 'no comparison file given' compare
 refuse 'no such file' 1 'none\.yaml: No such file' compare none.yaml

@@ -174,6 +174,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"model.layers=6", "lr=-1"}) == ": <model.layers=6> <lr=-1>");
   CHECK(parse({"model.layers=6", "run.yaml", "data=[a, b]"}) == "run.yaml: <model.layers=6> <data=[a, b]>");
   CHECK(parse({"name=", "sample.prompt=\"a b\""}) == ": <name=> <sample.prompt=\"a b\">");
+  CHECK(parse({"~lr", "~/run.yaml", "~model.heads"}) == "~/run.yaml: <~lr> <~model.heads>");
   CHECK(parse({""}) == "ricci-train: the name of a run file is empty (--help lists the options)\n");
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
 }
