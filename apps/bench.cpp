@@ -9,7 +9,7 @@
 #include "apps/benchmark/layer.h"
 #include "apps/benchmark/report.h"
 #include "apps/config/nearest.h"
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
 #include "apps/terminal/model_options.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"

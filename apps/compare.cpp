@@ -11,7 +11,7 @@
 
 #include "apps/comparison/child.h"
 #include "apps/comparison/report.h"
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
 #include "apps/runs/run_folder.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/interrupt.h"

@@ -2,10 +2,10 @@
 //   ricci-plot runs/a runs/b -o plot.html
 #include <cstdio>
 
-#include "apps/plot/clipping.h"
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
+#include "apps/plot/drawing/svg.h"
+#include "apps/plot/panel_axes.h"
 #include "apps/plot/records.h"
-#include "apps/plot/svg.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/files/file.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "apps/plot/text_page.h"
+#include "apps/plot/drawing/text_page.h"
 #include "apps/terminal/progress.h"
 #include "autograd/tape.h"
 #include "core/error.h"

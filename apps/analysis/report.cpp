@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "apps/plot/page.h"
-#include "apps/plot/text_page.h"
+#include "apps/plot/drawing/page.h"
+#include "apps/plot/drawing/text_page.h"
 #include "core/error.h"
 #include "core/files/file.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/plot/chart.h"
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 #include "apps/terminal/table.h"
 
 namespace ricci::apps {

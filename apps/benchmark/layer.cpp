@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 #include "apps/terminal/table.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "apps/plot/chart.h"
-#include "apps/plot/heat_map.h"
+#include "apps/plot/drawing/heat_map.h"
 
 namespace ricci::apps {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/inspection/found.h"
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 
 namespace ricci::apps {
 

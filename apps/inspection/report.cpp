@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "apps/plot/text_page.h"
+#include "apps/plot/drawing/text_page.h"
 #include "apps/terminal/progress.h"
 #include "core/files/file.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "apps/plot/averages.h"
-#include "apps/plot/svg.h"
+#include "apps/plot/panel_axes.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 

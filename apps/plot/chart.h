@@ -46,7 +46,7 @@ struct Chart {
   bool log_x = false, log_y = false;
   bool whole_x = false;    // ticks at whole numbers of x only
   bool scattered = false;  // the x axis is drawn around the points, and not from 0 on
-  bool clipped = false;  // a few values far from all others do not widen a y axis (apps/plot/clipping.h)
+  bool clipped = false;    // a few values far from all others do not widen a y axis (apps/plot/panel_axes.h)
   std::vector<Panel> panels;
   std::vector<LegendEntry> legend;
   int64_t left_out = 0;  // values that are not finite, beyond what an axis can show, or not above 0 where it is logarithmic

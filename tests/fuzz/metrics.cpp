@@ -1,9 +1,9 @@
 // Fuzzes metrics.jsonl and what is drawn of it. The first byte chooses how.
 #include <cmath>
 
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
+#include "apps/plot/drawing/svg.h"
 #include "apps/plot/records.h"
-#include "apps/plot/svg.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

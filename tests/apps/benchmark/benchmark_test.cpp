@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/benchmark/report.h"
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/comparison/report.h"
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/metrics/metrics.h"
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
 #include "apps/plot/records.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"

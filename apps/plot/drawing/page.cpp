@@ -1,4 +1,4 @@
-#include "apps/plot/page.h"
+#include "apps/plot/drawing/page.h"
 
 #include <nlohmann/json.hpp>
 

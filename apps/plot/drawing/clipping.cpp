@@ -1,28 +1,15 @@
-#include "apps/plot/clipping.h"
+#include "apps/plot/drawing/clipping.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <limits>
 
-#include "apps/terminal/progress.h"
+#include "apps/plot/panel_axes.h"
 
 namespace ricci::apps {
 namespace {
 
-constexpr size_t kFewest = 20;       // values
-constexpr size_t kPart = 20;         // one value in 20 at each end is not of the middle
-constexpr double kFar = 3;           // ranges of the middle
 constexpr double kMarkDistance = 6;  // units between two marks of a curve
-
-const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
-
-std::string short_value(double value) {
-  const double size = std::abs(value);
-  return size >= 1e3 && size < 1e15 ? (value < 0 ? "-" : "") + short_number(size) : fmt::format("{:.3g}", value);
-}
 
 struct Spot {
   double x, share;  // share: of the height, 0 at the lower border
@@ -42,48 +29,6 @@ Part part_inside(const Spot& a, const Spot& b) {
 }
 
 }  // namespace
-
-std::vector<double> without_outliers(const Panel& panel, bool log) {
-  const auto scaled = [&](const Point& point) { return log ? std::log(point.y) : point.y; };
-  std::vector<double> sorted, shown;
-  for (const Curve& curve : panel.curves)
-    std::transform(measured(curve).begin(), measured(curve).end(), std::back_inserter(sorted), scaled);
-  std::sort(sorted.begin(), sorted.end());
-  const size_t few = sorted.size() / kPart;
-  const double low = few ? sorted[few] : 0, high = few ? sorted[sorted.size() - 1 - few] : 0, range = high - low;
-  const bool leaves_out = sorted.size() >= kFewest && range > 1e-9 * std::max(std::abs(low), std::abs(high));
-  const auto is_near = [&](const Point& point) {
-    return !leaves_out || (scaled(point) >= low - kFar * range && scaled(point) <= high + kFar * range);
-  };
-  for (const Curve& curve : panel.curves) {
-    const std::vector<Point>& points = measured(curve);
-    const auto first_near = std::find_if(points.begin(), points.end(), is_near);
-    const auto begin = first_near - points.begin() > 1 ? points.begin() : first_near;
-    for (auto point = begin; point != points.end(); ++point)
-      if (point < first_near || is_near(*point)) shown.push_back(point->y);
-  }
-  return shown;
-}
-
-Outside outside_of(const Panel& panel, const Axis& y) {
-  Outside outside;
-  outside.lowest = std::numeric_limits<double>::infinity(), outside.highest = -outside.lowest;
-  for (const Curve& curve : panel.curves)
-    for (const Point& point : measured(curve)) {
-      if (y.shows(point.y)) continue;
-      ++(y.share(point.y) > 1 ? outside.above : outside.below);
-      outside.lowest = std::min(outside.lowest, point.y), outside.highest = std::max(outside.highest, point.y);
-    }
-  return outside;
-}
-
-std::string words_of(const Outside& outside, bool is_short) {
-  std::string words;
-  if (outside.above) words = with_commas(outside.above) + " above" + (is_short ? "" : ", up to " + short_value(outside.highest));
-  if (outside.below)
-    words += (words.empty() ? "" : "; ") + with_commas(outside.below) + " below" + (is_short ? "" : ", down to " + short_value(outside.lowest));
-  return words;
-}
 
 std::string marks_of(const Panel& panel, const PanelBox& box) {
   std::string svg;

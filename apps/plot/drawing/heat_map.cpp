@@ -1,4 +1,4 @@
-#include "apps/plot/heat_map.h"
+#include "apps/plot/drawing/heat_map.h"
 
 #include <fmt/format.h>
 

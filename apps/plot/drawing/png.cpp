@@ -1,4 +1,4 @@
-#include "apps/plot/png.h"
+#include "apps/plot/drawing/png.h"
 
 #include <zlib.h>
 

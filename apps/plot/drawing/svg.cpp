@@ -1,11 +1,12 @@
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "apps/plot/clipping.h"
+#include "apps/plot/drawing/clipping.h"
+#include "apps/plot/panel_axes.h"
 
 namespace ricci::apps {
 namespace {
@@ -44,28 +45,6 @@ std::vector<Placed> place_legend(const Chart& chart) {
   }
   return places;
 }
-
-Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
-  std::vector<double> values;
-  for (const Curve& curve : panel.curves)
-    for (const auto* points : {&curve.points, &curve.raw})
-      for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
-  if (vertical && chart.clipped) values = without_outliers(panel, chart.log_y);
-  const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
-  if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
-  return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
-}
-
-// Panels without an x axis of their own share one.
-Axis common_x(const Chart& chart) {
-  Panel all;
-  for (const Panel& panel : chart.panels)
-    if (panel.x_name.empty()) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
-  Axis x = axis_of(all, chart, false);
-  x.whole = chart.whole_x;
-  return x;
-}
-Axis x_of(const Panel& panel, const Chart& chart, const Axis& common) { return panel.x_name.empty() ? common : axis_of(panel, chart, false); }
 
 // ---- Elements
 std::string text(double x, double y, const char* classes, const char* more, const std::string& content) {
@@ -191,12 +170,10 @@ std::string draw_legend(const Chart& chart) {
 
 }  // namespace
 
-Axis y_axis_of(const Panel& panel, const Chart& chart) { return axis_of(panel, chart, true); }
-
 Layout layout_of(const Chart& chart) {
   const std::vector<Placed> legend = place_legend(chart);
   Layout layout{kWidth, legend.empty() ? kTitle : legend.back().y + 14, {}};
-  const Axis x = common_x(chart);
+  const Axis x = common_x_axis(chart);
   for (size_t i = 0; i < chart.panels.size();) {
     // The first panel has a row of its own, the others go in rows of up to three.
     const size_t columns = i == 0 ? 1 : std::min<size_t>(chart.panels.size() - i, chart.panels.size() - 1 == 4 ? 2 : 3);
@@ -204,7 +181,7 @@ Layout layout_of(const Chart& chart) {
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
       layout.boxes.push_back(
-          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
+          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_axis_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
     layout.height = top + height + kFoot;
   }
   layout.height += 10;

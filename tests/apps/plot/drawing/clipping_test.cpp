@@ -1,5 +1,5 @@
 // Values far from all others: axes that leave them out, lines that end at the border, marks and words. Colours of many runs.
-#include "apps/plot/clipping.h"
+#include "apps/plot/drawing/clipping.h"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +9,7 @@
 #include <set>
 
 #include "apps/metrics/metrics.h"
+#include "apps/plot/panel_axes.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

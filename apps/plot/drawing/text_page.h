@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 
 namespace ricci::apps {
 

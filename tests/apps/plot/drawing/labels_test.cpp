@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 
 using namespace ricci::apps;
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/svg.h"
 #include "core/error.h"
 
 namespace ricci::apps {

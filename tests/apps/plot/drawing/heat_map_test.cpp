@@ -1,5 +1,5 @@
 // Tables as pictures: colours, shrinking, and PNGs that another reader of the format would accept.
-#include "apps/plot/heat_map.h"
+#include "apps/plot/drawing/heat_map.h"
 
 #include <doctest/doctest.h>
 #include <zlib.h>

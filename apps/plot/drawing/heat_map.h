@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/plot/png.h"
-#include "apps/plot/svg.h"
+#include "apps/plot/drawing/png.h"
+#include "apps/plot/drawing/svg.h"
 
 namespace ricci::apps {
 

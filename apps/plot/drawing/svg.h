@@ -27,9 +27,6 @@ struct Layout {
 };
 Layout layout_of(const Chart& chart);
 
-// The y axis of a panel. Averages do not change it: it is that of the measured values where the chart is clipped.
-Axis y_axis_of(const Panel& panel, const Chart& chart);
-
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
 

@@ -1,4 +1,4 @@
-#include "apps/plot/text_page.h"
+#include "apps/plot/drawing/text_page.h"
 
 namespace ricci::apps {
 namespace {
