@@ -150,6 +150,8 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 45, 77, 2101, Layout::columns, Layout::columns, Layout::padded_rows, true, true},
       {1, 150, 90, 1201, Layout::columns, Layout::rows},  // gradients of weights over many tokens, written anew
       {1, 33, 65, 513, Layout::columns, Layout::rows},
+      {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows: by tiles, in bf16
+      {1, 520, 4100, 20, Layout::rows, Layout::columns},
   };
   for (Case t : cases)
     for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
@@ -172,6 +174,33 @@ TEST_CASE("bf16 factors, c in f32") {
           if (device == Device::cpu) CHECK(worst_of(t, Dtype::bf16, device, gemm_blocked) <= 1);
         }
   });
+}
+
+TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have gaps or none") {
+  const std::vector<Case> cases = {
+      {1, 130, 50, 1030, Layout::columns, Layout::rows, Layout::rows, false, false, true},
+      {1, 270, 790, 515, Layout::columns, Layout::rows, Layout::padded_rows, true, false, true},
+      {1, 60, 70, 600, Layout::rows, Layout::columns, Layout::rows, true, false, true},
+      {1, 150, 49, 512, Layout::padded_columns, Layout::padded_rows, Layout::rows, false, false, true},
+      {1, 49, 150, 1025, Layout::padded_rows, Layout::padded_columns, Layout::padded_rows, true, false, true},
+  };
+  const int threads = thread_count();
+  for (const Case& t : cases) {
+    CAPTURE(t.m);
+    CHECK(worst_of(t, Dtype::bf16, Device::cpu) <= 1);
+    Matrices a(1, t.m, t.k, t.a), b(1, t.k, t.n, t.b), c(1, t.m, t.n, t.c);
+    a.draw(Dtype::bf16, Device::cpu, 6), b.draw(Dtype::bf16, Device::cpu, 7);
+    Tensor first;
+    for (int count : {1, 2, 3, 8}) {
+      set_thread_count(count);
+      c.draw(Dtype::f32, Device::cpu, 9);
+      gemm({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(), .a_at = a.at, .b_at = b.at,
+            .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate, .c_f32 = true});
+      if (!first) first = c.memory;
+      CHECK(same_bits(first, c.memory));
+    }
+  }
+  set_thread_count(threads);
 }
 
 TEST_CASE("oneDNN makes plain products of f32 and bf16" * doctest::test_suite("needs oneDNN")) {

@@ -1,0 +1,33 @@
+// Products cut into smaller ones, for threads and for caches.
+#pragma once
+#include "cuda/gemm/gemm.h"
+
+namespace ricci::onednn {
+
+constexpr int64_t kLeast = 48;                                  // fewer rows or columns are not cut
+constexpr int64_t kLeastBuffered = 1 << 15, kMostBuffered = 3 << 17;  // elements of a c that stays in the cache
+
+constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
+
+// How c is cut: whole matrices, several to a piece, or each matrix into rows x columns. A function of the shape alone.
+struct Pieces {
+  const Gemm& g;
+  int64_t matrices = 1, rows, columns, row_parts, column_parts, count;
+
+  explicit Pieces(const Gemm& g_);
+  Gemm operator[](int64_t i) const;
+
+ private:
+  void cut(int64_t wanted);
+};
+
+// c's rows and columns from these on, at most so many of them.
+Gemm piece_of(const Gemm& g, int64_t row, int64_t column, int64_t rows, int64_t columns);
+
+// The terms from `first` on, at most `most` of them; all but the first terms are added to c.
+Gemm terms_of(const Gemm& g, int64_t first, int64_t most);
+
+// Writes c from sums without gaps, past the caches: the gradient of a large matrix is not needed again before all others are made.
+void store_sums(const float* sums_mn, const Gemm& g);
+
+}  // namespace ricci::onednn

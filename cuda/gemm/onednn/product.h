@@ -1,0 +1,25 @@
+// A product of one shape by oneDNN, on the thread that calls. Primitives are kept: making one takes as long as a product of ten million terms.
+#pragma once
+#include "cuda/gemm/gemm.h"
+
+namespace ricci::onednn {
+
+// Tells the library, on this thread, that there is one thread.
+class OneThread {
+ public:
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// Made now, where this thread has not made it before. False: the library has no such product, or only its reference loops.
+bool can_multiply(const Gemm& g);
+
+// By the library, or by gemm_blocked where it cannot.
+void multiply(const Gemm& g);
+
+}  // namespace ricci::onednn
