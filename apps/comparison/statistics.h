@@ -5,8 +5,9 @@
 
 namespace ricci::apps {
 
-// The deviation is that of a sample. The mean of all seeds that there could be lies within `interval` of the mean with a probability of 95%,
-// where single values are normally distributed (Student's t). Of a single value, deviation and interval are 0: nothing is known of them.
+// The deviation is that of a sample. The mean of all seeds that there could be lies within `interval` of the mean with a probability of
+// 95%, where single values are normally distributed (Student's t). Of a single value, deviation and interval are 0: nothing is known of
+// them.
 struct MeanSpread {
   double mean = 0, deviation = 0, interval = 0;
 };

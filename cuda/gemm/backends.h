@@ -14,6 +14,9 @@ bool gemm_few_rows(const Gemm& g);
 // CPU, f32 and bf16 by oneDNN. False, with nothing done: built without it, or the library has no fast way for these strides.
 bool gemm_onednn(const Gemm& g);
 
+// CPU, on the thread that calls: a product too small to be cut, in a task that runs beside others.
+void gemm_on_one_thread(const Gemm& g);
+
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 

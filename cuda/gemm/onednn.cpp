@@ -6,6 +6,7 @@
 
 namespace ricci {
 bool gemm_onednn(const Gemm&) { return false; }
+void gemm_on_one_thread(const Gemm& g) { gemm_blocked(g); }
 }  // namespace ricci
 
 #else
@@ -23,12 +24,13 @@ namespace onednn {
 namespace {
 
 constexpr int64_t kMostTerms = 8192;  // longer sums are made in parts: pieces then find a and b in the caches
-// The same for f32 where the columns of a lie together, as in gradients of weights. Such products take 0.75 to 1.00 of the processor time that
-// they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
+// The same for f32 where the columns of a lie together, as in gradients of weights. Such products take 0.75 to 1.00 of the processor time
+// that they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
 constexpr int64_t kMostTermsF32 = 512;
-constexpr int64_t kMostOfColumn = 2047;          // terms of a b whose columns lie together: of more, gemm_blocked is faster
-constexpr int64_t kMostRowsOfTransposed = 1023;  // of an f32 a whose columns lie together; of more, gemm_blocked takes 0.5 to 0.98 of the time
-constexpr double kMostTermsBf16 = 1 << 26;       // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
+constexpr int64_t kMostOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
+constexpr int64_t kMostRowsOfTransposed =
+    1023;                                   // of an f32 a whose columns lie together; of more, gemm_blocked takes 0.5 to 0.98 of the time
+constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 
 // The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in
 // memory would be fetched for each, so such a c is made without gaps in a buffer and copied.
@@ -75,6 +77,11 @@ bool multiply_pieces(const Gemm& g) {
 
 }  // namespace
 }  // namespace onednn
+
+void gemm_on_one_thread(const Gemm& g) {
+  const onednn::OneThread one;
+  onednn::multiply(g);
+}
 
 bool gemm_onednn(const Gemm& g) {
   using namespace onednn;

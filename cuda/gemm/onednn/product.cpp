@@ -26,9 +26,23 @@ constexpr size_t kMostPrimitives = 1024;  // per thread; sequences have many len
 using Key = std::array<int64_t, 17>;
 
 Key key_of(const Gemm& g) {
-  return {g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride, g.b_at.column_stride,
-          g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride, static_cast<int64_t>(g.dtype), g.accumulate,
-          g.bias_n != nullptr, g.c_f32};
+  return {g.batch,
+          g.m,
+          g.n,
+          g.k,
+          g.a_at.row_stride,
+          g.a_at.column_stride,
+          g.a_at.batch_stride,
+          g.b_at.row_stride,
+          g.b_at.column_stride,
+          g.b_at.batch_stride,
+          g.c_at.row_stride,
+          g.c_at.column_stride,
+          g.c_at.batch_stride,
+          static_cast<int64_t>(g.dtype),
+          g.accumulate,
+          g.bias_n != nullptr,
+          g.c_f32};
 }
 
 struct KeyHash {
@@ -84,10 +98,8 @@ class Prepared {
   void run(const Gemm& g) {
     a_.set_data_handle(const_cast<void*>(g.a)), b_.set_data_handle(const_cast<void*>(g.b)), c_.set_data_handle(g.c);
     if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()},
-                                         {DNNL_ARG_WEIGHTS, b_.get()},
-                                         {DNNL_ARG_DST, c_.get()},
-                                         {DNNL_ARG_BIAS, bias_.get(true)}};
+    const dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};
     const dnnl_status_t status = dnnl_primitive_execute(product_.get(), stream_.get(), g.bias_n ? 4 : 3, arguments);
     if (status == dnnl_out_of_memory) fail("out of memory in a matrix product");
     if (status != dnnl_success) fail("gemm: oneDNN reports status {}", {static_cast<int>(status)});

@@ -1,4 +1,5 @@
-// A product of one shape by oneDNN, on the thread that calls. Primitives are kept: making one takes as long as a product of ten million terms.
+// A product of one shape by oneDNN, on the thread that calls. Primitives are kept: making one takes as long as a product of ten million
+// terms.
 #pragma once
 #include "cuda/gemm/gemm.h"
 

@@ -27,7 +27,8 @@ struct Dense {
 Dense dense(const void* matrix, const MatrixAt& at, int64_t rows, int64_t columns, bf16* buffer) {
   if (is_dense(at, rows, columns)) return {matrix, at};
   const bool along_rows = at.column_stride == 1;
-  const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows, stride = along_rows ? at.row_stride : at.column_stride;
+  const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows,
+                stride = along_rows ? at.row_stride : at.column_stride;
   for (int64_t i = 0; i < lines; ++i) std::copy_n(static_cast<const bf16*>(matrix) + i * stride, length, buffer + i * length);
   return {buffer, along_rows ? MatrixAt{columns, 1, rows * columns} : MatrixAt{1, rows, rows * columns}};
 }
@@ -55,7 +56,9 @@ bool suits_tiles(const Gemm& g) { return g.dtype == Dtype::bf16 && !g.c_f32 && g
 int64_t rows_for_tiles(const Gemm& g, int64_t wanted) { return std::max(16 * parts(g.m, 16 * wanted), g.n > kWide ? kRows : kRows / 2); }
 
 bool multiply_by_tiles(const Gemm& g) {
-  if (g.dtype != Dtype::bf16 || !g.c_f32 || g.batch != 1 || g.bias_n || !cpu_has_bf16_tiles() || g.k < kTerms || g.m < kLeast || g.n < kLeast) return false;
+  if (g.dtype != Dtype::bf16 || !g.c_f32 || g.batch != 1 || g.bias_n || !cpu_has_bf16_tiles() || g.k < kTerms || g.m < kLeast ||
+      g.n < kLeast)
+    return false;
   const int64_t column_parts = parts(g.n, kColumns), large = parts(g.m, kRows);
   const int64_t row_parts = large * column_parts < kFewestPieces ? parts(g.m, kRows / 2) : large;
   const int64_t rows = 16 * parts(g.m, 16 * row_parts), columns = 16 * parts(g.n, 16 * column_parts);

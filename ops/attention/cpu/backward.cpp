@@ -5,7 +5,7 @@
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
-#include "ops/attention/cpu/block.h"
+#include "ops/attention/cpu/factors.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -27,8 +27,9 @@ template <class T> struct Tensors {
   bool add_dq() const { return dq.data == dk.data || dq.data == dv.data; }  // dk and dv are stored first
 };
 
-template <class T> class BackwardTask {
+template <class T, class E> class BackwardTask {
   using A = Accumulator<T>;
+  using By = Factors<E, A>;
 
  public:
   BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
@@ -36,14 +37,15 @@ template <class T> class BackwardTask {
         share_(share),
         of_(of),
         gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
-        row_(padded_width<A>(problem.width)),
+        row_(By::row(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        scratch_(share.queries * (3 * row_ + 1) + kBlock * 3 * (row_ + kBlock) + 2 * transposed_) {
+        factors_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
+        sums_(share.queries * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
     const int64_t rows = share.queries * row_, block = kBlock * row_;
-    A* next = scratch_.data();
+    q_ = factors_.data(), dy_ = q_ + rows, k_ = dy_ + rows, k_xj_ = k_ + block, v_xj_ = k_xj_ + transposed_;
+    A* next = sums_.data();
     auto take = [&](int64_t n) { return next += n, next - n; };
-    q_ = take(rows), dy_ = take(rows), dq_ = take(rows);
-    k_ = take(block), dk_ = take(block), dv_ = take(block), k_xj_ = take(transposed_), v_xj_ = take(transposed_);
+    dq_ = take(rows), dk_ = take(block), dv_ = take(block);
     p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), f_ = take(kBlock * kBlock), delta_ = take(share.queries);
     if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
     if (of.one_sum_of_k_and_v()) dv_ = dk_;
@@ -85,8 +87,8 @@ template <class T> class BackwardTask {
   void load_queries(int64_t head, Interval queries) {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
     const T *dy = of_.dy.of(problem_, head) + queries.begin * of_.dy.row, *y = of_.y.of(problem_, head) + queries.begin * of_.y.row;
-    pack(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
-    pack(dy, of_.dy.row, rows, width, A(1), dy_, row_);
+    By::pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
+    By::pack_rows(dy, of_.dy.row, rows, width, A(1), dy_, row_);
     dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_);
     if (share_.want_q) clear(dq_, rows);
   }
@@ -95,27 +97,28 @@ template <class T> class BackwardTask {
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t loaded, Interval queries) {
     const int64_t width = problem_.width, keys = least(kBlock, all_keys - j0);
     const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
-    transpose(k, of_.k.row, keys, width, k_xj_);
-    if (v_xj_ != k_xj_) transpose(v, of_.v.row, keys, width, v_xj_);
-    if (share_.want_q) pack(k, of_.k.row, keys, width, A(1), k_, row_);
+    By::pack_columns(k, of_.k.row, keys, width, k_xj_);
+    if (v_xj_ != k_xj_) By::pack_columns(v, of_.v.row, keys, width, v_xj_);
+    if (share_.want_q) By::pack_rows(k, of_.k.row, keys, width, A(1), k_, row_);
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
       if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - loaded);
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t at) {
-    const A *q = q_ + at * row_, *dy = dy_ + at * row_;
+    const E *q = q_ + at * row_, *dy = dy_ + at * row_;
     const int64_t width = problem_.width;
+    const A scale(problem_.scale);
     if (gaps_) clear_weights();
-    multiply_visible(tile, q, row_, k_xj_, width, p_);
-    multiply_visible(tile, dy, row_, v_xj_, width, ds_);
+    By::scores(tile, q, row_, k_xj_, width, scale, p_);
+    By::scores(tile, dy, row_, v_xj_, width, 1, ds_);
     const bool dropping = problem_.dropout.active();
     if (dropping) weight_factors(tile, problem_, head, f_), multiply_weights(tile, f_, ds_);
     backward_softmax(tile, p_, ds_, of_.lse + head * problem_.queries + tile.t0, delta_ + at);
-    if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
+    if (share_.want_q) By::over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
     if (!share_.want_kv) return;
     if (dropping) multiply_weights(tile, f_, p_);
-    add_over_queries(tile, p_, dy, row_, width, dv_);
-    add_over_queries(tile, ds_, q, row_, width, dk_);
+    By::over_queries(tile, p_, 1, dy, row_, width, dv_);
+    By::over_queries(tile, ds_, scale, q, row_, width, dk_);
   }
 
   void clear_weights() const {
@@ -137,20 +140,21 @@ template <class T> class BackwardTask {
   // not computed, but the sums over queries read them: they must be 0.
   bool gaps_;
   int64_t row_, transposed_;
-  Scratch<A> scratch_;
-  A *q_, *dy_, *dq_, *delta_;                         // of the task's queries
-  A *k_, *k_xj_, *v_xj_, *dk_, *dv_, *p_, *ds_, *f_;  // of one block of keys
+  Scratch<E> factors_;
+  Scratch<A> sums_;
+  E *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
+  A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta of the task's queries
 };
 
 // Part n of 0 .. all - 1, `size` long.
 Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, least(all, (n + 1) * size)}; }
 
-template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
+template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
   const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
   const int64_t multiplications = 5 * least(share.queries, problem.queries) * least(share.keys, problem.keys) * problem.width;
   const int64_t tasks = by_queries * by_keys;
   parallel_for(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
-    BackwardTask<T> task(problem, share, of);
+    BackwardTask<T, E> task(problem, share, of);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i % tasks;
       task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
@@ -163,15 +167,15 @@ template <class T> void run_share(const Problem& problem, const Share& share, co
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
-  with_dtype(dy, [&]<class T>(T) {
+  with_factors(dy, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q),        head_rows<const T>(in.k),  head_rows<const T>(in.v),
                         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}),  out.lse_bnc.data<Accumulator<T>>(),
                         head_rows<T>(gradients.q),       head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
     // Five products per block when a task has a whole head. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
-    if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, of);
-    run_share(problem, {all_queries, kBlock, false, true}, of);
-    run_share(problem, {kBlock, all_keys, true, false}, of);
+    if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, of);
+    run_share<E>(problem, {all_queries, kBlock, false, true}, of);
+    run_share<E>(problem, {kBlock, all_keys, true, false}, of);
   });
 }
 

@@ -60,6 +60,7 @@ struct Tile {
   }
 };
 
+// ---- Products of f32 or f64
 // s_ij = sum_x a_ix b_xj where visible (elsewhere s is left or arbitrary); b_xj has rows of 64.
 template <class A> void multiply_visible(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
 // c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must
@@ -67,6 +68,14 @@ template <class A> void multiply_visible(const Tile& tile, const A* a, int64_t r
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
+// ---- The same of bf16, where the processor has a unit for it (AMX). Rows follow each other without gaps, and keys are not transposed:
+// s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be anything where not visible.
+bool multiplies_in_bf16(const Problem& problem);
+void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij);
+void add_over_keys_bf16(const Tile& tile, const float* w_ij, const bf16* b, int64_t width, float* c);
+void add_over_queries_bf16(const Tile& tile, const float* w_ij, float factor, const bf16* b, int64_t width, float* c);
+
+// ---- Softmax
 // Scores become p_ij = exp(s_ij - m_i) for the new maximum m_i, and 0 where not visible; the sums l_i and the rows of o are
 // brought up to date.
 template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width);

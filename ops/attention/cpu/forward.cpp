@@ -5,7 +5,7 @@
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
-#include "ops/attention/cpu/block.h"
+#include "ops/attention/cpu/factors.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -17,37 +17,39 @@ template <class T> struct Tensors {
   Accumulator<T>* lse;
 };
 
-template <class T> class ForwardTask {
+template <class T, class E> class ForwardTask {
   using A = Accumulator<T>;
+  using By = Factors<E, A>;
 
  public:
   ForwardTask(const Problem& problem, const Tensors<T>& of, int64_t queries)
       : problem_(problem),
         of_(of),
-        row_(padded_width<A>(problem.width)),
+        row_(By::row(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        scratch_(queries * (2 * row_ + 2) + transposed_ + kBlock * (row_ + 2 * kBlock)),
-        q_(scratch_.data()),
-        o_(q_ + queries * row_),
+        factors_(queries * row_ + transposed_ + kBlock * row_),
+        sums_(queries * (row_ + 2) + 2 * kBlock * kBlock),
+        q_(factors_.data()),
+        k_xj_(q_ + queries * row_),
+        v_(k_xj_ + transposed_),
+        o_(sums_.data()),
         m_(o_ + queries * row_),
         l_(m_ + queries),
-        k_xj_(l_ + queries),
-        v_(k_xj_ + transposed_),
-        s_(v_ + kBlock * row_),
+        s_(l_ + queries),
         f_(s_ + kBlock * kBlock) {}
 
   // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
-    pack(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
+    By::pack_rows(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) m_[i] = -A(__builtin_huge_val()), l_[i] = 0;
     const T *k = of_.k.of(problem_, head), *v = of_.v.of(problem_, head);
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
     for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
       const int64_t keys = least(kBlock, all_keys - j0);
-      transpose(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
-      pack(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
+      By::pack_columns(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
+      By::pack_rows(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
         if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - first);
     }
@@ -58,13 +60,13 @@ template <class T> class ForwardTask {
  private:
   void add_block(const Tile& tile, int64_t head, int64_t at) const {
     A* o = o_ + at * row_;
-    multiply_visible(tile, q_ + at * row_, row_, k_xj_, problem_.width, s_);
+    By::scores(tile, q_ + at * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
     forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
     if (problem_.dropout.active()) {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, s_);
     }
-    add_over_keys(tile, s_, v_, row_, problem_.width, o);
+    By::over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
   // l becomes 1 / l. A query that sees no key has l = 0: 0 in place of 1 / l makes its output 0, and with an infinite lse the
@@ -79,9 +81,10 @@ template <class T> class ForwardTask {
   Problem problem_;
   Tensors<T> of_;
   int64_t row_, transposed_;
-  Scratch<A> scratch_;
-  A *q_, *o_, *m_, *l_;     // of the task's queries
-  A *k_xj_, *v_, *s_, *f_;  // of one block of keys
+  Scratch<E> factors_;
+  Scratch<A> sums_;
+  E *q_, *k_xj_, *v_;         // k and v of one block of keys
+  A *o_, *m_, *l_, *s_, *f_;  // s and f of one block of keys
 };
 
 // Whole heads where there are enough of them for the threads; otherwise several tasks per head, which pack the keys again.
@@ -94,13 +97,13 @@ int64_t choose_queries(const Problem& problem) {
 }  // namespace
 
 void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
-  with_dtype(out.y_bcd, [&]<class T>(T) {
+  with_factors(out.y_bcd, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({out.y_bcd}),
                         out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
-      const ForwardTask<T> task(problem, of, queries);
+      const ForwardTask<T, E> task(problem, of, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;
         task.run(i / tasks, first, least(first + queries, problem.queries));

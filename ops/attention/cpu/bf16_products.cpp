@@ -1,0 +1,77 @@
+// Products of the blocks in bf16, on processors that have a unit for it (AMX). What is not visible is computed, too, and weighs nothing.
+#include "core/cpu/isa.h"
+#include "cuda/gemm/backends.h"
+#include "ops/attention/cpu/block.h"
+
+namespace ricci::attention_kernels {
+namespace {
+
+constexpr int64_t kLeastWidth = 32;  // of a head: the unit adds up 32 terms at a time
+
+struct Round {
+  Tile tile;
+  const float* w;
+  float factor;
+  bf16* to;
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      const int first = tile.first[i], last = tile.end[i];
+#pragma omp simd
+      for (int j = 0; j < kBlock; ++j) to[i * kBlock + j] = bf16((j >= first) & (j < last) ? w[i * kBlock + j] * factor : 0.0f);
+    }
+  }
+};
+
+struct Scale {
+  float factor;
+  float* s;
+  HD void operator()(int64_t begin, int64_t end) const {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) s[i] *= factor;
+  }
+};
+
+struct Weights {
+  alignas(64) bf16 w_ij[kBlock * kBlock];
+  Weights(const Tile& tile, const float* from, float factor) { run_vectorized(Round{tile, from, factor, w_ij}, 0, tile.queries()); }
+};
+
+void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row,
+              bool accumulate) {
+  gemm_on_one_thread({.device = Device::cpu,
+                      .dtype = Dtype::bf16,
+                      .batch = 1,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a,
+                      .b = b,
+                      .a_at = a_at,
+                      .b_at = b_at,
+                      .c = c,
+                      .c_at = {c_row, 1, 0},
+                      .accumulate = accumulate,
+                      .bias_n = nullptr,
+                      .c_f32 = true});
+}
+
+}  // namespace
+
+bool multiplies_in_bf16(const Problem& problem) { return cpu_has_bf16_tiles() && problem.width >= kLeastWidth; }
+
+void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
+  multiply(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);
+  if (scale != 1) run_vectorized(Scale{scale, s_ij}, 0, tile.queries() * kBlock);
+}
+
+void add_over_keys_bf16(const Tile& tile, const float* w_ij, const bf16* b, int64_t width, float* c) {
+  const Weights weights(tile, w_ij, 1);
+  multiply(tile.queries(), width, tile.keys(), weights.w_ij, {kBlock, 1, 0}, b, {width, 1, 0}, c, width, true);
+}
+
+void add_over_queries_bf16(const Tile& tile, const float* w_ij, float factor, const bf16* b, int64_t width, float* c) {
+  const Weights weights(tile, w_ij, factor);
+  multiply(tile.keys(), width, tile.queries(), weights.w_ij, {1, kBlock, 0}, b, {width, 1, 0}, c, width, true);
+}
+
+}  // namespace ricci::attention_kernels
