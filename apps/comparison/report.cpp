@@ -185,7 +185,7 @@ Chart chart_of(const Comparison& comparison) {
                   {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
   const auto nats = [](const Measurement& m) { return m.nats; };
   const auto accuracy = [](const Measurement& m) { return m.accuracy.value_or(0); };
-  if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right" + seeds, {}, ""});
+  if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right", {}, ""});
   for (size_t i = 0; i < comparison.models.size(); ++i) {
     const Compared& model = comparison.models[i];
     const int colour = static_cast<int>(i);
