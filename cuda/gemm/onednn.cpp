@@ -28,8 +28,8 @@ constexpr int64_t kMostTerms = 8192;  // longer sums are made in parts: pieces t
 // that they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
 constexpr int64_t kMostTermsF32 = 512;
 constexpr int64_t kMostOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
-constexpr int64_t kMostRowsOfTransposed =
-    1023;                                   // of an f32 a whose columns lie together; of more, gemm_blocked takes 0.5 to 0.98 of the time
+// Rows of an f32 a whose columns lie together: of more, gemm_blocked takes 0.5 to 0.98 of the time.
+constexpr int64_t kMostRowsOfTransposed = 1023;
 constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 
 // The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in

@@ -5,9 +5,9 @@
 
 namespace ricci::onednn {
 
-// Products whose c is bf16: b and c are cut across rows only, so that pieces have no gaps. Of how many rows, where about `wanted` pieces
-// are to be made.
+// Whether a product whose c is bf16 is to be made by tiles. Its pieces are rows of a and c, and the whole of b: so they have no gaps.
 bool suits_tiles(const Gemm& g);
+// How many rows the pieces of such a product have, where about `wanted` pieces are to be made.
 int64_t rows_for_tiles(const Gemm& g, int64_t wanted);
 
 // Gradients of weights, long sums of f32: parts of a and b are copied where they have gaps. False, with nothing done: another product, or
