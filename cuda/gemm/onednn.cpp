@@ -7,6 +7,7 @@
 namespace ricci {
 bool gemm_onednn(const Gemm&) { return false; }
 void gemm_on_one_thread(const Gemm& g) { gemm_blocked(g); }
+bool multiplies_bf16_by_tiles() { return false; }
 }  // namespace ricci
 
 #else
@@ -82,6 +83,8 @@ void gemm_on_one_thread(const Gemm& g) {
   const onednn::OneThread one;
   onednn::multiply(g);
 }
+
+bool multiplies_bf16_by_tiles() { return cpu_has_bf16_tiles(); }
 
 bool gemm_onednn(const Gemm& g) {
   using namespace onednn;

@@ -57,7 +57,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, con
 
 }  // namespace
 
-bool multiplies_in_bf16(const Problem& problem) { return cpu_has_bf16_tiles() && problem.width >= kLeastWidth; }
+bool multiplies_in_bf16(const Problem& problem) { return multiplies_bf16_by_tiles() && problem.width >= kLeastWidth; }
 
 void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
   multiply(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);
