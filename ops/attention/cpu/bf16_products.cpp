@@ -17,7 +17,10 @@ struct Round {
     for (int64_t i = begin; i < end; ++i) {
       const int first = tile.first[i], last = tile.end[i];
 #pragma omp simd
-      for (int j = 0; j < kBlock; ++j) to[i * kBlock + j] = bf16((j >= first) & (j < last) ? w[i * kBlock + j] * factor : 0.0f);
+      for (int j = 0; j < kBlock; ++j) {
+        const float value = w[i * kBlock + j] * factor;
+        store(to + i * kBlock + j, (j >= first) & (j < last) ? value : 0.0f);
+      }
     }
   }
 };

@@ -33,10 +33,10 @@ template <class T, class A> struct Unpack {
       T* const to_x = to + r * to_row;
       if (add) {
 #pragma omp simd
-        for (int64_t x = 0; x < width; ++x) to_x[x] = T(A(to_x[x]) + from[r * row + x] * by);
+        for (int64_t x = 0; x < width; ++x) store(to_x + x, A(to_x[x]) + from[r * row + x] * by);
       } else {
 #pragma omp simd
-        for (int64_t x = 0; x < width; ++x) to_x[x] = T(from[r * row + x] * by);
+        for (int64_t x = 0; x < width; ++x) store(to_x + x, from[r * row + x] * by);
       }
     }
   }
