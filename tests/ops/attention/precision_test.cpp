@@ -25,7 +25,9 @@ TEST_CASE("low precision costs no more than in the definition") {
         {1, 100, 1, 64},
         {1, 33, 1, 128},
         {1, 70, 2, 24, Visibility::causal(), 0.2, {}, Place::keys_are_values},
+        {1, 130, 2, 48, Visibility::causal(), 0.2, {}, Place::keys_are_values},
         {2, 66, 1, 40, Visibility::causal(), 0, {}, Place::all_the_same},
+        {2, 90, 2, 33, Visibility::cells(4, 1, 60, CellRule::end), 0.1, {22, 10}, Place::three_tensors, 22},
         {2, 90, 2, 24, Visibility::cells(4, 1, 60, CellRule::end), 0, {22, 10}, Place::three_tensors, 22},
     };
     for (const Case& of : cases) {
