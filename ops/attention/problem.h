@@ -45,6 +45,7 @@ struct Problem {
 template <class T> struct HeadRows {
   T* data;                // of sequence 0, position 0, head 0
   int64_t row, sequence;  // how many elements apart positions and sequences are
+  bool operator==(const HeadRows&) const = default;
 
   // Position 0 of a head.
   HD T* of(const Problem& problem, int64_t head) const {

@@ -60,9 +60,7 @@ HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) 
 
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
-  flash::with_width(problem, [&]<int width, bool dropping>(flash::Choice<width, dropping>) {
-    flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc);
-  });
+  flash::with_width(problem, [&]<int width>(flash::Width<width>) { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
   const flash::BackwardTensors of{problem,
                                   flash::Bounds(problem),
                                   head_rows<const bf16>(in.q),

@@ -3,7 +3,8 @@
 // output o so far, and z = log2(e) times the scale:
 //   s = q k^T,   o and l times 2^((m - m') z) where m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
 // and at the end y = o / l,  lse = m scale + log l. Scores and weights never leave the registers. The next keys and values are
-// copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask.
+// copied while these are worked on. Only tiles that an edge of the mask crosses pay for the mask. Keys that are values, as those
+// of a metric, are copied once.
 //
 // With b sequences, n heads of width k, c queries and as many keys, N = b n c:
 //   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
@@ -19,11 +20,12 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping> struct ForwardKernel {
+template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel {
   static constexpr int kQueries = 128, kKeys = 64;
   static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
   static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;                 // keys at once
-  static constexpr int kBytes = (kQueries + 4 * kKeys) * Tile<kWidth>::kRowBytes;
+  static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values
+  static constexpr int kBytes = (kQueries + 2 * kStage) * Tile<kWidth>::kRowBytes;
   static constexpr float kLowest = -__builtin_huge_valf(), kSlack = 8;
   using Queries = ChosenRows<kWidth <= 64, kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
@@ -40,8 +42,8 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 
   HD int blocks() const { return blocks_of<kQueries>(problem.queries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
-  __device__ static Tile<kWidth> keys(int stage) { return queries().after(kQueries + 2 * kKeys * stage); }
-  __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kKeys); }
+  __device__ static Tile<kWidth> keys(int stage) { return queries().after(kQueries + kStage * stage); }
+  __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kStage - kKeys); }
 
   __device__ void operator()() const {
     const Place at(problem, problem.keys, blocks(), true);
@@ -81,7 +83,7 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 
   __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
     begin_rows<kKeys, kThreads>(keys(stage), k, k_chunk, j0, keys_of_head);
-    begin_rows<kKeys, kThreads>(values(stage), v, v_chunk, j0, keys_of_head);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(stage), v, v_chunk, j0, keys_of_head);
   }
 
   __device__ static State empty() {
@@ -173,8 +175,8 @@ template <int kWidth, bool dropping> struct ForwardKernel {
 }  // namespace flash
 
 HOST void flash_forward(const Problem& problem, const Views& in, const Outputs& out) {
-  flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, problem, flash::Bounds(problem),
-                                            head_rows<const bf16>(in.q), head_rows<const bf16>(in.k), head_rows<const bf16>(in.v),
+  const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(in.k), v = head_rows<const bf16>(in.v);
+  flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q, k, v,
                                             head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 

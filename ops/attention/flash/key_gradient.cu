@@ -1,6 +1,7 @@
 // dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 keys of one head, 32 or 16 to a
 // warp, and goes over the queries that see them, 32 at a time. Scores are computed transposed: their rows are keys. Then they
-// and their gradients have the layout of a left operand, and never leave the registers.
+// and their gradients have the layout of a left operand, and never leave the registers. Keys that are values, as those of a metric,
+// are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t).
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
@@ -15,11 +16,12 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping> struct KeyGradientKernel {
+template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKernel {
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
-  static constexpr int kSums = (2 * kKeys + 4 * kQueries) * Tile<kWidth>::kRowBytes, kBytes = kSums + 4 * kQueries * 4;
-  static_assert(kBytes == flash_shared_bytes(kWidth));
+  static constexpr int kOwn = keys_are_values ? kKeys : 2 * kKeys, kGradients = keys_are_values ? 1 : 2;
+  static constexpr int kSums = (kOwn + 4 * kQueries) * Tile<kWidth>::kRowBytes, kBytes = kSums + 4 * kQueries * 4;
+  static_assert(keys_are_values || kBytes == flash_shared_bytes(kWidth));
   using LeftRows = ReadRows<kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
@@ -31,13 +33,13 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
   struct OfWarp {
     int head, j;  // the warp's first key
     LeftRows k, v;
-    float dk[kTiles][kWidth / 8][4], dv[kTiles][kWidth / 8][4];
+    float gradients[kGradients][kTiles][kWidth / 8][4];  // of the keys, and last of the values
   };
 
   HD int blocks() const { return blocks_of<kKeys>(of.problem.keys); }
   __device__ static Tile<kWidth> keys() { return {dynamic_shared<bf16>()}; }
-  __device__ static Tile<kWidth> values() { return keys().after(kKeys); }
-  __device__ static Tile<kWidth> queries(int stage) { return keys().after(2 * kKeys + 2 * kQueries * stage); }
+  __device__ static Tile<kWidth> values() { return keys().after(kOwn - kKeys); }
+  __device__ static Tile<kWidth> queries(int stage) { return keys().after(kOwn + 2 * kQueries * stage); }
   __device__ static Tile<kWidth> gradients(int stage) { return queries(stage).after(kQueries); }
   // kQueries of lse, then as many of delta.
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
@@ -48,7 +50,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     const Visible visible(of.bounds, problem, at.head);
     const int j0 = at.block * kKeys, row = warp() * 16 * kTiles;
     begin_rows<kKeys, kThreads>(keys(), of.k, chunk_of(of.k, problem, at.head), j0, visible.keys);
-    begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, at.head), j0, visible.keys);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, at.head), j0, visible.keys);
     ptx::cp_async_commit();
     const Sources from{chunk_of(of.q, problem, at.head), chunk_of(of.dy, problem, at.head), at.head * of.bounds.queries};
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
@@ -56,7 +58,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{at.head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}, {}};
+    OfWarp own{at.head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}};
     UNROLL(1)
     for (int t0 = first, stage = 0; t0 < end; t0 += kQueries, stage ^= 1) {
       ptx::cp_async_wait_all();
@@ -86,8 +88,8 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
     weigh(sums(stage) + part, p);
     if (!visible.all(t, t + kPart, own.j, j1)) hide_queries(visible, t, own.j, p);
     differentiate(own, t, sums(stage) + kQueries + part, p, ds);
-    add_weighted<kTiles, kWidth>(own.dv, p, gradients(stage), part);
-    add_weighted<kTiles, kWidth>(own.dk, ds, queries(stage), part);
+    add_weighted<kTiles, kWidth>(own.gradients[kGradients - 1], p, gradients(stage), part);
+    add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
   }
 
   // Scores become p.
@@ -112,9 +114,9 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
       }
   }
 
-  // ds, from v . dy in its place, and p becomes what dropout leaves of it.
+  // ds, from v . dy in its place, and p becomes what dropout leaves of it. In a sum of both gradients ds has the scale already.
   __device__ void differentiate(const OfWarp& own, int t, const float* delta, Scores& p, Scores& ds) const {
-    const float scale = static_cast<float>(of.problem.dropout.scale);
+    const float scale = static_cast<float>(of.problem.dropout.scale), of_sum = keys_are_values ? static_cast<float>(of.problem.scale) : 1.0f;
     const Kept kept(of.problem, own.head);
     UNROLL(16)
     for (int x = 0; x < kPartTiles; ++x) {
@@ -125,7 +127,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
         const unsigned bits = dropping ? kept.of_keys(t + 8 * x, own.j + 16 * i) : 0;
         for (int e = 0; e < 4; ++e) {
           const float factor = !dropping ? 1.0f : bits >> e & 1 ? scale : 0.0f;
-          ds[i][x][e] = p[i][x][e] * (ds[i][x][e] * factor - subtracted[e % 2]);
+          ds[i][x][e] = p[i][x][e] * (ds[i][x][e] * factor - subtracted[e % 2]) * of_sum;
           p[i][x][e] *= factor;
         }
       }
@@ -134,17 +136,8 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
 
   // Keys of padding have gradients too: zeros.
   __device__ void store(OfWarp& own, int row) const {
-    const float scale = static_cast<float>(of.problem.scale);
-    const bool one_sum = of.dk.data == of.dv.data;
-    if (one_sum) {
-      UNROLL(4)
-      for (int i = 0; i < kTiles; ++i) UNROLL(16)
-      for (int x = 0; x < kWidth / 8; ++x)
-        for (int e = 0; e < 4; ++e) own.dv[i][x][e] = math::fma(own.dk[i][x][e], scale, own.dv[i][x][e]);
-    } else {
-      store(own.dk, of.dk, scale, keys(), row, own);
-    }
-    store(own.dv, of.dv, 1, values(), row, own);
+    if constexpr (!keys_are_values) store(own.gradients[0], of.dk, static_cast<float>(of.problem.scale), keys(), row, own);
+    store(own.gradients[kGradients - 1], of.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& to, float factor, const Tile<kWidth>& by,
                         int row, const OfWarp& own) const {
@@ -155,7 +148,7 @@ template <int kWidth, bool dropping> struct KeyGradientKernel {
 };
 
 HOST void key_gradient(const BackwardTensors& of, Device device) {
-  launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem, of);
+  launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem, of.dk == of.dv, of);
 }
 
 }  // namespace flash

@@ -1,39 +1,43 @@
-// Launches of the flash attention kernels: each is compiled for every head width, with and without dropout.
+// Launches of the flash attention kernels: each is compiled for every head width, with and without dropout, and for keys that
+// are values and keys that are not.
 #pragma once
 #include "cuda/launch.h"
 #include "ops/attention/problem.h"
 
 namespace ricci::attention_kernels::flash {
 
-// Calls f(Choice<width, dropping>{}) with the width of the problem, and whether it has dropout.
-template <int width, bool dropping> struct Choice {};
+// Calls f(Width<width>{}) with the width of the problem's heads.
+template <int width> struct Width {};
 template <class F> void with_width(const Problem& problem, F f) {
-  const auto with = [&]<int width>(Choice<width, false> plain) {
-    return problem.dropout.active() ? f(Choice<width, true>{}) : f(plain);
-  };
-  if (problem.width == 32) return with(Choice<32, false>{});
-  if (problem.width == 64) return with(Choice<64, false>{});
-  if (problem.width == 96) return with(Choice<96, false>{});
-  with(Choice<128, false>{});
+  if (problem.width == 32) return f(Width<32>{});
+  if (problem.width == 64) return f(Width<64>{});
+  if (problem.width == 96) return f(Width<96>{});
+  f(Width<128>{});
 }
 
-// Launches a Kernel<width, dropping>{arguments...} with kernel.blocks() thread blocks for each head.
-template <template <int, bool> class Kernel, class... Arguments>
-void launch_flash(const char* name, Device device, const Problem& problem, const Arguments&... arguments) {
-  with_width(problem, [&]<int width, bool dropping>(Choice<width, dropping>) {
-    const Kernel<width, dropping> kernel{arguments...};
+// Launches a Kernel<width, dropping, keys_are_values>{arguments...} with kernel.blocks() thread blocks for each head.
+template <template <int, bool, bool> class Kernel, class... Arguments>
+void launch_flash(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
+  const auto run = [&](const auto& kernel) {
     launch(name, device, {problem.batches * problem.heads * kernel.blocks(), kernel.kThreads, kernel.kBytes}, kernel);
+  };
+  with_width(problem, [&]<int width>(Width<width>) {
+    if (problem.dropout.active() && keys_are_values) return run(Kernel<width, true, true>{arguments...});
+    if (problem.dropout.active()) return run(Kernel<width, true, false>{arguments...});
+    if (keys_are_values) return run(Kernel<width, false, true>{arguments...});
+    run(Kernel<width, false, false>{arguments...});
   });
 }
 
+#define CUDA_FLASH_OF_WIDTH(Kernel, width) \
+  CUDA_KERNEL(Kernel<width, false, false>); \
+  CUDA_KERNEL(Kernel<width, false, true>); \
+  CUDA_KERNEL(Kernel<width, true, false>); \
+  CUDA_KERNEL(Kernel<width, true, true>)
 #define CUDA_FLASH(Kernel) \
-  CUDA_KERNEL(Kernel<32, false>); \
-  CUDA_KERNEL(Kernel<32, true>); \
-  CUDA_KERNEL(Kernel<64, false>); \
-  CUDA_KERNEL(Kernel<64, true>); \
-  CUDA_KERNEL(Kernel<96, false>); \
-  CUDA_KERNEL(Kernel<96, true>); \
-  CUDA_KERNEL(Kernel<128, false>); \
-  CUDA_KERNEL(Kernel<128, true>)
+  CUDA_FLASH_OF_WIDTH(Kernel, 32); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 64); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 96); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 128)
 
 }  // namespace ricci::attention_kernels::flash

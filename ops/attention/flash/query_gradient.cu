@@ -1,5 +1,6 @@
 // dq in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 queries of one head, 32 or 16 to a warp,
-// and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers.
+// and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers. Keys that are values are
+// copied once.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
@@ -13,10 +14,11 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-template <int kWidth, bool dropping> struct QueryGradientKernel {
+template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientKernel {
   static constexpr int kQueries = 128, kKeys = 64, kPart = 32, kPartTiles = kPart / 8;
   static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
-  static constexpr int kBytes = (2 * kQueries + 4 * kKeys) * Tile<kWidth>::kRowBytes;
+  static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values
+  static constexpr int kBytes = (2 * kQueries + 2 * kStage) * Tile<kWidth>::kRowBytes;
   using LeftRows = ChosenRows<kWidth <= 64 || kTiles == 1, kTiles, kWidth>;
   using Scores = float[kTiles][kPartTiles][4];
 
@@ -31,8 +33,8 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
   HD int blocks() const { return blocks_of<kQueries>(of.problem.queries); }
   __device__ static Tile<kWidth> queries() { return {dynamic_shared<bf16>()}; }
   __device__ static Tile<kWidth> gradients() { return queries().after(kQueries); }
-  __device__ static Tile<kWidth> keys(int stage) { return queries().after(2 * kQueries + 2 * kKeys * stage); }
-  __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kKeys); }
+  __device__ static Tile<kWidth> keys(int stage) { return queries().after(2 * kQueries + kStage * stage); }
+  __device__ static Tile<kWidth> values(int stage) { return keys(stage).after(kStage - kKeys); }
 
   __device__ void operator()() const {
     const Problem& problem = of.problem;
@@ -64,7 +66,7 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
 
   __device__ void begin_keys(int k_chunk, int v_chunk, int j0, int keys_of_head, int stage) const {
     begin_rows<kKeys, kThreads>(keys(stage), of.k, k_chunk, j0, keys_of_head);
-    begin_rows<kKeys, kThreads>(values(stage), of.v, v_chunk, j0, keys_of_head);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(stage), of.v, v_chunk, j0, keys_of_head);
   }
 
   // Queries behind the last are zeros: p = 1 and ds = 0.
@@ -126,7 +128,7 @@ template <int kWidth, bool dropping> struct QueryGradientKernel {
 };
 
 HOST void query_gradient(const BackwardTensors& of, Device device) {
-  launch_flash<QueryGradientKernel>("attention' dq", device, of.problem, of);
+  launch_flash<QueryGradientKernel>("attention' dq", device, of.problem, of.k == of.v, of);
 }
 
 }  // namespace flash
