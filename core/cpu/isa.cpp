@@ -50,7 +50,7 @@ bool cpu_has_bf16_tiles() {
   constexpr unsigned kAmxBf16 = 1u << 22;  // of edx, leaf 7
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   static const bool has = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kAmxBf16);
-  return has;
+  return has && cpu_isa() == Isa::avx512_bf16;
 #else
   return false;
 #endif

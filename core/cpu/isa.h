@@ -12,7 +12,7 @@ enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
 Isa cpu_isa();
 const char* name_of(Isa isa);
 
-// Whether this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does.
+// Whether this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. Not where RICCI_ISA says less than avx512_bf16.
 bool cpu_has_bf16_tiles();
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// The shift-and-sum of the Dispatcher (Ciosici et al. 2021). In reading order:
+// The shift-and-sum of the Dispatcher (Cetoli 2021). In reading order:
 //   definition.cpp     the formula, level by level, from recorded ops
 //   walk.h             three levels of it in one walk over the positions, and their derivative: what the CPU and GPUs share
 //   shift_and_sum.cpp  the public op: what it keeps for the backward, and who computes it
@@ -27,7 +27,7 @@ struct ShiftAndSumOptions {
 // v_bcd are the values V^0, of every head d / heads neighbouring columns; coef_bcx are the coefficients, x = heads R, those of a
 // head standing together. Returns V^R [b c d]. A position hears the 2^R - 1 before it.
 // With dropout each level is skipped with that probability, for the whole batch and all heads at once; the call takes one random
-// stream. Nothing is scaled for it.
+// stream. Nothing is scaled for it. A skipped level saves its multiplications. The pass over memory, which three levels share, stays.
 // The backward keeps v and coef only and computes the V^r again. The result has the same bits for any number of CPU threads.
 // Errors: batches, positions, dtypes or devices that differ; widths that are no multiple of the heads; no level, or more than 30;
 // a dropout outside [0, 1).

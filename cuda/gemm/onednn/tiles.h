@@ -5,7 +5,8 @@
 
 namespace ricci::onednn {
 
-// Whether a product whose c is bf16 is to be made by tiles. Its pieces are rows of a and c, and the whole of b: so they have no gaps.
+// Whether a product whose c is bf16 is to be made by tiles. Its pieces are rows of a and c, and the whole of b: they have
+// no gaps where a, b and c have none.
 bool suits_tiles(const Gemm& g);
 // How many rows the pieces of such a product have, where about `wanted` pieces are to be made.
 int64_t rows_for_tiles(const Gemm& g, int64_t wanted);

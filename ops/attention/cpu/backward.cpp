@@ -1,11 +1,11 @@
 // The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by
-// 64 keys, with q already times the scale z:
-//   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
-//   dv_j += sum_t p_tj dy_t,   dk_j += sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
+// 64 keys, with the scale z, which is a part of the packed q or of the products (block_products.h):
+//   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
+//   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
-#include "ops/attention/cpu/factors.h"
+#include "ops/attention/cpu/block_products.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -29,20 +29,20 @@ template <class T> struct Tensors {
 
 template <class T, class E> class BackwardTask {
   using A = Accumulator<T>;
-  using By = Factors<E, A>;
+  using By = BlockProducts<E, A>;
 
  public:
   BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
       : problem_(problem),
         share_(share),
         of_(of),
-        gaps_(problem.sees.most - problem.sees.least < problem.sees.scale),
+        gaps_(std::is_same_v<E, A> && problem.sees.most - problem.sees.least < problem.sees.scale),
         row_(By::row(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        factors_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
+        packed_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
         sums_(share.queries * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
     const int64_t rows = share.queries * row_, block = kBlock * row_;
-    q_ = factors_.data(), dy_ = q_ + rows, k_ = dy_ + rows, k_xj_ = k_ + block, v_xj_ = k_xj_ + transposed_;
+    q_ = packed_.data(), dy_ = q_ + rows, k_ = dy_ + rows, k_xj_ = k_ + block, v_xj_ = k_xj_ + transposed_;
     A* next = sums_.data();
     auto take = [&](int64_t n) { return next += n, next - n; };
     dq_ = take(rows), dk_ = take(block), dv_ = take(block);
@@ -137,10 +137,10 @@ template <class T, class E> class BackwardTask {
   Share share_;
   Tensors<T> of_;
   // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
-  // not computed, but the sums over queries read them: they must be 0.
+  // not computed, but the sums over queries read them: they must be 0. (Products in bf16 leave out what is not visible by themselves.)
   bool gaps_;
   int64_t row_, transposed_;
-  Scratch<E> factors_;
+  Scratch<E> packed_;
   Scratch<A> sums_;
   E *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
   A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta of the task's queries
@@ -167,7 +167,7 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
-  with_factors(dy, problem, [&]<class T, class E>(T, E) {
+  with_products(dy, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q),        head_rows<const T>(in.k),  head_rows<const T>(in.v),
                         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}),  out.lse_bnc.data<Accumulator<T>>(),
                         head_rows<T>(gradients.q),       head_rows<T>(gradients.k), head_rows<T>(gradients.v)};

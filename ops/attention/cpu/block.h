@@ -1,5 +1,5 @@
 // The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
-// forward and the backward are made of. A is float or double. Matrices are stored row by row; `row` is the distance of rows.
+// forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of rows.
 #pragma once
 #include "core/tensor.h"
 #include "ops/attention/problem.h"
@@ -72,7 +72,8 @@ template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* 
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
 // ---- The same of bf16, where the processor has a unit for it (AMX). Rows follow each other without gaps, and keys are not transposed:
-// s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be anything where not visible.
+// s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be anything where not visible. There b counts
+// zero times: finite numbers change nothing, but a NaN or an infinity in b reaches all rows of the tile.
 bool multiplies_in_bf16(const Problem& problem);
 void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij);
 void add_over_keys_bf16(const Tile& tile, const float* w_ij, const bf16* b, int64_t width, float* c);

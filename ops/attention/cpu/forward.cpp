@@ -1,11 +1,11 @@
 // The forward on the CPU. A task owns some queries of one head and goes over the blocks of 64 keys that they see. With the
-// maximum m, the sum l and the output o so far, and q already times the scale:
+// maximum m, the sum l and the output o so far, and scores s that are times the scale (block_products.h):
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
-#include "ops/attention/cpu/factors.h"
+#include "ops/attention/cpu/block_products.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -19,7 +19,7 @@ template <class T> struct Tensors {
 
 template <class T, class E> class ForwardTask {
   using A = Accumulator<T>;
-  using By = Factors<E, A>;
+  using By = BlockProducts<E, A>;
 
  public:
   ForwardTask(const Problem& problem, const Tensors<T>& of, int64_t queries)
@@ -27,9 +27,9 @@ template <class T, class E> class ForwardTask {
         of_(of),
         row_(By::row(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        factors_(queries * row_ + transposed_ + kBlock * row_),
+        packed_(queries * row_ + transposed_ + kBlock * row_),
         sums_(queries * (row_ + 2) + 2 * kBlock * kBlock),
-        q_(factors_.data()),
+        q_(packed_.data()),
         k_xj_(q_ + queries * row_),
         v_(k_xj_ + transposed_),
         o_(sums_.data()),
@@ -81,7 +81,7 @@ template <class T, class E> class ForwardTask {
   Problem problem_;
   Tensors<T> of_;
   int64_t row_, transposed_;
-  Scratch<E> factors_;
+  Scratch<E> packed_;
   Scratch<A> sums_;
   E *q_, *k_xj_, *v_;         // k and v of one block of keys
   A *o_, *m_, *l_, *s_, *f_;  // s and f of one block of keys
@@ -97,7 +97,7 @@ int64_t choose_queries(const Problem& problem) {
 }  // namespace
 
 void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
-  with_factors(out.y_bcd, problem, [&]<class T, class E>(T, E) {
+  with_products(out.y_bcd, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({out.y_bcd}),
                         out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;

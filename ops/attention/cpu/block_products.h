@@ -1,4 +1,5 @@
-// What the products of the blocks are made of, type E, and how: sums' own type A, or bf16 where the processor has a unit for it.
+// How the products of the blocks are made: of packed numbers of type E, which is the type A of the sums, or bf16 where the processor has
+// a unit for it.
 #pragma once
 #include <algorithm>
 
@@ -6,10 +7,10 @@
 
 namespace ricci::attention_kernels {
 
-template <class E, class A> struct Factors;
+template <class E, class A> struct BlockProducts;
 
 // Packed q holds the scale, and keys are transposed.
-template <class A> struct Factors<A, A> {
+template <class A> struct BlockProducts<A, A> {
   static int64_t row(int64_t width) { return padded_width<A>(width); }
   template <class T> static void pack_rows(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row) {
     pack(from, from_row, rows, width, factor, to, row);
@@ -29,7 +30,7 @@ template <class A> struct Factors<A, A> {
 };
 
 // Rows without gaps, as they are in the tensor: scores and weights are scaled.
-template <> struct Factors<bf16, float> {
+template <> struct BlockProducts<bf16, float> {
   static int64_t row(int64_t width) { return width; }
   static void pack_rows(const bf16* from, int64_t from_row, int64_t rows, int64_t width, float /*factor*/, bf16* to, int64_t /*row*/) {
     for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, width, to + r * width);
@@ -49,7 +50,7 @@ template <> struct Factors<bf16, float> {
 };
 
 // Calls f(T(), E()) for tensors of that dtype.
-template <class F> void with_factors(const Tensor& t, const Problem& problem, const F& f) {
+template <class F> void with_products(const Tensor& t, const Problem& problem, const F& f) {
   with_dtype(t, [&]<class T>(T) {
     if constexpr (std::is_same_v<T, bf16>)
       if (multiplies_in_bf16(problem)) return f(T(), bf16());
