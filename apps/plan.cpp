@@ -6,6 +6,7 @@
 #include "apps/corpus/corpus.h"
 #include "apps/corpus/micro_batches.h"
 #include "apps/init/init_keys.h"
+#include "apps/runs/run_report.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/memory/memory_report.h"
@@ -122,6 +123,7 @@ int plan(const Options& options) {
   if (options.published) return print_published();
   TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
   if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+  print_warnings(config);
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
   if (!options.as_json) return print(config, levels, options.memory), 0;
   json all = json::array();

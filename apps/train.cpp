@@ -170,9 +170,7 @@ void check_counts(const Model& model, int64_t context) {
 
 // The model as it is before the first step: drawn, or with the weights of `init` (null: none), which adds its line to the notes.
 Model first_model(const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
-  ModelConfig as_trained = config.model;
-  as_trained.ctx = *config.context;
-  for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  print_warnings(config);
   Model model(config.model);
   check_counts(model, *config.context);
   model.init(config.seed);

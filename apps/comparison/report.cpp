@@ -7,10 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/comparison/statistics.h"
+#include "apps/config/comments.h"
+#include "apps/config/yaml.h"
 #include "apps/plot/records.h"
 #include "apps/runs/build_info.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
+#include "core/files/file.h"
 
 namespace ricci::apps {
 namespace {
@@ -37,7 +40,7 @@ MeanSpread nats_of(const Compared& model) { return mean_spread(of_seeds(model, [
 MeanSpread accuracy_of(const Compared& model) { return mean_spread(of_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); })); }
 
 // "+-0.0123"; nothing is known of a single seed's.
-std::string interval_of(const Compared& model, const MeanSpread& spread) { return model.outcomes.size() > 1 ? fmt::format("+-{:.4f}", spread.interval) : ""; }
+std::string half_width_of(const Compared& model, const MeanSpread& spread) { return model.outcomes.size() > 1 ? fmt::format("+-{:.4f}", spread.half_width) : ""; }
 
 // "+0.4%": so much more than the first model has.
 std::string beside_first(const Compared& model) { return fmt::format("{:+.1f}%", 100 * (model.model.beside_first - 1)); }
@@ -75,7 +78,7 @@ json outcome_json(const Outcome& outcome) {
     curve.push_back({{"tokens", m.tokens}, {"seconds", m.seconds}, {"nats", m.nats}});
     if (m.accuracy) curve.back()["accuracy"] = *m.accuracy;
   }
-  json result{{"run", outcome.run}, {"seed", outcome.seed}, {"least_nats", outcome.least_nats}};
+  json result{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.least_nats}};
   if (outcome.accuracy) result["accuracy"] = *outcome.accuracy;
   result["seconds"] = outcome.seconds;
   result["tokens_per_second"] = outcome.tokens_per_second;
@@ -92,7 +95,7 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
                             &peak = column(records, "peak_bytes");
   const auto accuracies = records.columns.find("val_accuracy");
   Outcome outcome;
-  outcome.run = run, outcome.seed = seed;
+  outcome.run = run, outcome.seed = seed, outcome.builds = builds_in(read_text(run + "/config.yaml", kMostYaml));
   std::vector<double> speeds;
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (speed[i] > 0) outcome.seconds += (tokens[i] - (i ? tokens[i - 1] : 0)) / speed[i], speeds.push_back(speed[i]);
@@ -119,8 +122,8 @@ std::string scored_note(const Comparison& comparison) {
 std::vector<Cells> cells_of(const Comparison& comparison) {
   std::vector<Cells> rows = {{"model", "changed", "parameters", "GFLOP/step", "planned MB", fmt::format("{} beside first", amount_name(comparison.equal))}};
   if (is_trained(comparison)) {
-    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "95% interval"});
-    if (has_accuracy(comparison)) rows[0].insert(rows[0].end(), {"accuracy there", "95% interval"});
+    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "95% +-"});
+    if (has_accuracy(comparison)) rows[0].insert(rows[0].end(), {"accuracy at that evaluation", "95% +-"});
     if (has_perplexity(comparison)) rows[0].push_back("perplexity");
     rows[0].insert(rows[0].end(), {"tokens/s", "seconds"});
   }
@@ -130,10 +133,10 @@ std::vector<Cells> cells_of(const Comparison& comparison) {
                                          fmt::format("{:.1f}", static_cast<double>(plan.peak) * 1e-6), beside_first(model)});
     if (!is_trained(comparison)) continue;
     const MeanSpread nats = nats_of(model);
-    row.insert(row.end(), {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean), interval_of(model, nats)});
+    row.insert(row.end(), {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean), half_width_of(model, nats)});
     if (has_accuracy(comparison)) {
       const MeanSpread accuracy = accuracy_of(model);
-      row.insert(row.end(), {fmt::format("{:.4f}", accuracy.mean), interval_of(model, accuracy)});
+      row.insert(row.end(), {fmt::format("{:.4f}", accuracy.mean), half_width_of(model, accuracy)});
     }
     if (has_perplexity(comparison)) row.push_back(fmt::format("{:.2f}", std::exp(nats.mean)));
     row.insert(row.end(), {with_commas(std::llround(mean_of(model, &Outcome::tokens_per_second))), fmt::format("{:.1f}", mean_of(model, &Outcome::seconds))});
@@ -163,11 +166,11 @@ std::string json_of(const Comparison& comparison) {
     const MeanSpread nats = nats_of(model);
     json& row = result["models"].back();
     row["least_nats"] = nats.mean;
-    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation, row["interval_95"] = nats.interval;
+    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation, row["interval_95_half_width"] = nats.half_width;
     if (has_accuracy(comparison)) {
       const MeanSpread accuracy = accuracy_of(model);
       row["accuracy"] = accuracy.mean;
-      if (model.outcomes.size() > 1) row["accuracy_deviation"] = accuracy.deviation, row["accuracy_interval_95"] = accuracy.interval;
+      if (model.outcomes.size() > 1) row["accuracy_deviation"] = accuracy.deviation, row["accuracy_interval_95_half_width"] = accuracy.half_width;
     }
     if (has_perplexity(comparison)) row["perplexity"] = std::exp(nats.mean);
     row["runs"] = outcomes;

@@ -25,7 +25,7 @@ MeanSpread mean_spread(const std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += (value - result.mean) * (value - result.mean);
   result.deviation = std::sqrt(squares / (n - 1));
-  result.interval = student_t(values.size() - 1) * result.deviation / std::sqrt(n);
+  result.half_width = student_t(values.size() - 1) * result.deviation / std::sqrt(n);
   return result;
 }
 

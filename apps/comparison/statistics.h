@@ -5,11 +5,11 @@
 
 namespace ricci::apps {
 
-// The deviation is that of a sample. The mean of all seeds that there could be lies within `interval` of the mean with a probability of
-// 95%, where single values are normally distributed (Student's t). Of a single value, deviation and interval are 0: nothing is known of
-// them.
+// The deviation is that of a sample. The mean of all seeds that there could be lies within `half_width` of the mean with a probability
+// of 95%, where single values are normally distributed (Student's t): it is half of the width of the 95% interval. Of a single value,
+// deviation and half_width are 0: nothing is known of them.
 struct MeanSpread {
-  double mean = 0, deviation = 0, interval = 0;
+  double mean = 0, deviation = 0, half_width = 0;
 };
 MeanSpread mean_spread(const std::vector<double>& values);
 

@@ -106,6 +106,13 @@ bool tells_build(std::string_view comment) {
   return tells_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
 }
 
+std::vector<std::string> builds_in(std::string_view text) {
+  std::vector<std::string> builds;
+  for (const std::string_view comment : comments_on_top(text))
+    if (tells_build(comment)) builds.emplace_back(comment.substr(2));
+  return builds;
+}
+
 std::string with_comments_of(const std::string& old_text, const std::string& yaml) {
   Comments comments = comments_of(old_text);
   Section section;

@@ -13,6 +13,7 @@ namespace ricci::apps {
 std::vector<std::string_view> comments_on_top(std::string_view text);  // line by line, without their ends
 bool tells_build(std::string_view comment);
 bool tells_version(std::string_view comment);
+std::vector<std::string> builds_in(std::string_view text);  // the comments on top that tell builds, oldest first, without their "# "
 
 // The YAML with the comments of another text of the same keys: lines of their own stay in front of the line of the same key,
 // those behind a value stay behind it, and what follows the last key comes last.

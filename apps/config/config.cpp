@@ -241,8 +241,9 @@ void read_file(const std::string& path, Collector& into) {
 
 void read_override(const std::string& assignment, Collector& into) {
   if (assignment.starts_with('~')) {
-    const std::string key = assignment.substr(1);
+    const std::string key = assignment.substr(1, assignment.find('=') - 1);
     if (!is_known(into.fields, key) && !is_section(into.fields, key)) fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
+    if (key.size() + 1 < assignment.size()) fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, shown(assignment)});
     into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
     return;
   }

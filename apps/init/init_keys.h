@@ -24,7 +24,8 @@ std::map<std::string, std::string> told_by_init(const std::string& init);
 // there is no init.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
 
-// Error: the first key of this run that is not as in `init`, and not in init_changes; or a name in init_changes that is no such key.
+// Error: the first key of this run that is not as in `init`, and not in init_changes; or a name in init_changes that is no such key;
+// a Dispatcher whose number of levels follows a context that needs another number.
 // Dropout may always differ: it changes how a model is trained, and not what it computes.
 void check_changes(const TrainConfig& config);
 

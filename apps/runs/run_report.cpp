@@ -1,6 +1,7 @@
 #include "apps/runs/run_report.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "apps/evaluation/scored_run.h"
 #include "apps/terminal/interrupt.h"
@@ -49,11 +50,17 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
 
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
   if (is_classifier(config))
-    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents, accuracy {:.4f}",
-                          {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.accuracy.value_or(0)});
+    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)}) +
+           (e.accuracy ? format_message(", accuracy {:.4f}", {*e.accuracy}) : "");
   return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
                         {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
          (e.predictions ? predictions_note(*e.predictions) : "");
+}
+
+void print_warnings(const TrainConfig& config) {
+  ModelConfig as_trained = config.model;
+  as_trained.ctx = *config.context;
+  for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
 }
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {

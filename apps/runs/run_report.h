@@ -1,4 +1,4 @@
-// What ricci-train says of a run.
+// What ricci-train says of a run, and ricci-plan of one that might be.
 #pragma once
 #include <string>
 
@@ -15,6 +15,9 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
 // What is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is taken to cost a
 // third of what a token of a step costs. Empty: less than a minute is left.
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
+
+// On stderr, a line each: what a user should know of a model that is trained with this context (models/config.h).
+void print_warnings(const TrainConfig& config);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
 // Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420

@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/error.h"
+
 namespace ricci::apps {
 namespace {
 
@@ -31,9 +33,29 @@ int report(const AppText& text, std::string message, int exit_code) {
 
 // A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
 bool is_override(const std::string& word) {
-  if (word.starts_with('~')) return word.find('/') == word.npos;
-  const size_t equals = word.find('=');
-  return equals != word.npos && word.find('/') > equals;
+  const size_t equals = word.find('='), slash = word.find('/');
+  if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
+  return slash > equals;
+}
+
+// "model.layers" of model.layers=6 and of ~model.layers.
+std::string key_of(const std::string& word) {
+  const size_t start = word.starts_with('~') ? 1 : 0;
+  return word.substr(start, word.find('=') - start);
+}
+
+// Whether one of them is the other, or the section that it is in.
+bool are_about_one(const std::string& key, const std::string& other) {
+  return key == other || other.starts_with(key + ".") || key.starts_with(other + ".");
+}
+
+// CLI11 keeps words with dashes (given here without them) apart from words without, so it is not known which of two was typed last.
+// Error: a key, or a section and a key in it, is given in both ways.
+void check_one_way(const std::vector<std::string>& with_dashes, const std::vector<std::string>& without) {
+  for (const std::string& dashed : with_dashes)
+    for (const std::string& plain : without)
+      if (are_about_one(key_of(dashed), key_of(plain)))
+        throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) + " are about the same key: write both without dashes, so that the last one counts");
 }
 
 // Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
@@ -62,6 +84,13 @@ int run(const AppText& text, const std::function<int()>& main) {
   } catch (const std::exception& error) {
     return report(text, error.what(), 1);
   }
+}
+
+// How a key is given that was meant by a word with dashes: --lr, --~lr.
+std::string hint_for(const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  const std::string key = word.substr(2);
+  return "; keys of a run file are given as " + key + (key.starts_with('~') ? "" : "=VALUE");
 }
 
 template <class Integer> bool is_integer(const std::string& text, Integer least, Integer most) {
@@ -109,20 +138,22 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
   app.add_option("run", *words, help)->type_name("[FILE] [KEY=VALUE ...]");
   app.allow_extras();
   app.parse_complete_callback([&app, &options, words] {
+    std::vector<std::string> with_dashes, without;
     for (const std::string& word : app.remaining()) {
       if (word == "--") continue;  // only words follow
-      const bool has_dashes = word.starts_with("--");
-      if (!has_dashes || word.find('=') == word.npos)
-        throw CLI::ExtrasError(app.get_name(), {word + (has_dashes ? "; keys of a run file are given as " + word.substr(2) + "=VALUE" : "")});
-      options.overrides_.push_back(word.substr(2));
+      if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(word)});
+      with_dashes.push_back(word.substr(2));
     }
     for (const std::string& word : *words) {
       if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
       const bool is_key = is_override(word);
       if (!is_key && !options.file_.empty()) throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
-      if (is_key) options.overrides_.push_back(word);
+      if (is_key) without.push_back(word);
       else options.file_ = word;
     }
+    check_one_way(with_dashes, without);
+    options.overrides_ = with_dashes;
+    options.overrides_.insert(options.overrides_.end(), without.begin(), without.end());
   });
 }
 

@@ -36,7 +36,8 @@ std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
 // The arguments [FILE] [KEY=VALUE ...] of programs that read a run file. A word with a slash before its equals sign is a file;
-// --KEY=VALUE is KEY=VALUE. ~KEY takes back what the file says of a key.
+// --KEY=VALUE is KEY=VALUE. ~KEY takes back what the file says of a key. Error: a key is given with dashes and without, of which the last
+// one is not known.
 class RunOptions {
  public:
   const std::string& file() const { return file_; }  // empty: none given

@@ -24,6 +24,8 @@ tsv=(data=reviews.tsv format=tsv label_field=1)
 jsonl=(data=reviews.jsonl.gz format=jsonl text_field=body label_field=stars)
 
 accept 'TSV' train "${small[@]}" "${tsv[@]}" name=tsv
+told=$(sed -nE 's/.*"val_accuracy":([0-9.]+),.*/\1/p' runs/tsv/metrics.jsonl | tail -1 | xargs printf '%.4f')
+verdict 'it tells loss and accuracy' "$(grep -qE "^step 60: train loss [0-9.]+, validation loss [0-9.]+ over 40 documents, accuracy ${told/./\\.}\$" out || echo "not $told")"
 verdict 'it learns' "$(awk '/^step 60: / { learnt = $8 < 0.3 } END { exit learnt }' out && cat out)"
 accept 'JSONL, compressed' train "${small[@]}" "${jsonl[@]}" name=jsonl threads=1
 verdict 'the same documents give the same model' "$(cmp runs/{tsv,jsonl}/model.safetensors 2>&1)"

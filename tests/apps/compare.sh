@@ -25,6 +25,11 @@ verdict 'a page with the table' "$(grep -q '<td>vanilla</td>' both.html && grep 
 cp out first.json
 accept 'again: nothing is left to train' compare "${small[@]}" --equal parameters --change ff --seeds 1,2 --json -o both.svg
 verdict 'the same results' "$(diff <(grep -v '"command"' first.json) <(grep -v '"command"' out))"
+verdict 'each run tells the build that trained it' "$(grep -cE '^ *"ricci [^,]+, commit [^,]+, .*, seed [12]"$' out | diff - <(echo 4))"
+sed -i '1s/commit [^,]*/commit 0123456789/' runs/pair_vanilla_1/config.yaml
+accept 'a run that another build trained' compare "${small[@]}" --equal parameters --change ff --seeds 1,2 --json
+verdict 'tells that one, the others their own' "$(diff <(grep '^ *"ricci ' first.json | sed '1s/commit [^,]*/commit 0123456789/') <(grep '^ *"ricci ' out))"
+verdict 'the report tells the build that made it' "$([ "$(grep '^ "build": "ricci' out)" = "$(grep '^ "build"' first.json)" ] || grep '"build' first.json out)"
 verdict 'the drawing is XML' "$(xmllint --noout both.svg 2>&1)"
 run compare "${small[@]}" --equal parameters --change ff --seeds 1,2,3
 verdict 'one seed more: two trainings more' "$(grep -c '^run [56] of 6' err | diff - <(echo 2))"

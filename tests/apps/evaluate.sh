@@ -41,11 +41,14 @@ refuse 'a run that is not there, after one that is' 1 'runs/none: no such run fo
 verdict 'prints nothing' "$([ ! -s out ] || cat out)"
 
 # ---- The sorter
-accept 'train the sorter' train tiny.yaml name=sorter data=sorter model.ctx=21 sample.tokens=0
+# Long enough that it sorts some of the sequences, but not all.
+accept 'train the sorter' train tiny.yaml name=sorter data=sorter model.ctx=21 sample.tokens=0 steps=60 batch=16 lr=1e-2
 accept 'it is evaluated' eval runs/sorter
 verdict 'on what is held out' "$(grep -qE '^sorter \(held out\): 11264 tokens, context 21: [0-9.]+ nats .*, [0-9.]+% of the tokens and [0-9.]+% of the sequences right$' out || cat out)"
 accept 'as JSON' eval runs/sorter --json
 verdict 'with both accuracies' "$(grep -q '"token_accuracy": 0' out && grep -q '"sequence_accuracy": 0' out || cat out)"
+told=$(sed -nE 's/.*"val_accuracy":([0-9.]+),.*/\1/p' runs/sorter/metrics.jsonl | tail -1)
+verdict 'the records of the training have that of the sequences' "$([[ $told = 0.*[1-9]* ]] && near "$(value sequence_accuracy)" "$told" || echo "'$told'")"
 refuse 'windows of rows' 1 '--stride: runs/sorter reads whole rows, not windows' eval runs/sorter --stride 3
 refuse 'rows of another length' 1 '--context: runs/sorter reads whole rows of 21 tokens' eval runs/characters runs/sorter --context 8
 refuse 'rows out of a text' 1 '--data: runs/sorter sorts, and is scored on the generated rows that its training left out' eval runs/sorter --data score.txt

@@ -23,6 +23,8 @@ refuse 'graph on the cpu' 1 'cuda_graph: device cpu has no graphs, expected cuda
 refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; 0 takes its number' train tiny.yaml model.vocab=900
 refuse 'no name of a run file' 2 'the name of a run file is empty' train ''
 refuse 'unknown option' 2 '--frob' train tiny.yaml --frob
+refuse 'a key with dashes and without' 2 '--model\.layers=1 and ~model\.layers are about the same key: write both without dashes' train tiny.yaml '~model.layers' --model.layers=1
+refuse 'a value of a key that is taken back' 1 "command line: ~lr takes the key back and has no value, expected ~lr, got '~lr=3'" train tiny.yaml '~lr=3'
 cp "$trained" before.safetensors
 accept 'run that is trained already' train tiny.yaml name=tiny
 verdict 'it says so' "$(diff out - <<<'runs/tiny: finished after 2 steps already; a larger steps=... goes on')"
@@ -89,6 +91,12 @@ accept 'a plan for batch_invariant' plan tiny.yaml --memory 64MiB --json batch_i
 verdict 'any batch fits' "$([ "$(largest)" = 'any any' ] || cat out)"
 accept 'or none' plan tiny.yaml --memory 64kB --json batch_invariant=true
 verdict 'where no sequence does' "$([ "$(largest)" = '0 0' ] || cat out)"
+short=(model.mixer=dispatcher model.levels=2 context=8)
+run train tiny.yaml name=short "${short[@]}"
+mv err train.err
+run plan tiny.yaml "${short[@]}" --json
+verdict 'a plan warns of the model' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 2 levels a layer hears 4 positions, but ctx is 8, which 3 levels would hear')"
+verdict 'as the training does' "$(diff train.err err)"
 for option in --json '--memory 64MiB' tiny.yaml; do
   refuse "the published table with $option" 2 "(--published|${option% *}|run) excludes (--published|${option% *}|run)" plan --published $option
 done

@@ -12,8 +12,8 @@ TEST_CASE("statistics: means, deviations and intervals") {
   CHECK(mean_spread({2, 4, 6}).mean == doctest::Approx(4));
   CHECK(mean_spread({2, 4, 6}).deviation == doctest::Approx(2));
   CHECK(mean_spread({5}).deviation == 0);
-  CHECK(mean_spread({5}).interval == 0);
-  CHECK(mean_spread({2, 4, 6}).interval == doctest::Approx(4.968276).epsilon(1e-4));  // scipy.stats.t.interval(0.95, 2, 4, 2 / sqrt(3))
+  CHECK(mean_spread({5}).half_width == 0);
+  CHECK(mean_spread({2, 4, 6}).half_width == doctest::Approx(4.968276).epsilon(1e-4));  // scipy.stats.t.interval(0.95, 2, 4, 2 / sqrt(3))
 }
 
 TEST_CASE("statistics: Student's t") {  // scipy.stats.t.ppf(0.975, n)

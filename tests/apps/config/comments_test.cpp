@@ -57,4 +57,7 @@ TEST_CASE("comments: the lines on top, and which of them tell builds and version
   for (const char* line : versions) CHECK((tells_build(line) && tells_version(line)));
   for (const char* line : builds) CHECK((tells_build(line) && !tells_version(line)));
   CHECK_FALSE(tells_build("# my run: ricci 0.1.0"));
+  const std::string text = std::string(builds[0]) + "\n# my run\n" + versions[1] + "\na: 1\n" + versions[0] + "\n";
+  CHECK(builds_in(text) == std::vector<std::string>{"commit 1a2b3c4d5e, g++ 12.2.0", "after step 5: ricci 0.1.0, commit 1a2b3c4d5e"});
+  CHECK(builds_in("a: 1\n").empty());
 }

@@ -175,6 +175,9 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
   CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
   CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr takes the key back and has no value, expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~model=") == "command line: ~model takes the key back and has no value, expected ~model, got '~model='");
+  CHECK(override_complaint("~model.dd=3") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
   CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
   CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
   CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==

@@ -1,4 +1,4 @@
-// What ricci-train says of the time that is left.
+// What ricci-train says of the time that is left, and of an evaluation.
 #include "apps/runs/run_report.h"
 
 #include <doctest/doctest.h>
@@ -18,4 +18,14 @@ TEST_CASE("run report: the time that is left, with the evaluations") {
   config.eval_every = 0;
   CHECK(expected_line(config, 50, 30, 9000) == "about 1:15:00, of which 50:00 for 1 evaluation; 25:00 to the next one");
   CHECK(expected_line(config, 50, 1, 30) == "");
+}
+
+TEST_CASE("run report: an evaluation of a classifier tells its accuracy, where it is known") {
+  TrainConfig config;
+  config.model.family = ricci::Family::classifier;
+  ricci::Evaluation evaluation{.nats_per_token = 0.687, .tokens = 1500, .targets = 1500};
+  const std::string line = "step 2,000: train loss 0.6931, validation loss 0.6870 over 1,500 documents";
+  CHECK(evaluation_line(config, 2000, 0.69314, evaluation) == line);
+  evaluation.accuracy = 0.542;
+  CHECK(evaluation_line(config, 2000, 0.69314, evaluation) == line + ", accuracy 0.5420");
 }

@@ -175,8 +175,25 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"model.layers=6", "run.yaml", "data=[a, b]"}) == "run.yaml: <model.layers=6> <data=[a, b]>");
   CHECK(parse({"name=", "sample.prompt=\"a b\""}) == ": <name=> <sample.prompt=\"a b\">");
   CHECK(parse({"~lr", "~/run.yaml", "~model.heads"}) == "~/run.yaml: <~lr> <~model.heads>");
+  CHECK(parse({"~lr=a/b", "~a/lr=3"}) == "~a/lr=3: <~lr=a/b>");
+  CHECK(parse({"--lr=1", "--lr=2", "--model.layers=2", "model.d=8"}) == ": <lr=1> <lr=2> <model.layers=2> <model.d=8>");
   CHECK(parse({""}) == "ricci-train: the name of a run file is empty (--help lists the options)\n");
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
+  CHECK(parse({"--lr"}).find("--lr; keys of a run file are given as lr=VALUE (--help") != std::string::npos);
+  CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are given as ~lr (--help") != std::string::npos);
+  // Which of two words with and without dashes was typed last is not known.
+  const auto unordered = [&](const char* dashed, const char* plain) {
+    const std::string expected = ricci::format_message(
+        "ricci-train: {} and {} are about the same key: write both without dashes, so that the last one counts (--help lists the options)\n", {dashed, plain});
+    CHECK(parse({dashed, plain}) == expected);
+    CHECK(parse({plain, "run.yaml", dashed}) == expected);
+  };
+  unordered("--model.layers=1", "model.layers=2");
+  unordered("--model.layers=1", "~model.layers");
+  unordered("--model.layers=1", "~model");
+  unordered("--model={layers: 1}", "model.layers=2");
+  unordered("--lr=1", "lr=a=b");
+  CHECK(parse({"--model.d=8", "~model.dropout", "lr=1"}) == ": <model.d=8> <~model.dropout> <lr=1>");
 }
 
 TEST_CASE("cli: --help-config prints every key and the program does not run") {

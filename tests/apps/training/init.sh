@@ -71,6 +71,13 @@ for ctx in 32 8 3; do
   kept=$((ctx < 16 ? ctx : 16))
   verdict 'the positions of each scale' "$(starts "$scales; stack.1.pos.weight: $kept of $ctx rows; stack.4.pos.weight: $((kept / 4)) of $((ctx / 4)) rows")"
 done
+accept 'a run of a Dispatcher' train tiny.yaml name=dispatcher model.mixer=dispatcher model.ctx=21 steps=1
+longer=(train next.yaml name=levels init=runs/dispatcher model.ctx=43)
+refuse 'a context that needs more levels' 1 'has 5 levels, but model\.levels: null gives 6 in model\.ctx: 43; model\.levels=5 with init_changes: \[model\.ctx, model\.levels\] keeps them' \
+  "${longer[@]}" name=bad 'init_changes=[model.ctx]'
+run "${longer[@]}" model.levels=5 'init_changes=[model.ctx, model.levels]'
+verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer hears 32 positions, but ctx is 43, which 6 levels would hear')"
+accept 'a context that needs as many' train next.yaml name=as_many init=runs/dispatcher model.ctx=32 'init_changes=[model.ctx]'
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal 'init_changes=[model.positions]'
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned 'init_changes=[model.positions]'
 verdict 'they are drawn' "$(starts "runs/sinusoidal/model.safetensors; stack.1.pos.weight: 0 of 16 rows; stack.4.pos.weight: 0 of 4 rows")"
