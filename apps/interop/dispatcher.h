@@ -1,4 +1,4 @@
-// The models of the Dispatcher paper's own repository (Ciosici et al. 2021): a state_dict of its DispatcherModel or of its attention
+// The models of the Dispatcher paper's own repository (Cetoli 2021): a state_dict of its DispatcherModel or of its attention
 // baseline TransformerModel, saved as safetensors. Names: transformer_encoder.layers.0.self_attn.linear_in.weight.
 #pragma once
 #include <cstdint>

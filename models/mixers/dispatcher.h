@@ -1,4 +1,4 @@
-// The mixer `dispatcher` (Ciosici et al. 2021): every position adds to its values those of the positions
+// The mixer `dispatcher` (Cetoli 2021): every position adds to its values those of the positions
 // 1, 2, 4, ... before it, times coefficients that it computes from its own input.
 //   v = x W_value^T,   c = sigmoid(x W_coef^T),   y = shift_and_sum(v, c) W_out^T
 // Heads are slices of the width. With share_heads all heads have the same weights, and each reads its own slice of x alone;
