@@ -16,8 +16,8 @@ bool gemm_onednn(const Gemm& g);
 
 // CPU, on the thread that calls: a product too small to be cut, in a task that runs beside others.
 void gemm_on_one_thread(const Gemm& g);
-// Whether it makes products of bf16 several times as fast as those of f32: with oneDNN, on a processor that multiplies by tiles (AMX).
-bool multiplies_bf16_by_tiles();
+// Whether it makes products of bf16 faster than those of f32: with oneDNN, on a processor with instructions for them (AVX512_BF16, AMX).
+bool multiplies_bf16_faster();
 
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);

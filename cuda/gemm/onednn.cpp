@@ -7,7 +7,7 @@
 namespace ricci {
 bool gemm_onednn(const Gemm&) { return false; }
 void gemm_on_one_thread(const Gemm& g) { gemm_blocked(g); }
-bool multiplies_bf16_by_tiles() { return false; }
+bool multiplies_bf16_faster() { return false; }
 }  // namespace ricci
 
 #else
@@ -85,7 +85,7 @@ void gemm_on_one_thread(const Gemm& g) {
   onednn::multiply(g);
 }
 
-bool multiplies_bf16_by_tiles() { return cpu_has_bf16_tiles(); }
+bool multiplies_bf16_faster() { return cpu_isa() == Isa::avx512_bf16; }
 
 bool gemm_onednn(const Gemm& g) {
   using namespace onednn;

@@ -5,7 +5,7 @@
 //   attention.cpp           the public op: what it keeps for the backward, and who computes it
 //   problem.h, kernels.h    what the implementations share: extents, views as pointers, dropout
 //   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
-//   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 by the processor's unit
+//   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
 //   flash/                  bf16 on tensor cores: scores and weights never leave the registers
 //   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once

@@ -1,4 +1,4 @@
-// Products of the blocks in bf16, on processors that have a unit for it (AMX). What is not visible is computed, too, and weighs nothing.
+// Products of the blocks in bf16, on processors that have instructions for it (AVX512_BF16, AMX). What is not visible is computed, too, and weighs nothing.
 #include "core/cpu/isa.h"
 #include "cuda/gemm/backends.h"
 #include "ops/attention/cpu/block.h"
@@ -6,7 +6,7 @@
 namespace ricci::attention_kernels {
 namespace {
 
-constexpr int64_t kLeastWidth = 32;  // of a head: the unit adds up 32 terms at a time
+constexpr int64_t kLeastWidth = 64, kLeastWidthByTiles = 32;  // of a head: of less, products in f32 are faster
 
 struct Round {
   Tile tile;
@@ -60,7 +60,9 @@ void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, con
 
 }  // namespace
 
-bool multiplies_in_bf16(const Problem& problem) { return multiplies_bf16_by_tiles() && problem.width >= kLeastWidth; }
+bool multiplies_in_bf16(const Problem& problem) {
+  return multiplies_bf16_faster() && problem.width >= (cpu_has_bf16_tiles() ? kLeastWidthByTiles : kLeastWidth);
+}
 
 void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
   multiply(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);

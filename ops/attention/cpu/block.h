@@ -71,7 +71,7 @@ template <class A> void multiply_visible(const Tile& tile, const A* a, int64_t r
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
-// ---- The same of bf16, where the processor has a unit for it (AMX). Rows follow each other without gaps, and keys are not transposed:
+// ---- The same of bf16, where the processor has instructions for it. Rows follow each other without gaps, and keys are not transposed:
 // s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be anything where not visible. There b counts
 // zero times: finite numbers change nothing, but a NaN or an infinity in b reaches all rows of the tile.
 bool multiplies_in_bf16(const Problem& problem);

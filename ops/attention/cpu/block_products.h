@@ -1,5 +1,5 @@
 // How the products of the blocks are made: of packed numbers of type E, which is the type A of the sums, or bf16 where the processor has
-// a unit for it.
+// instructions for it.
 #pragma once
 #include <algorithm>
 

@@ -1,4 +1,5 @@
 // Gradients of weights as products of bf16: long sums in f32, by tiles where the processor has them.
+#include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/gemm/onednn/tiles.h"
@@ -36,7 +37,7 @@ TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have g
 
 TEST_CASE("gradients of weights in bf16 are made by tiles" * doctest::test_suite("needs AMX")) {
 #ifdef RICCI_HAS_ONEDNN
-  if (multiplies_bf16_by_tiles()) {
+  if (cpu_has_bf16_tiles()) {
     for (const Case& t : {Case{1, 150, 90, 1201, Layout::columns, Layout::rows, Layout::rows, false, false, true},
                           Case{1, 270, 790, 515, Layout::padded_rows, Layout::padded_rows, Layout::padded_rows, true, false, true}})
       CHECK(worst_of(t, Dtype::bf16, Device::cpu, [](const Gemm& g) { REQUIRE(onednn::multiply_by_tiles(g)); }) <= 1);
