@@ -4,10 +4,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "apps/config/config.h"
+#include "apps/run/config/config.h"
 #include "apps/interop/gpt2.h"
 #include "apps/interop/imported_run.h"
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/json/value.h"

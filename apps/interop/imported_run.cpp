@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 

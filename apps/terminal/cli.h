@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "apps/config/config.h"
+#include "apps/run/config/config.h"
 
 namespace ricci::apps {
 

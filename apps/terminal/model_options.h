@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "apps/terminal/cli.h"
 
 namespace ricci::apps {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/config/config.h"
+#include "apps/run/config/config.h"
 #include "autograd/tape.h"
 #include "core/files/safetensors.h"
 #include "cuda/device/device.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/benchmark/mixer_step.h"
+#include "apps/lab/benchmark/mixer_step.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/config/config.h"
-#include "apps/corpus/corpus.h"
-#include "apps/corpus/micro_batches.h"
+#include "apps/run/config/config.h"
+#include "apps/run/corpus/corpus.h"
+#include "apps/run/corpus/micro_batches.h"
 #include "apps/terminal/cli.h"
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"

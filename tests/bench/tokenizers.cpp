@@ -6,7 +6,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "apps/corpus/embedded_corpus.h"
+#include "apps/run/corpus/embedded_corpus.h"
 #include "core/cpu/clock.h"
 #include "core/files/file.h"
 #include "data/tokenizers/open.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/config/train_config.h"
-#include "apps/corpus/micro_batches.h"
+#include "apps/run/config/train_config.h"
+#include "apps/run/corpus/micro_batches.h"
 #include "core/philox.h"
 #include "models/training/train_step.h"
 #include "tests/bench/measured_steps.h"

@@ -1,9 +1,9 @@
 // Fuzzes run files and overrides: a run file, then overrides, with a zero byte before each.
 #include <vector>
 
-#include "apps/config/comments.h"
-#include "apps/config/config.h"
-#include "apps/config/train_config.h"
+#include "apps/run/config/comments.h"
+#include "apps/run/config/config.h"
+#include "apps/run/config/train_config.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

@@ -1,9 +1,9 @@
 // Fuzzes metrics.jsonl and what is drawn of it. The first byte chooses how.
 #include <cmath>
 
-#include "apps/plot/drawing/page.h"
-#include "apps/plot/drawing/svg.h"
-#include "apps/plot/records.h"
+#include "apps/lab/drawing/page.h"
+#include "apps/lab/drawing/svg.h"
+#include "apps/lab/plot/records.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

@@ -10,7 +10,7 @@ hidden=(unshare --mount)
 prefix=$folder/prefix
 : >out >err
 cmake --install "$build" --prefix "$prefix" >out 2>err || verdict 'install' "exit code $?"
-verdict 'a program for each of apps/*.cpp' "$(diff <(cd "$root/apps" && ls ./*.cpp | sed -E 's|./(.*)\.cpp|ricci-\1|') <(ls "$prefix/bin"))"
+verdict 'a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
 
 cat >commands.sh <<'END'

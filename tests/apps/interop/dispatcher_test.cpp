@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_logits.h"
 #include "tests/data/files.h"

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "apps/interop/hugging_face.h"
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_logits.h"
 #include "tests/data/files.h"

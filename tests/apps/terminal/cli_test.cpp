@@ -8,7 +8,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "apps/config/train_config.h"
+#include "apps/run/config/train_config.h"
 #include "core/error.h"
 #include "tests/data/files.h"
 

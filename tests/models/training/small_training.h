@@ -1,6 +1,6 @@
 // What the tests of training share: a small model and a text that can be learned.
 #pragma once
-#include "apps/corpus/micro_batches.h"
+#include "apps/run/corpus/micro_batches.h"
 #include "data/tokens/token_file.h"
 #include "models/config.h"
 #include "tests/ops/values.h"

@@ -1,7 +1,7 @@
 // Training in bf16: it follows training in f32, on every device, and nothing is lost by rounding the weights.
 #include <cmath>
 
-#include "apps/runs/run_folder.h"
+#include "apps/run/folder/run_folder.h"
 #include "models/training/checkpoint.h"
 #include "models/training/optimizer.h"
 #include "models/training/train_step.h"

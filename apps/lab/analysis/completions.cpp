@@ -1,0 +1,139 @@
+#include "apps/lab/analysis/completions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "autograd/tape.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/drop.h"
+
+namespace ricci::apps {
+namespace {
+
+using json = nlohmann::ordered_json;
+using Ids = std::vector<int64_t>;
+
+struct Completion {
+  Ids before, next;  // next: the tokens of the next cell; empty: not known
+  std::vector<Expected> expected;
+};
+
+// The logits behind the last whole cell.
+std::vector<double> last_logits(const TextRun& run, const Ids& ids) {
+  const NoTape unrecorded;
+  const Training off(false);
+  const Tensor logits_bmv = to(convert(run.open.model.logits({ids_tensor(ids, 1, run.open.device)}), Dtype::f64), Device::cpu);
+  const double* const end = logits_bmv.data<double>() + logits_bmv.size();
+  return {end - logits_bmv.shape()[2], end};
+}
+
+Completion complete(const TextRun& run, const Ids& before, const Ids& next, const CompletionsOptions& options) {
+  const int64_t scale = run.open.run.config().model.coarse.scale;
+  return {before, next, most_probable(last_logits(run, before), options.top ? options.top : scale)};
+}
+
+// A given text is read to its last whole cell, and what is behind that is not known as a whole.
+Completion of_given(const TextRun& run, const CompletionsOptions& options) {
+  const int64_t scale = run.open.run.config().model.coarse.scale;
+  Ids ids = run.open.run.tokenizer()->encode(options.given);
+  const int64_t most = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
+  if (whole == 0) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
+  ids.resize(static_cast<size_t>(whole));
+  if (whole > most) ids.erase(ids.begin(), ids.end() - most);
+  return complete(run, ids, {}, options);
+}
+
+std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options) {
+  if (!options.given.empty()) return {of_given(run, options)};
+  const int64_t scale = run.open.run.config().model.coarse.scale, whole = run.open.context / scale * scale, length = whole + scale;
+  const int64_t there = run.tokens.size() / length;
+  if (there == 0) fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more", {run.tokens.name(), run.tokens.size(), whole, scale});
+  std::vector<Completion> all;
+  const int64_t places = std::min(options.places, there);
+  for (int64_t i = 0; i < places; ++i) {
+    const int64_t first = i * there / places * length;
+    all.push_back(complete(run, ids_at(run.tokens, first, whole), ids_at(run.tokens, first + whole, scale), options));
+  }
+  return all;
+}
+
+std::vector<std::string> texts_of(const Tokenizer& tokenizer, const Ids& ids) {
+  std::vector<std::string> texts;
+  for (const int64_t id : ids) texts.push_back(shown(tokenizer, id));
+  return texts;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : " · ") + text;
+  return all;
+}
+
+// The share of the tokens of the next cells that are among those told.
+double found_share(const std::vector<Completion>& all) {
+  double found = 0, tokens = 0;
+  for (const Completion& each : all)
+    for (const int64_t id : each.next) {
+      ++tokens;
+      found += std::any_of(each.expected.begin(), each.expected.end(), [&](const Expected& e) { return e.id == id; });
+    }
+  return tokens > 0 ? found / tokens : 0;
+}
+
+std::string json_of(const TextRun& run, const std::vector<Completion>& all) {
+  const Tokenizer& tokenizer = *run.open.run.tokenizer();
+  json places = json::array();
+  for (const Completion& each : all) {
+    json expected = json::array();
+    for (const Expected& e : each.expected) expected.push_back({{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}});
+    places.push_back({{"text", tokenizer.decode(each.before)}, {"next", tokenizer.decode(each.next)}, {"next_ids", each.next}, {"expected", std::move(expected)}});
+  }
+  return json{{"run", run.name}, {"scale", run.open.run.config().model.coarse.scale}, {"found", found_share(all)}, {"places", std::move(places)}}.dump(
+      1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<Expected> most_probable(std::span<const double> logits, int64_t count) {
+  Ids ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto logit = [&](int64_t id) { return logits[static_cast<size_t>(id)]; };
+  const auto end = ids.begin() + std::min<int64_t>(count, static_cast<int64_t>(ids.size()));
+  std::partial_sort(ids.begin(), end, ids.end(), [&](int64_t a, int64_t b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
+  double sum = 0;
+  for (const double l : logits) sum += std::exp(l - logit(ids[0]));
+  std::vector<Expected> all;
+  for (auto id = ids.begin(); id != end; ++id) all.push_back({*id, std::exp(logit(*id) - logit(ids[0])) / sum});
+  return all;
+}
+
+Report analyse_completions(const CompletionsOptions& options) {
+  const TextRun run = open_text_run(options.run, options.text, {Family::coarse});
+  if (run.open.context < run.open.run.config().model.coarse.scale)
+    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.coarse.scale});
+  const std::vector<Completion> all = completions_of(run, options);
+  const Tokenizer& tokenizer = *run.open.run.tokenizer();
+  const int64_t scale = run.open.run.config().model.coarse.scale;
+  Report report;
+  report.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale);
+  report.texts = 3;
+  report.table = {{"the text in front", "the next cell", "expected, with probabilities"}};
+  for (const Completion& each : all) {
+    const auto few = std::min<ptrdiff_t>(options.shown * scale, std::ssize(each.before));
+    std::vector<std::string> expected;
+    for (const Expected& e : each.expected) expected.push_back(fmt::format("{} {:.3f}", shown(tokenizer, e.id), e.probability));
+    report.table.push_back({"…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end())), each.next.empty() ? "?" : joined(texts_of(tokenizer, each.next)), joined(expected)});
+  }
+  if (options.given.empty())
+    report.notes.push_back(fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}", 100 * found_share(all), scale));
+  report.json = json_of(run, all);
+  return report;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,146 @@
+// ricci-compare: trains several models on one data order, several seeds each, at equal parameters, FLOPs or memory, and tells what they
+// came to: one table, one drawing.
+//   ricci-compare apps/configs/comparisons/wikitext2_small.yaml --equal parameters --change ff --seeds 1,2,3 -o families.html
+// Each training is a ricci-train of its own in runs/NAME_MODEL_SEED. Called again after an interruption, it goes on where it was.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "apps/lab/comparison/child.h"
+#include "apps/lab/comparison/report.h"
+#include "apps/lab/drawing/page.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/output.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+struct Options {
+  RunOptions comparison;  // its file, and keys for all models
+  std::string equal = "nothing", change = "width", name, out, theme = "auto", command;
+  std::vector<uint64_t> seeds = {1};
+  std::vector<std::string> only;
+  bool as_json = false, only_plans = false;
+};
+
+struct Job {
+  size_t model;
+  uint64_t seed;
+  std::string file;                    // of the run
+  std::vector<std::string> overrides;  // all of them
+  std::string folder;
+};
+
+bool is_page(const std::string& name) {
+  if (!name.ends_with(".html") && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
+  return name.ends_with(".html");
+}
+
+// Seed by seed, so that what is there after an interruption compares all models.
+std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
+  std::vector<Job> jobs;
+  for (const uint64_t seed : options.seeds)
+    for (size_t i = 0; i < models.size(); ++i) {
+      const std::string run = format_message("{}_{}_{}", {name, models[i].name, seed});
+      Job job{i, seed, models[i].file, models[i].overrides, ""};
+      job.overrides.push_back(format_message("seed={}", {seed}));
+      job.overrides.push_back("name=" + run);
+      job.folder = request_run(job.file, job.overrides).folder;
+      jobs.push_back(std::move(job));
+    }
+  return jobs;
+}
+
+bool is_finished(const Job& job) { return RunFolder::to_train(request_run(job.file, job.overrides)).finished().has_value(); }
+
+// Trains what is not trained yet. False: an interruption was asked for.
+bool train_all(const std::vector<Job>& jobs) {
+  const Interrupt interrupt;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (is_finished(jobs[i])) continue;
+    const bool starts = !Interrupt::requested();
+    if (starts) {
+      tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].folder}));
+      std::vector<std::string> arguments{jobs[i].file};
+      arguments.insert(arguments.end(), jobs[i].overrides.begin(), jobs[i].overrides.end());
+      const std::optional<int> code = run_program("train", arguments);
+      if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].folder, *code});
+      if (is_finished(jobs[i])) continue;
+    }
+    tell(STDERR_FILENO, format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
+    return false;
+  }
+  return true;
+}
+
+Comparison results_of(const Options& options, const std::string& name, const std::vector<Matched>& models, const std::vector<Job>& jobs) {
+  const Equal equal = choice_of<Equal>("--equal", options.equal);
+  Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
+  for (const Matched& model : models) comparison.models.push_back({model, {}});
+  for (const Job& job : jobs)
+    if (!options.only_plans) comparison.models[job.model].outcomes.push_back(read_outcome(job.folder, job.seed));
+  return comparison;
+}
+
+void check(const Options& options) {
+  if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
+  for (size_t i = 0; i < options.seeds.size(); ++i)
+    if (std::find(options.seeds.begin(), options.seeds.begin() + static_cast<std::ptrdiff_t>(i), options.seeds[i]) != options.seeds.begin() + static_cast<std::ptrdiff_t>(i))
+      fail("--seeds: {} stands there twice", {options.seeds[i]});
+  for (const std::string& word : options.comparison.overrides())
+    if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
+  if (!options.out.empty()) is_page(options.out), Folder(std::filesystem::path(options.out).parent_path().empty() ? "." : std::filesystem::path(options.out).parent_path().string());
+  parse_theme(options.theme);
+}
+
+int compare(const Options& options) {
+  check(options);
+  const std::string file = options.comparison.file(), name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
+  const std::vector<Matched> models = matched(read_contestants(file), options.comparison.overrides(), choice_of<Equal>("--equal", options.equal),
+                                              choice_of<Change>("--change", options.change), options.only);
+  const std::vector<Job> jobs = jobs_of(options, name, models);
+  if (!options.only_plans && !train_all(jobs)) return 0;
+  const Comparison comparison = results_of(options, name, models, jobs);
+  std::puts((options.as_json ? json_of(comparison) : table_of(comparison)).c_str());
+  if (options.out.empty() || options.only_plans) return 0;
+  const Chart chart = chart_of(comparison);
+  const Theme theme = parse_theme(options.theme);
+  write_file_atomically(options.out, is_page(options.out) ? to_page(chart, cells_of(comparison), theme) : to_svg(chart, theme));
+  return 0;
+}
+
+std::string command_line(int argc, char** argv) {
+  std::string all = "ricci-compare";
+  for (int i = 1; i < argc; ++i) all += std::string(" ") + argv[i];
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  options.command = command_line(argc, argv);
+  return run_app(argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
+                 [&](CLI::App& app) {
+                   add_run_arguments(app, options.comparison, "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
+                   app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())->capture_default_str();
+                   app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())->capture_default_str();
+                   app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")->delimiter(',')->check(at_least_zero)->capture_default_str();
+                   app.add_option("--only", options.only, "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")->delimiter(',');
+                   app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
+                   app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
+                   app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");
+                   app.add_flag("--json", options.as_json, "Print JSON");
+                   app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+                 },
+                 [&] { return compare(options); });
+}

@@ -1,0 +1,32 @@
+#include "apps/lab/comparison/statistics.h"
+
+#include <cmath>
+#include <iterator>
+
+#include "core/error.h"
+
+namespace ricci::apps {
+
+double student_t(size_t degrees_of_freedom) {
+  constexpr double kFew[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139};
+  if (degrees_of_freedom == 0) fail("student_t: 0 degrees of freedom, expected at least 1");
+  if (degrees_of_freedom <= std::size(kFew)) return kFew[degrees_of_freedom - 1];
+  // The normal distribution's quantile, and the first terms of what is added to it for a finite number (Abramowitz and Stegun, 26.7.5).
+  constexpr double z = 1.959964;
+  const auto n = static_cast<double>(degrees_of_freedom);
+  return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
+}
+
+MeanSpread mean_spread(const std::vector<double>& values) {
+  MeanSpread result;
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / n;
+  if (values.size() < 2) return result;
+  double squares = 0;
+  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.deviation = std::sqrt(squares / (n - 1));
+  result.half_width = student_t(values.size() - 1) * result.deviation / std::sqrt(n);
+  return result;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,126 @@
+#include "apps/lab/inspection/pictures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/lab/plot/chart.h"
+#include "apps/lab/drawing/heat_map.h"
+
+namespace ricci::apps {
+namespace {
+
+std::string place(const LayerFound& layer, int64_t head) { return fmt::format("layer {}, head {}", layer.layer, head); }
+std::string file_name(const LayerFound& layer, int64_t head, const char* kind) {
+  return fmt::format("layer{}_head{}_{}", layer.layer, head, kind);
+}
+
+bool is_dispatcher(const Found& found) { return found.mixer == "dispatcher"; }
+
+// What a large table is shown as.
+std::string note_on_size(const HeatMap& map) {
+  const int64_t block = shrunk(map).block;
+  return block == 1 ? "" : fmt::format(" A cell is the largest in magnitude of {0} x {0} numbers.", block);
+}
+
+void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const char* kind, HeatMap map, const std::string& sentence) {
+  map.title = fmt::format("{}: {}", place(layer, head), map.title);
+  all.push_back({file_name(layer, head, kind), sentence + note_on_size(map), layer.layer,
+                 [map = std::move(map)](Theme theme, bool with_style) { return to_svg(map, theme, with_style); }});
+}
+
+void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  if (!layer.seen.table_bncC) return;
+  const auto c = static_cast<int64_t>(found.text.size());
+  const std::string sentence =
+      is_dispatcher(found)
+          ? "Row i tells what the value of position j is multiplied by before it is added to position i: the product of the coefficients "
+            "on its way there."
+          : "Row i tells how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
+  for (const HeadFound& head : layer.heads)
+    add(all, layer, head.head, "scores",
+        {is_dispatcher(found) ? "products of coefficients" : "scores", "position that hears", "position that is heard", found.text,
+         found.text, c, of_head(layer.seen.table_bncC, head.head)},
+        sentence);
+}
+
+void add_coefficients(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  if (!layer.seen.coefficients_bncr) return;
+  const Tensor levels_bnrc = transpose(layer.seen.coefficients_bncr, 2, 3);
+  for (const HeadFound& head : layer.heads)
+    add(all, layer, head.head, "coefficients",
+        {"dispatching coefficients", "level", "position", {}, found.text, levels_bnrc.shape()[3], of_head(levels_bnrc, head.head)},
+        "Level r tells what each position multiplies the sum by that it hears from 2^r positions before it.");
+}
+
+const char* name_of_matrix(const Found& found) {
+  return found.mixer == "sdp" ? "Wq Wk^T" : found.layers[0].forms.symmetric ? "metric tensor" : "matrix of the scores";
+}
+
+void add_matrices(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  if (!layer.forms.m_nkK) return;
+  const std::string sentence = found.mixer == "sdp" || found.mixer == "quad_full"
+                                   ? "The score of two positions is the product of their inputs with this matrix between them, divided by "
+                                     "the root of the head's width."
+                                   : "The score of two positions is the product of their projections with this matrix between them, "
+                                     "divided by the root of the head's width.";
+  for (const HeadFound& head : layer.heads)
+    add(all, layer, head.head, "matrix",
+        {name_of_matrix(found),
+         "component of the position that hears",
+         "component of the position that is heard",
+         {},
+         {},
+         layer.forms.m_nkK.shape()[1],
+         of_head(layer.forms.m_nkK, head.head)},
+        sentence);
+}
+
+// One chart per layer, with a curve per head.
+void add_spectrum(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  if (!layer.forms.m_nkK) return;
+  Chart chart;
+  const char* const what = layer.forms.symmetric ? "eigenvalues" : "singular values";
+  chart.title = fmt::format("layer {}: {} of {}", layer.layer, what, name_of_matrix(found)), chart.x_name = "number, from the largest on";
+  Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
+  for (size_t i = 0; i < layer.heads.size(); ++i) {
+    const int colour = static_cast<int>(i);
+    Curve& curve = panel.curves.emplace_back(Curve{fmt::format("head {}", layer.heads[i].head), colour, false, {}, {}});
+    for (size_t n = 0; n < layer.heads[i].spectrum.size(); ++n)
+      curve.points.push_back({static_cast<double>(n + 1), layer.heads[i].spectrum[n]});
+    std::erase_if(curve.points, [](const Point& p) { return !drawable(p.y); });
+    chart.legend.push_back({curve.name, colour, curve.dashed});
+  }
+  const std::string sentence = layer.forms.symmetric
+                                   ? "Along the directions of large eigenvalues positions that are alike score high, along those of "
+                                     "negative ones positions that are opposite; where all are alike, every direction counts the same."
+                                   : "How many of them are large is how many directions of the input the scores depend on.";
+  all.push_back({fmt::format("layer{}_spectrum", layer.layer), sentence, layer.layer,
+                 [chart](Theme theme, bool with_style) { return to_svg(chart, theme, with_style); }});
+}
+
+void add_distances(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  for (const HeadFound& head : layer.heads) {
+    if (head.nearest.empty()) continue;
+    std::string sentence =
+        "The squared distance of two tokens under the metric of the head, as their embeddings alone come to this layer, without positions "
+        "or neighbours.";
+    if (found.mixer == "metric")
+      sentence += " The metric is not positive: squares below 0 occur, where two tokens differ along directions of negative eigenvalues.";
+    add(all, layer, head.head, "distances",
+        {"squared distances of tokens", "token", "token", found.tokens, found.tokens, static_cast<int64_t>(found.tokens.size()),
+         head.squared_distances},
+        sentence);
+  }
+}
+
+}  // namespace
+
+std::vector<Picture> pictures_of(const Found& found) {
+  std::vector<Picture> all;
+  for (const LayerFound& layer : found.layers)
+    for (const auto& each : {add_scores, add_coefficients, add_matrices, add_spectrum, add_distances}) each(all, found, layer);
+  return all;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,94 @@
+#include "apps/lab/plot/panel_axes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "apps/terminal/progress.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr size_t kFewest = 20;  // values
+constexpr size_t kPart = 20;    // one value in 20 at each end is not of the middle
+constexpr double kFar = 3;      // ranges of the middle
+
+std::string short_value(double value) {
+  const double size = std::abs(value);
+  return size >= 1e3 && size < 1e15 ? (value < 0 ? "-" : "") + short_number(size) : fmt::format("{:.3g}", value);
+}
+
+Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
+  std::vector<double> values;
+  for (const Curve& curve : panel.curves)
+    for (const auto* points : {&curve.points, &curve.raw})
+      for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
+  if (vertical && chart.clipped) values = without_outliers(panel, chart.log_y);
+  const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
+  if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
+  return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
+}
+
+}  // namespace
+
+const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
+
+std::vector<double> without_outliers(const Panel& panel, bool log) {
+  const auto scaled = [&](const Point& point) { return log ? std::log(point.y) : point.y; };
+  std::vector<double> sorted, shown;
+  for (const Curve& curve : panel.curves)
+    std::transform(measured(curve).begin(), measured(curve).end(), std::back_inserter(sorted), scaled);
+  std::sort(sorted.begin(), sorted.end());
+  const size_t few = sorted.size() / kPart;
+  const double low = few ? sorted[few] : 0, high = few ? sorted[sorted.size() - 1 - few] : 0, range = high - low;
+  const bool leaves_out = sorted.size() >= kFewest && range > 1e-9 * std::max(std::abs(low), std::abs(high));
+  const auto is_near = [&](const Point& point) {
+    return !leaves_out || (scaled(point) >= low - kFar * range && scaled(point) <= high + kFar * range);
+  };
+  for (const Curve& curve : panel.curves) {
+    const std::vector<Point>& points = measured(curve);
+    const auto first_near = std::find_if(points.begin(), points.end(), is_near);
+    const auto begin = first_near - points.begin() > 1 ? points.begin() : first_near;
+    for (auto point = begin; point != points.end(); ++point)
+      if (point < first_near || is_near(*point)) shown.push_back(point->y);
+  }
+  return shown;
+}
+
+Axis y_axis_of(const Panel& panel, const Chart& chart) { return axis_of(panel, chart, true); }
+
+Axis common_x_axis(const Chart& chart) {
+  Panel all;
+  for (const Panel& panel : chart.panels)
+    if (panel.x_name.empty()) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
+  Axis x = axis_of(all, chart, false);
+  x.whole = chart.whole_x;
+  return x;
+}
+
+Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common) { return panel.x_name.empty() ? common : axis_of(panel, chart, false); }
+
+Outside outside_of(const Panel& panel, const Axis& y) {
+  Outside outside;
+  outside.lowest = std::numeric_limits<double>::infinity(), outside.highest = -outside.lowest;
+  for (const Curve& curve : panel.curves)
+    for (const Point& point : measured(curve)) {
+      if (y.shows(point.y)) continue;
+      ++(y.share(point.y) > 1 ? outside.above : outside.below);
+      outside.lowest = std::min(outside.lowest, point.y), outside.highest = std::max(outside.highest, point.y);
+    }
+  return outside;
+}
+
+std::string words_of(const Outside& outside, bool is_short) {
+  std::string words;
+  if (outside.above) words = with_commas(outside.above) + " above" + (is_short ? "" : ", up to " + short_value(outside.highest));
+  if (outside.below)
+    words += (words.empty() ? "" : "; ") + with_commas(outside.below) + " below" + (is_short ? "" : ", down to " + short_value(outside.lowest));
+  return words;
+}
+
+}  // namespace ricci::apps

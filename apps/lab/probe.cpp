@@ -1,0 +1,136 @@
+// ricci-probe: logits, loss and every gradient of a model whose weights and inputs are given from outside.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "apps/run/evaluation/scored_run.h"
+#include "apps/terminal/model_options.h"
+#include "autograd/tape.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/files/safetensors.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "models/model.h"
+#include "models/training/checkpoint.h"
+#include "ops/embedding/embedding.h"
+
+using namespace ricci;
+
+namespace {
+
+// The run file of a probe: a `model:` mapping with the keys of ModelConfig.
+struct ProbeConfig {
+  ModelConfig model;
+};
+template <std::same_as<ProbeConfig> Config, class Field> void visit_fields(Config& c, Field&& field) { field("model", c.model, ""); }
+void apply_preset(ProbeConfig& c) { ricci::apply_preset(c.model); }
+void check(const ProbeConfig& c) { ricci::check(c.model); }
+void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
+
+struct Options {
+  std::string config, weights, input, output;
+  bool scores = false;
+  apps::ComputeOptions compute{.dtype = "f64"};
+};
+
+// Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
+// may a tied output map. There the file says which kind it is.
+void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
+  config.classifier.head_bias = file.contains("head.bias");
+  bool& head_bias = config.output.head_bias;
+  if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
+  if (config.block.bias) return;
+  bool norm_bias = false;
+  for (const std::string& name : file.names()) norm_bias |= name.ends_with("ln1.bias");
+  config.block.norm_bias = norm_bias;
+  head_bias = head_bias && file.contains("head.bias");
+}
+
+Tensor load_integers(const SafetensorsFile& file, const std::string& name, int rank, const char* expected) {
+  if (!file.contains(name)) fail("{}: tensor {} is missing", {file.path(), name});
+  if (file.shape(name).rank() != rank) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), expected});
+  if (file.dtype(name) != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name, name_of(file.dtype(name))});
+  return file.load(name);
+}
+
+// How many positions of each sequence are no padding; empty when the file does not say.
+Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
+  if (!file.contains("lengths")) return {};
+  const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");
+  if (lengths_b.size() != ids[0]) fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
+  for (int64_t i = 0; i < lengths_b.size(); ++i)
+    if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
+      fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
+  return lengths_b;
+}
+
+// A coarse model is held to its own tokens and needs no targets.
+Tensor load_targets(const SafetensorsFile& file, Family family, const Shape& ids) {
+  if (family == Family::coarse) return {};
+  const bool classifier = family == Family::classifier;
+  const Tensor targets = classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
+  if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids))) fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
+  return targets;
+}
+
+Inputs load_inputs(const SafetensorsFile& file, Family family, Device device) {
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, family, ids_bc.shape());
+  for (const std::string& name : file.names())
+    if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
+  const Tensor lengths_b = load_lengths(file, ids_bc.shape());
+  const auto placed = [&](const Tensor& t) { return t ? to(t, device) : t; };
+  return {placed(ids_bc), placed(targets), placed(lengths_b)};
+}
+
+// What leaves the program: on the CPU, bf16 widened to f32.
+Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
+
+void print_scores(const Model& model, const Inputs& inputs) {
+  const ClassEvaluation scores = evaluate_classes(model, 1, [&](int64_t) { return micro_batch_from(inputs); });
+  std::puts(apps::json_of(scores).c_str());
+}
+
+int probe(const Options& options) {
+  ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
+  if (options.scores && config.family != Family::classifier) fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
+  const Device device = options.compute.place();
+  const SafetensorsFile weights(options.weights), input(options.input);
+  follow_weights(config, weights);
+  Model model(config);
+  load_weights(model, weights);
+  const auto format = weights.metadata().find("format");
+  if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
+  model.place(options.compute.numbers(), device);
+
+  const Inputs inputs = load_inputs(input, config.family, device);
+  if (options.scores) print_scores(model, inputs);
+  std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
+  check_embedding_ids(device);
+  Tape tape;
+  const Tensor loss = model.loss(inputs);
+  outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
+  tape.backward(loss);
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    outputs.emplace_back("grad." + path, result(p.grad ? p.grad : zeros_like(p.value)));
+  });
+  save_safetensors(options.output, outputs);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return apps::run_app(argc, argv, {"ricci-probe", "Runs a model on given weights and inputs, and writes logits, loss and gradients."},
+                       [&](CLI::App& app) {
+                         app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
+                         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
+                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
+                                                                  "lengths, i64 [batch], where sequences are padded")->required();
+                         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+                         app.add_flag("--scores", options.scores, "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
+                         apps::add_compute_options(app, options.compute);
+                       },
+                       [&] { return probe(options); });
+}

@@ -1,0 +1,90 @@
+#include "apps/run/folder/replay.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "apps/run/config/config.h"
+#include "apps/run/init/freeze.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "cuda/device/device.h"
+#include "models/training/train_step.h"
+#include "ops/optimizers/gradient_norm.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr const char* kBatchPrefix = "batch.";
+
+std::string name_of_part(size_t micro_batch, const char* part) { return kBatchPrefix + std::to_string(micro_batch) + "." + part; }
+
+std::vector<MicroBatch> load_micro_batches(const SafetensorsFile& file, Device device) {
+  std::vector<MicroBatch> all;
+  for (size_t i = 0; file.contains(name_of_part(i, "ids")); ++i) {
+    const auto load = [&](const char* part) { return file.contains(name_of_part(i, part)) ? to(file.load(name_of_part(i, part)), device) : Tensor(); };
+    const Tensor targets = file.load(name_of_part(i, "targets"));
+    if (targets.dtype() != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name_of_part(i, "targets"), name_of(targets.dtype())});
+    all.push_back(micro_batch_from({load("ids"), to(targets, device), load("lengths")}));
+  }
+  if (all.empty()) fail("{}: holds no batch", {file.path()});
+  return all;
+}
+
+int64_t step_in(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("step");
+  const std::string text = found == file.metadata().end() ? "" : found->second;
+  int64_t step = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc() || end != text.data() + text.size() || step < 0 || step > kMostSteps) fail("{}: its metadata has no step", {file.path()});
+  return step;
+}
+
+void load_parameters(Model& model, const SafetensorsFile& file) {
+  model.load([&](const std::string& path, const Shape& shape) {
+    const Tensor value = file.load_f32(path);
+    if (!(value.shape() == shape)) fail("{}: tensor {} does not fit the model of config.yaml", {file.path(), path});
+    return value;
+  });
+}
+
+}  // namespace
+
+void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<MicroBatch>& micro_batches, int64_t step) {
+  std::vector<std::pair<std::string, Tensor>> batches;
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const Inputs& inputs = micro_batches[i].inputs;
+    batches.emplace_back(name_of_part(i, "ids"), to(inputs.ids_bc, Device::cpu));
+    batches.emplace_back(name_of_part(i, "targets"), to(inputs.targets, Device::cpu));
+    if (inputs.lengths_b) batches.emplace_back(name_of_part(i, "lengths"), to(inputs.lengths_b, Device::cpu));
+  }
+  run.save_weights(kNonfiniteFile, model, step, batches);
+}
+
+int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides) {
+  const RunFolder run = RunFolder::open(folder);
+  const TrainConfig config = load_config<TrainConfig>(run.path() + "/config.yaml", overrides);
+  if (config.threads) set_thread_count(static_cast<int>(config.threads));
+  require(config.device);
+  if (!OpenFile::find(run.place(kNonfiniteFile))) fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
+  const SafetensorsFile file(run.place(kNonfiniteFile));
+  file.verify();
+  const int64_t step = step_in(file);
+  Model model(config.model);
+  load_parameters(model, file);
+  model.place_for_training(storage_dtype(config.precision), config.device);
+  model.recompute_blocks(config.recompute == Recompute::blocks);
+  freeze_parameters(model, config.freeze);
+
+  const TrainStep train_step(model, config.device, config.seed);
+  const std::vector<MicroBatch> micro_batches = load_micro_batches(file, config.device);
+  const double loss = train_step.forward_backward(micro_batches, step);
+  std::vector<Tensor> gradients;
+  for (const Parameter* p : model.trained_parameters()) gradients.push_back(p->grad);
+  const double norm = item(gradient_norm(gradients));
+  if (!std::isfinite(loss) || !std::isfinite(norm)) train_step.explain_nonfinite(micro_batches, step, loss);
+  std::puts(format_message("{}: step {} is finite here: loss {:.4f}, gradient norm {:.4g}", {run.path(), step + 1, loss, norm}).c_str());
+  return 0;
+}
+
+}  // namespace ricci::apps

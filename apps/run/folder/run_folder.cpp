@@ -1,0 +1,270 @@
+#include "apps/run/folder/run_folder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "apps/run/config/config.h"
+#include "apps/run/init/init_keys.h"
+#include "apps/run/folder/config_file.h"
+#include "apps/run/folder/places.h"
+#include "apps/run/folder/provenance.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "cuda/device/device.h"
+#include "data/text/text_source.h"
+
+namespace ricci::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAttempts = 1000;  // to open a checkpoint before a training at work removes it
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::shared_ptr<const Tokenizer> read_tokenizer(const FilePlace& place) {
+  const std::string json = read_text(place, kMostTokenizer);
+  try {
+    return tokenizer_from_json(json);
+  } catch (const Error& error) {
+    fail("{}: {}", {place.path, error.what()});
+  }
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// Whether a run of the text `was` may be told another path: that of a text which is no longer where it was. Its contents are compared
+// when it is read.
+bool has_moved(const std::vector<std::string>& was) {
+  const auto is_there = [](const std::string& path) {
+    try {
+      return path == "embedded" || !find_data(path).empty();
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  return !std::all_of(was.begin(), was.end(), is_there);
+}
+
+// Error where a run of the config `before` cannot go on with the config `now`.
+void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
+  now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
+  before = with_found_files(before);
+  const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto& [key, value, description, info] = fields[i];
+    const bool names_text = info.names_file == names_data_file;
+    if ((info.may_change && !names_text) || !info.is_read) continue;
+    if (names_text && has_moved(*std::get<std::vector<std::string>*>(old_fields[i].value))) continue;
+    const std::string was = value_text(old_fields[i]), is = value_text(fields[i]);
+    if (was != is) fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
+  }
+  if (now.steps < before.steps) fail("{}: holds a run of {} steps; steps: {} would be fewer", {path, before.steps, now.steps});
+}
+
+void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
+
+int64_t step_of(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("step");
+  return found == file.metadata().end() ? 0 : std::strtoll(found->second.c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
+  const std::string found = find_run(file_or_run);
+  if (!is_folder(found)) {
+    const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
+    return {folder_of_runs(config) + "/" + config.name, config};
+  }
+  const std::string folder = without_slashes(found), file = folder + "/config.yaml";
+  const TrainConfig config = with_found_files(load_config<TrainConfig>(file, overrides));
+  return {config.name == load_config<TrainConfig>(file).name ? folder : folder_of_runs(config) + "/" + config.name, config};
+}
+
+RunFolder RunFolder::to_train(const RunRequest& request) {
+  const auto lock = std::make_shared<RunLock>(request.folder);
+  RunFolder run(lock->folder());
+  run.lock_ = lock;
+  for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"}) OpenFile::find(run.place(name));  // no link, no pipe
+  if (run.checkpoints().steps().empty()) {
+    if (OpenFile::find(run.place("model.safetensors")))
+      fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder", {run.path()});
+  } else {
+    run.read_config();
+    check_same_run(run.path(), run.config_, request.config);
+    const TrainConfig before = with_found_files(run.config_);
+    run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
+    run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));
+  }
+  run.config_ = request.config;
+  return run;
+}
+
+void RunFolder::read_config() {
+  const OpenFile no_link(place("config.yaml"));
+  config_ = load_config<TrainConfig>(no_link.path());
+}
+
+RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
+  const std::string path = find_run(path_or_name);
+  if (!is_folder(path)) fail("{}: no such run folder", {path});
+  RunFolder run{Folder(without_slashes(path))};
+  run.read_config();
+  const FilePlace tokenizer = run.place("tokenizer.json");
+  if (!OpenFile::find(tokenizer)) {
+    if (vocabulary == Vocabulary::optional) return run;
+    fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer.path});
+  }
+  run.tokenizer_ = read_tokenizer(tokenizer);
+  if (const int64_t tokens = run.tokenizer_->vocab_size(), vocab = run.config_.model.vocab; tokens != vocab)
+    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer.path, tokens, run.place("config.yaml").path, vocab});
+  return run;
+}
+
+int64_t RunFolder::context(int64_t asked) const {
+  const int64_t most = config_.model.ctx;
+  if (asked > most) fail("context: {} is longer than the {} tokens that the model takes (model.ctx)", {asked, most});
+  return asked ? asked : *config_.context;
+}
+
+std::string RunFolder::context_note(int64_t context) const {
+  const int64_t trained = *config_.context;
+  return context == trained ? "" : format_message(" (trained with {})", {trained});
+}
+
+TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
+  const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
+  if (!newest) return {.text_hash = text_hash};
+  check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
+  const TrainState state = load_checkpoint(*newest, model, optimizer);
+  if (state.text_hash != text_hash)
+    fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
+  return state;
+}
+
+void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step) {
+  lock_->begin();
+  remove_abandoned_files(folder_);
+  remove_abandoned_files(folder_.make("checkpoints"));
+  remove_file(place(kNonfiniteFile));
+  config_ = config;
+  const bool is_new = !tokenizer_;
+  if (is_new && tokenizer) {
+    write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
+    tokenizer_ = tokenizer_from_json(tokenizer->to_json());
+  }
+  const FilePlace file = place("config.yaml");
+  const std::string old_text = is_new ? "" : read_text(file), text = config_file_text(config, old_text, step);
+  if (text != old_text) write_file_atomically(file, text);
+}
+
+// Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
+// told as that.
+void RunFolder::replace(const std::function<void()>& write) const {
+  lock_->check();
+  try {
+    write();
+  } catch (const Error&) {
+    lock_->check();
+    throw;
+  }
+}
+
+void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
+  replace([&] { save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get())); });
+  replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
+}
+
+void RunFolder::save_model(Model& model, int64_t step) const { save_weights("model.safetensors", model, step, {}); }
+
+void RunFolder::save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
+  std::vector<std::pair<std::string, Tensor>> tensors = more;
+  model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
+  Metadata metadata = provenance_of_model(config_, tokenizer_.get());
+  metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
+  replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
+}
+
+// Nothing: a training at work has removed what was chosen.
+std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
+  const std::vector<int64_t> steps = checkpoints().steps();
+  if (which == "last") {
+    const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
+    std::optional<SafetensorsFile> model = file ? std::optional<SafetensorsFile>(MappedFile(*file)) : std::nullopt;
+    if (model && (steps.empty() || step_of(*model) >= steps.back())) return model;
+    if (steps.empty()) fail("cannot read {}: No such file or directory", {place("model.safetensors").path});
+    return checkpoints().newest_sound(warn);
+  }
+  std::string wanted = which;
+  if (which == "best") {
+    const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
+    const int64_t best = newest ? read_train_state(*newest).best_step : -1;
+    if (best < 0) fail("{}: no checkpoint tells of an evaluation", {path()});
+    wanted = std::to_string(best);
+  }
+  std::string kept;
+  for (const int64_t step : steps) {
+    if (std::to_string(step) == wanted) return checkpoints().open(step);
+    kept += (kept.empty() ? "" : ", ") + std::to_string(step);
+  }
+  if (which == "best" && checkpoints().steps() != steps) return {};
+  fail("{}: no checkpoint '{}'; there are best, last and those of steps {}", {path(), wanted, kept.empty() ? "(none)" : kept});
+}
+
+SafetensorsFile RunFolder::weights(const std::string& which) const {
+  for (int attempt = 0; attempt < kAttempts; ++attempt)
+    if (std::optional<SafetensorsFile> found = find_weights(which)) return std::move(*found);
+  fail("{}: checkpoints are removed faster than they can be opened", {path()});
+}
+
+std::optional<int64_t> RunFolder::finished() const {
+  const std::vector<int64_t> steps = checkpoints().steps();
+  if (steps.empty()) return {};
+  const bool all_done = steps.back() == config_.steps;
+  try {
+    const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
+    if (!newest) return {};
+    const TrainState state = read_train_state(*newest);
+    if (state.unrecorded || !(all_done || ended_early(config_, state))) return {};
+  } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
+    if (!all_done) return {};
+  }
+  const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
+  if (!file) return {};
+  try {
+    const SafetensorsFile model{MappedFile(*file)};
+    model.verify();
+    return step_of(model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
+  } catch (const Error& error) {
+    warn(format_message("{}; it is written again", {error.what()}));
+    return {};
+  }
+}
+
+SafetensorsFile RunFolder::open_weights(const std::string& which) const {
+  SafetensorsFile file = weights(which);
+  file.verify();
+  check_provenance(file, config_, tokenizer_.get(), Compare::model, warn);
+  return file;
+}
+
+Model RunFolder::load_model(Device device, const std::string& which, Dtype dtype) const {
+  const SafetensorsFile file = open_weights(which);
+  Model model(config_.model);
+  load_weights(model, file);
+  model.place(dtype, device);
+  return model;
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,118 @@
+// runs/NAME: what a run leaves behind, and what it goes on from.
+//   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
+//                       Comments on top tell what its bits depend on beside the keys: version, build, device
+//   tokenizer.json      the vocabulary
+//   run_id              a random number that tells this run from another one of the same name
+//   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
+//   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
+//   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
+//   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite: apps/run/folder/replay.h
+// All of them are regular files in the folder itself: links in their place are not followed.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/run/config/train_config.h"
+#include "apps/run/folder/run_lock.h"
+#include "data/tokenizers/tokenizer.h"
+#include "models/model.h"
+#include "models/training/checkpoint.h"
+
+namespace ricci::apps {
+
+constexpr const char* kNonfiniteFile = "nonfinite.safetensors";
+
+// What the command line of ricci-train asks for.
+struct RunRequest {
+  std::string folder;
+  TrainConfig config;
+};
+
+// From a run file, or from a run by its folder or name, which stands for the config in it. The folder is NAME in folder_of_runs(), or
+// the one given unless an override names another run. Errors: those of load_config.
+RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
+
+// After an evaluation: whether patience has run out, so that training ends.
+inline bool out_of_patience(const TrainConfig& config, const TrainState& state) {
+  return config.patience > 0 && state.best_step >= 0 && state.step - state.best_step >= config.patience;
+}
+// The same after any step; false after one without an evaluation.
+inline bool ended_early(const TrainConfig& config, const TrainState& state) {
+  return !state.unrecorded && config.eval_every > 0 && state.step % config.eval_every == 0 && out_of_patience(config, state);
+}
+
+class RunFolder {
+ public:
+  // To train: a run that goes on when the folder holds checkpoints, else a new one. The folder is locked from here on, and made
+  // where there is none; unless begin() follows it is removed again, and nothing else is written before begin().
+  // Errors, each before anything was changed: a run of another config (the first key that differs is named), fewer steps
+  // than before, a trained model without checkpoints, a run that another process is training.
+  static RunFolder to_train(const RunRequest& request);
+  // To read, by its folder or name. A model that was imported without a tokenizer has none; programs that read no text do without.
+  // Error: no such folder, or one of its files is missing or damaged.
+  enum class Vocabulary { needed, optional };
+  static RunFolder open(const std::string& path_or_name, Vocabulary vocabulary = Vocabulary::needed);
+
+  FilePlace place(const std::string& name) const { return {folder_, name}; }
+  const Folder& folder() const { return folder_; }
+  const std::string& path() const { return folder_.path(); }
+  const TrainConfig& config() const { return config_; }
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin(), or where there is none
+  Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
+  // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
+  // the model can take.
+  int64_t context(int64_t asked = 0) const;
+  // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
+  std::string context_note(int64_t context) const;
+
+  // In a run that goes on: its texts are now given by other paths than before. Their contents are compared by resume().
+  bool names_other_texts() const { return names_other_texts_; }
+
+  // The last step, where all are done or patience has run out, it is recorded, and the model is saved. A damaged model is not; a
+  // warning on stderr names it.
+  std::optional<int64_t> finished() const;
+
+  // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
+  // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
+  // on stderr. Errors: all are damaged; one of another config, seed, tokenizer or shape; a text other than before.
+  TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
+
+  // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write left, and
+  // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none. Error: names the path
+  // and the reason.
+  void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
+
+  // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or
+  // is no longer that of this run.
+  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
+  // Replaces model.safetensors as a whole; metadata: the step.
+  void save_model(Model& model, int64_t step) const;
+  // The same for a file of another name, which holds more tensors beside the parameters.
+  void save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const;
+
+  // The weights of `which`, as in load_model, with its errors.
+  SafetensorsFile open_weights(const std::string& which = "last") const;
+  // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: that of the
+  // `last` step saved, of the `best` evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a
+  // damaged file; one that was trained with another model or tokenizer than config.yaml and tokenizer.json tell of; missing,
+  // surplus or misshapen tensors, each named.
+  Model load_model(Device device, const std::string& which = "last", Dtype dtype = Dtype::f32) const;
+
+ private:
+  explicit RunFolder(const Folder& folder) : folder_(folder) {}
+  void replace(const std::function<void()>& write) const;
+  SafetensorsFile weights(const std::string& which) const;
+  std::optional<SafetensorsFile> find_weights(const std::string& which) const;
+  void read_config();
+
+  Folder folder_;
+  TrainConfig config_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<RunLock> lock_;  // of a run that is trained
+  bool names_other_texts_ = false;
+};
+
+}  // namespace ricci::apps

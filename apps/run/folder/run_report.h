@@ -1,0 +1,37 @@
+// What ricci-train says of a run, and ricci-plan of one that might be.
+#pragma once
+#include <string>
+
+#include "apps/run/corpus/corpus.h"
+#include "apps/run/folder/run_folder.h"
+#include "models/evaluation/evaluation.h"
+
+namespace ricci::apps {
+
+// runs/a: 5,200 parameters, 844,515 + 93,836 tokens, vocabulary 102, cpu on 2 threads; goes on after step 250 of 2,000
+std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
+
+// about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
+// What is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is taken to cost a
+// third of what a token of a step costs. Empty: less than a minute is left.
+std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
+
+// On stderr, a line each: what a user should know of a model that is trained with this context (models/config.h).
+void print_warnings(const TrainConfig& config);
+
+// step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
+// Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
+std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& evaluation);
+
+// saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
+std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
+
+// Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, which not every
+// vocabulary has: then the first token of the validation text takes its place, and a line that says so is returned, else nothing.
+// Error: another prompt that is empty or not made of the vocabulary.
+std::string ready_prompt(SampleConfig& sample, const Corpus& corpus);
+
+// The text that the config asks for, written by the model as it is now; empty where none is asked for. An interruption ends it.
+std::string sample_text(const RunFolder& run, const Model& model, Device device);
+
+}  // namespace ricci::apps

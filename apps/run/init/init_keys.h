@@ -1,0 +1,34 @@
+// What a run inherits from the one that it starts from (`init` in a run file): the keys that say what its model is.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/run/config/train_config.h"
+
+namespace ricci::apps {
+
+// Where `init` points. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is that run; any other file
+// is weights alone.
+struct InitPlace {
+  std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
+  std::string file = {};
+};
+InitPlace init_place(const std::string& init);
+
+// The keys of model and tokenizer that `init` was trained with, and their values: from the config.yaml of a run, or from what a file
+// of weights tells. Empty for a file that tells nothing. Errors: those of load_config, an unreadable file.
+std::map<std::string, std::string> told_by_init(const std::string& init);
+
+// The same as assignments for load_config, without those that follow from a tokenizer that is listed in init_changes. Empty where
+// there is no init.
+std::vector<std::string> keys_of_init(const TrainConfig& config);
+
+// Error: the first key of this run that is not as in `init`, and not in init_changes; or a name in init_changes that is no such key;
+// a Dispatcher whose number of levels follows a context that needs another number.
+// Dropout may always differ: it changes how a model is trained, and not what it computes.
+void check_changes(const TrainConfig& config);
+
+bool lists_change(const TrainConfig& config, const std::string& key);
+
+}  // namespace ricci::apps

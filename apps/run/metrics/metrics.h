@@ -1,0 +1,52 @@
+// What a run measured, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
+// TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run goes on.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "apps/run/metrics/append_file.h"
+#include "apps/run/metrics/tensorboard.h"
+
+namespace ricci::apps {
+
+// What was measured at a step. A value not measured, or not finite, is null in metrics.jsonl and absent from the events.
+struct Metrics {
+  int64_t step = 0;
+  int64_t tokens = 0;                                    // read in training, up to here
+  std::optional<double> train_loss = {}, val_loss = {};  // nats per token
+  std::optional<double> val_accuracy = {};               // of a classifier: of documents; of the sorter: of rows
+  std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
+  std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
+  std::optional<int64_t> peak_bytes = {};  // of tensors on the device
+  std::optional<double> time = {};         // seconds since 1970; MetricsFile fills it in
+};
+
+// The keys of a record, in the order of its line: step, tokens, train_loss, ...
+std::span<const char* const> metrics_keys();
+
+// {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
+std::string to_json(const Metrics& metrics);
+
+class MetricsFile {
+ public:
+  // Opens the records of the run in `folder` to go on after `step` (0: a new run). Records of later
+  // steps, which a run wrote after its last checkpoint, are dropped from metrics.jsonl, as a whole or not at all, and so is
+  // a line that a crash broke. A new event file is begun that tells TensorBoard to forget the later steps.
+  // A new run tells TensorBoard its hyper-parameters, once.
+  // Errors: name the path and the reason.
+  MetricsFile(const Folder& folder, int64_t step, std::span<const HyperParameter> parameters = {});
+
+  // One record, handed to the system when this returns. Error: names the path and the reason, such as a full disk.
+  void append(Metrics metrics);
+
+  // To be called before a checkpoint is written: then the records reach as far as it does, even when the power fails.
+  void sync() { lines_.sync(); }
+
+ private:
+  AppendFile lines_;
+  EventFile events_;
+};
+
+}  // namespace ricci::apps

@@ -1,0 +1,217 @@
+// ricci-tokenize: makes vocabularies, turns texts into token ids and back, counts tokens.
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "apps/terminal/cli.h"
+#include "apps/terminal/input.h"
+#include "apps/run/tokens/json_lines.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/open.h"
+#include "data/tokenizers/parallel_encode.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+struct Options {
+  std::string tokenizer, kind = "bpe", from, split = "gpt2", out = "tokenizer.json", eos = "none";
+  std::vector<std::string> texts;
+  OpenOptions open;
+  TrainingOptions training;
+  EosOptions end;
+  bool keep_all = false, json_lines = false, u16 = false;
+  int threads = 0;
+};
+
+std::shared_ptr<const Tokenizer> open(const Options& options) {
+  return with_eos(open_tokenizer(options.tokenizer, options.open), options.end.behind, options.end.piece);
+}
+
+const TokenizerKind& kind_of(const Options& options) {
+  const TokenizerKind* const kind = find_tokenizer_kind(options.kind);
+  if (!kind) fail("--kind: expected one of {}, got {}", {list_of_tokenizers(), one_line(options.kind)});
+  return *kind;
+}
+
+int train(Options options) {
+  const TextSource text = TextSource::of_paths(options.texts);
+  const TokenizerKind& kind = kind_of(options);
+  options.training.pattern = &split_pattern_of_name(options.split);
+  options.training.lowercase = options.open.lowercase;
+  const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
+  const auto tokenizer = !given ? train_tokenizer(kind, text, options.training, options.end)
+                                : with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
+  write_file_atomically(options.out, tokenizer->to_json());
+  std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
+  return 0;
+}
+
+// Ids as text, with a blank behind each, or as two bytes each.
+class IdPrinter {
+ public:
+  explicit IdPrinter(bool u16) : u16_(u16) {}
+  void print(std::span<const int64_t> ids) {
+    line_.clear();
+    for (const int64_t id : ids) {
+      if (!u16_) line_ += std::to_string(id) + " ";
+      if (u16_) line_ += static_cast<char>(id & 0xff), line_ += static_cast<char>(id >> 8);
+    }
+    std::fwrite(line_.data(), 1, line_.size(), stdout);
+  }
+
+ private:
+  bool u16_;
+  std::string line_;
+};
+
+int encode(const Options& options) {
+  const auto tokenizer = open(options);
+  if (options.u16 && tokenizer->vocab_size() > 65536) fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
+  if (options.json_lines) {
+    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line); });
+    return 0;
+  }
+  IdPrinter printer(options.u16);
+  if (options.texts.empty()) {
+    const std::string text = read_stdin();
+    std::vector<int64_t> ids = tokenizer->encode(text);
+    tokenizer->append_end(text, ids);
+    printer.print(ids);
+  } else {
+    for_each_ids(TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { printer.print(ids); });
+  }
+  if (!options.u16) std::puts("");
+  return 0;
+}
+
+// Ids with white space between them.
+std::vector<int64_t> parse_ids(const std::string& text) {
+  std::vector<int64_t> ids;
+  const char* const end = text.data() + text.size();
+  const auto blank = [](char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; };
+  for (const char* at = text.data(); at < end;) {
+    if (blank(*at)) {
+      ++at;
+      continue;
+    }
+    int64_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next < end && !blank(*next))) fail("expected ids with blanks between them, got '{}'", {one_line(std::string_view(at, static_cast<size_t>(end - at)), 20)});
+    ids.push_back(id);
+    at = next;
+  }
+  return ids;
+}
+
+int decode(const Options& options) {
+  const auto tokenizer = open(options);
+  if (options.json_lines) {
+    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return decode_json(*tokenizer, line); });
+    return 0;
+  }
+  const std::string text = tokenizer->decode(parse_ids(read_stdin()));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+int count(const Options& options) {
+  const auto tokenizer = open(options);
+  const TextSource text = TextSource::of_paths(options.texts);
+  int64_t tokens = 0, bytes = 0;
+  for_each_ids(text, *tokenizer, [&](std::span<const int64_t> ids, int64_t of_bytes) {
+    tokens += static_cast<int64_t>(ids.size());
+    bytes += of_bytes;
+  });
+  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", text.name().c_str(), static_cast<long long>(tokens), static_cast<long long>(bytes),
+              static_cast<double>(bytes) / static_cast<double>(tokens));
+  return 0;
+}
+
+void add_tokenizer(CLI::App& app, Options& options) {
+  app.add_option("--tokenizer", options.tokenizer, "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")->required();
+}
+
+void add_lowercase(CLI::App& app, Options& options) {
+  app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
+}
+
+void add_common(CLI::App& app, Options& options) {
+  add_lowercase(app, options);
+  CLI::Option* const eos = app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
+  app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
+  app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
+}
+
+void add_train(CLI::App& app, Options& options) {
+  app.add_option("texts", options.texts, "Files or folders with text, plain or compressed")->required();
+  app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
+  app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
+  app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")->check(at_least_zero)->capture_default_str();
+  app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")->check(at_least_one)->capture_default_str();
+  // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
+  app.add_option("--special", options.training.special, "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
+      ->allow_extra_args(false);
+  app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
+  app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")->check(at_least_one)->capture_default_str();
+  CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
+  for (const char* option : {"--kind", "--vocab", "--min-count", "--split", "--alphabet"}) from->excludes(app.get_option(option));
+  app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
+  add_common(app, options);
+}
+
+// Error: an option that nothing reads where a vocabulary of this kind is trained.
+void check_training_options(const CLI::App& app, const Options& options) {
+  if (!options.from.empty()) return;
+  const TokenizerKind& kind = kind_of(options);
+  for (const char* option : {"vocab", "min-count", "special", "split", "alphabet", "lowercase"})
+    if (app.count(std::string("--") + option) && !reads_option(kind, option))
+      fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_readers(option)});
+}
+
+void add_encode(CLI::App& app, Options& options) {
+  CLI::Option* const texts = app.add_option("texts", options.texts, "Files or folders with text; stdin if not given");
+  CLI::Option* const u16 = app.add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+  app.add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")->excludes(u16)->excludes(texts);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  int (*command)(const Options&) = nullptr;
+  const auto choose = [&](int (*chosen)(const Options&)) { return [&command, chosen] { command = chosen; }; };
+  return run_app(argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."},
+                 [&](CLI::App& app) {
+                   app.require_subcommand(1);
+                   CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
+                   add_train(*training, options);
+                   training->callback([&, training] {
+                     check_training_options(*training, options);
+                     command = [](const Options& o) { return train(o); };
+                   });
+                   CLI::App* const encoding = app.add_subcommand("encode", "Texts, or stdin, to ids on stdout");
+                   add_encode(*encoding, options);
+                   encoding->callback(choose(encode));
+                   CLI::App* const decoding = app.add_subcommand("decode", "Ids on stdin to text on stdout");
+                   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
+                   decoding->callback(choose(decode));
+                   CLI::App* const counting = app.add_subcommand("count", "How many tokens texts have");
+                   counting->add_option("texts", options.texts, "Files or folders with text")->required();
+                   counting->callback(choose(count));
+                   for (CLI::App* each : {encoding, decoding, counting}) {
+                     add_tokenizer(*each, options);
+                     add_common(*each, options);
+                   }
+                 },
+                 [&] {
+                   if (options.threads) set_thread_count(options.threads);
+                   options.end.behind = choice_of<Eos>("--eos", options.eos);
+                   return command(options);
+                 });
+}

@@ -1,0 +1,121 @@
+#include "apps/run/tokens/json_lines.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "core/json/value.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
+
+std::string reason() { return std::generic_category().message(errno); }
+
+void write_all(int output, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(output, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write to stdout: {}", {reason()});
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+// Appends what can be read now; false at the end.
+bool read_some(int input, std::string& buffer) {
+  constexpr size_t block = 1 << 20;
+  const size_t before = buffer.size();
+  buffer.resize(before + block);
+  ssize_t bytes = 0;
+  do {
+    bytes = ::read(input, buffer.data() + before, block);
+  } while (bytes < 0 && errno == EINTR);
+  buffer.resize(before + static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  if (bytes < 0) fail("cannot read from stdin: {}", {reason()});
+  return bytes > 0;
+}
+
+struct Answer {
+  std::string_view line;
+  std::string text, error;
+};
+
+// `lines` ends with a line end.
+void answer_lines(std::string_view lines, int64_t& number, int output, const std::function<std::string(std::string_view)>& answer) {
+  std::vector<Answer> answers;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = lines.find('\n', at);
+    answers.push_back({lines.substr(at, end - at), {}, {}});
+    at = end + 1;
+  }
+  parallel_for(static_cast<int64_t>(answers.size()), 16, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) try {
+        answers[i].text = answer(answers[i].line) + "\n";
+      } catch (const Error& error) {
+        answers[i].error = error.what();
+      }
+  });
+  std::string together;
+  for (const Answer& each : answers) {
+    ++number;
+    if (!each.error.empty()) write_all(output, together);
+    if (!each.error.empty()) fail("line {}: {}", {number, each.error});
+    together += each.text;
+  }
+  write_all(output, together);
+}
+
+}  // namespace
+
+void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer) {
+  std::string buffer;
+  int64_t number = 0;
+  size_t searched = 0;  // bytes of the buffer that hold no line end
+  for (bool more = true; more;) {
+    more = read_some(input, buffer);
+    if (!more && !buffer.empty()) buffer += '\n';
+    const size_t last = std::string_view(buffer).substr(searched).rfind('\n');
+    if (last == std::string_view::npos) {
+      searched = buffer.size();
+      continue;
+    }
+    const size_t complete = searched + last + 1;
+    answer_lines(std::string_view(buffer).substr(0, complete), number, output, answer);
+    buffer.erase(0, complete);
+    searched = buffer.size();
+  }
+}
+
+std::string encode_json(const Tokenizer& tokenizer, std::string_view line) {
+  const JsonValue value = parse_json(line, "JSON", kLineLimits);
+  const JsonValue& text = value["text"];
+  if (!text.is_text()) fail("expected an object with a text \"text\"");
+  std::vector<int64_t> ids;
+  tokenizer.append_ids(text.text(), 0, ids);
+  tokenizer.append_end(text.text(), ids);
+  std::string json = R"({"ids": [)";
+  for (size_t i = 0; i < ids.size(); ++i) json += (i > 0 ? ", " : "") + std::to_string(ids[i]);
+  return json + "]}";
+}
+
+std::string decode_json(const Tokenizer& tokenizer, std::string_view line) {
+  const JsonValue value = parse_json(line, "JSON", kLineLimits);
+  const JsonValue& list = value["ids"];
+  if (!list.is_list()) fail("expected an object with a list \"ids\"");
+  std::vector<int64_t> ids;
+  for (const JsonValue& id : list.items()) {
+    if (!id.is_integer()) fail("\"ids\" holds what is no integer, at index {}", {ids.size()});
+    ids.push_back(id.integer());
+  }
+  // In ASCII: some programs take U+2028 and the like for the end of a line.
+  return R"({"text": )" + quoted_json(replace_invalid_utf8(tokenizer.decode(ids)), true) + "}";
+}
+
+}  // namespace ricci::apps

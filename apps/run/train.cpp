@@ -1,0 +1,242 @@
+// ricci-train: trains a language model on a text, or a classifier on labelled documents, or goes on with a run.
+//   ricci-train run.yaml model.layers=6 lr=3e-4
+//   ricci-train runs/NAME
+//   ricci-train runs/NAME --replay
+// The table of RICCI_TRACE=1 leaves out the first two steps of this process when there are more: they touch memory for the
+// first time, which costs many times what it costs later.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "apps/run/corpus/corpus.h"
+#include "apps/run/corpus/micro_batches.h"
+#include "apps/run/corpus/step_feed.h"
+#include "apps/run/init/freeze.h"
+#include "apps/run/init/init_source.h"
+#include "apps/run/metrics/hyper_parameters.h"
+#include "apps/run/metrics/metrics.h"
+#include "apps/run/folder/replay.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/run/folder/run_report.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/interrupt.h"
+#include "apps/terminal/output.h"
+#include "apps/terminal/progress.h"
+#include "core/cpu/clock.h"
+#include "core/cpu/parallel.h"
+#include "core/error.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device.h"
+#include "cuda/trace.h"
+#include "models/training/optimizer.h"
+#include "models/training/train_step.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+constexpr int64_t kUntraced = 2;  // steps
+constexpr int64_t kMeasured = 3;  // steps after those, whose speed tells how long the run will take
+
+constexpr const char* kNothingGiven =
+    "No run file and no keys: a small model learns the text of this project, character by character.\n"
+    "ricci-train data=my.txt name=mine trains on a text of yours; --help-config prints every key and its default.\n";
+
+bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+int64_t tokens_per_step(const TrainConfig& config) {
+  int64_t tokens = 0, all = 0;
+  if (__builtin_mul_overflow(config.accumulation * config.batch, *config.context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &all))
+    fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, *config.context});
+  return tokens;
+}
+
+// Of training alone, evaluations and saving left out.
+struct Work {
+  int64_t tokens = 0;
+  double seconds = 0;
+  void add(int64_t more_tokens, double more_seconds) { tokens += more_tokens, seconds += more_seconds; }
+  double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+};
+
+// Reads the tokens of the next step, takes it, and returns the seconds it took. A step that is not finite is kept as a file, from
+// which --replay computes it again.
+double take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {
+  const TrainConfig& config = run.config();
+  const double started = seconds_now();
+  StepData data = feed.next();
+  const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, device);
+  const int64_t step = state.step++;
+  const double lr = config.schedule.at(step, config.steps);
+  const auto [loss, norm] = train_step.run(micro_batches, step, lr);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) {
+    save_nonfinite_step(run, model, micro_batches, step);
+    try {
+      train_step.explain_nonfinite(micro_batches, step, loss);
+    } catch (const Error& error) {
+      fail("{}; ricci-train {} --replay computes it again", {error.what(), run.path()});
+    }
+  }
+  state.unrecorded = {loss, norm, lr};
+  state.data_place = std::move(data.place);
+  return seconds_now() - started;
+}
+
+// Batches of an evaluation, of as many sequences as are computed together.
+int64_t evaluation_batch_count(const TrainConfig& config, const EvaluationBatches& validation) {
+  const int64_t all = count_of(validation), asked = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
+  return asked ? std::min(asked, all) : all;
+}
+
+// Tells how long the run will take, from the speed of the few steps behind the first two.
+void tell_time(const TrainConfig& config, const EvaluationBatches& validation, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
+  if (since_start == kUntraced) measured = {};
+  if (since_start != kUntraced + kMeasured) return;
+  const int64_t tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
+  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured, tokens); !line.empty()) progress.line(line);
+}
+
+// The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
+// again after each resume from here.
+std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device, int64_t done,
+                                              int64_t saved) {
+  const StopWhen stop(Interrupt::requested);
+  const auto after_batch = [](int64_t) {
+    if (Interrupt::requested()) throw Stopped();
+  };
+  try {
+    const Evaluation result = evaluate(model, validation, device, evaluation_batch_count(config, validation), after_batch);
+    if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
+    return result;
+  } catch (const Stopped&) {
+    return {};
+  }
+}
+
+// The loop: step, log, evaluate, save. It ends early when an interruption is asked for; an evaluation is then left for later.
+Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed, const EvaluationBatches& validation, Device device) {
+  const TrainConfig& config = run.config();
+  TrainStep train_step(model, optimizer, device, step_options(config));
+  MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
+  Progress progress({.steps = config.steps, .first_step = state.step});
+  const int64_t step_tokens = tokens_per_step(config), first = state.step;
+  Work all, since_record, measured;
+  int64_t saved = first;
+  bool early = ended_early(config, state);
+  while (!early && (state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
+    if (!state.unrecorded) {
+      if (state.step == first + kUntraced) trace::restart();
+      const double seconds = take_step(train_step, feed, run, model, state, device);
+      for (Work* work : {&all, &since_record, &measured}) work->add(step_tokens, seconds);
+      progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
+      tell_time(config, validation, state.step, state.step - first, measured, progress);
+    }
+    const int64_t done = state.step;
+    const auto [loss, norm, lr] = *state.unrecorded;
+    const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
+    bool saves = last || is_due(done, config.checkpoint_every);
+    Metrics record{done, done * step_tokens, loss, {}, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
+    if (evaluates) {
+      const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device, done, saved);
+      if (!result) break;
+      record.val_loss = result->nats_per_token, record.val_accuracy = result->accuracy;
+      saves |= state.improves(result->nats_per_token);
+      early = out_of_patience(config, state);
+      saves |= early;
+      progress.line(evaluation_line(config, done, loss, *result));
+    }
+    if (!last && !early && is_due(done, config.sample.every) && config.sample.tokens > 0)
+      progress.line("\n" + sample_text(run, model, device) + "\n");
+    state.unrecorded.reset();
+    if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
+    if (saves) metrics.sync(), run.save(model, optimizer, state), saved = done;
+  }
+  if (saved < state.step || state.unrecorded) run.save(model, optimizer, state);
+  return all;
+}
+
+// Error: the loss counts no token of a sequence, so that there is nothing to learn.
+void check_counts(const Model& model, int64_t context) {
+  const Tensor ids_bc = zeros({1, context}, Dtype::i64, Device::cpu);
+  if (model.counted({ids_bc, ids_bc}, context) == 0)
+    fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(model.config().family)});
+}
+
+// The model as it is before the first step: drawn, or with the weights of `init` (null: none), which adds its line to the notes.
+Model first_model(const TrainConfig& config, const InitSource* init, const Tokenizer& tokenizer, std::string& notes) {
+  print_warnings(config);
+  Model model(config.model);
+  check_counts(model, *config.context);
+  model.init(config.seed);
+  if (init) notes += init->load(model, tokenizer) + "\n";
+  freeze_parameters(model, config.freeze);
+  model.place_for_training(storage_dtype(config.precision), config.device);
+  model.recompute_blocks(config.recompute == Recompute::blocks);
+  return model;
+}
+
+int tell_finished(const RunFolder& run, int64_t step) {
+  const TrainConfig& config = run.config();
+  std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, step == config.steps ? "steps" : "patience"}).c_str());
+  return 0;
+}
+
+int train(const RunRequest& request) {
+  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
+  TrainConfig config = request.config;
+  if (config.threads) set_thread_count(static_cast<int>(config.threads));
+  const Device device = config.device;
+  require(device);
+  RunFolder run = RunFolder::to_train(request);
+  const std::optional<int64_t> finished = run.finished();
+  if (finished && !run.names_other_texts()) return tell_finished(run, *finished);
+  // What a run that goes on starts from is its checkpoint.
+  std::optional<InitSource> init;
+  if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
+  const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
+  config.model.vocab = vocab_of(config, *corpus.tokenizer);
+  StepFeed feed(corpus, config);
+  const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
+  std::string notes = ready_prompt(config.sample, corpus);
+
+  Model model = first_model(config, init ? &*init : nullptr, *corpus.tokenizer, notes);
+  Optimizer optimizer(model.trained_parameters(), config.optimizer);
+  TrainState state = run.resume(model, optimizer, corpus.hash());
+  feed.start(state.step, state.data_place);
+
+  run.begin(config, corpus.tokenizer.get(), state.step);
+  if (finished) return tell_finished(run, *finished);
+  tell(STDOUT_FILENO, notes + opening_line(run, corpus, model, state) + "\n");
+  {
+    const Interrupt interrupt;
+    const Work work = run_steps(run, model, optimizer, state, feed, validation, device);
+    run.save_model(model, state.step);
+    tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
+  }
+  const bool ended = (state.step == config.steps && !state.unrecorded) || ended_early(config, state);
+  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, device) + "\n\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RunOptions options;
+  bool replays = false;
+  return run_app(argc, argv, {"ricci-train", "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.", false},
+                 [&](CLI::App& app) {
+                   add_run_options<TrainConfig>(app, options);
+                   app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
+                 },
+                 [&] {
+                   if (replays && options.file().empty()) fail("--replay: expected the folder of a run");
+                   if (!replays && options.file().empty() && options.overrides().empty()) tell(STDOUT_FILENO, kNothingGiven);
+                   return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides()));
+                 });
+}

@@ -1,0 +1,293 @@
+// ricci-compare: its files, models of equal size, what is told of known records.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/lab/comparison/report.h"
+#include "apps/lab/drawing/page.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using test_data::error_of;
+using test_data::ScratchFolder;
+
+namespace {
+
+constexpr const char* kRun = "model: {vocab: 50, d: 16, layers: 4, heads: 2, ctx: 16}\nbatch: 2\n";
+
+std::vector<Contestant> contestants_of(const ScratchFolder& folder, const std::string& text) { return read_contestants(folder.write("models.yaml", text)); }
+
+std::string complaint(const std::string& text) {
+  const ScratchFolder folder;
+  const std::string error = error_of([&] { contestants_of(folder, text); });
+  return error.starts_with(folder.path()) ? error.substr(folder.path().size() + 1) : error;
+}
+
+Outcome outcome(uint64_t seed, double nats) {
+  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, {}, 4, 50, 3e6, {"ricci 0.1.0, commit " + std::to_string(seed)}};
+}
+
+// Two models, two seeds each.
+Comparison known() {
+  Matched first, second;
+  first.name = "vanilla", second.name = "top<down";
+  first.plan.parameters = 1000, second.plan.parameters = 1010, second.beside_first = 1.01;
+  first.plan.peak = 2'000'000, second.changed = "model.ff=24";
+  return {"small", "ricci-compare small.yaml", Equal::parameters, {{first, {outcome(1, 3), outcome(2, 3.5)}}, {second, {outcome(1, 2), outcome(2, 2)}}}};
+}
+
+}  // namespace
+
+TEST_CASE("comparison: the file names models, run files beside it and keys") {
+  const ScratchFolder folder;
+  const std::vector<Contestant> all = contestants_of(folder, "vanilla: run.yaml\ndeep: [sub/run.yaml, model.layers=6, \"model.scales=[1, 4]\"]\n");
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].name == "vanilla");
+  CHECK(all[0].file == folder / "run.yaml");
+  CHECK(all[0].overrides.empty());
+  CHECK(all[1].file == folder / "sub/run.yaml");
+  CHECK(all[1].overrides == std::vector<std::string>{"model.layers=6", "model.scales=[1, 4]"});
+}
+
+TEST_CASE("comparison: what is wrong with a file") {
+  CHECK(complaint("") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
+  CHECK(complaint("[a.yaml]") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
+  CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be a part of the name of a run");
+  CHECK(complaint("a: b.yaml\nc: []\n") == "models.yaml:2: c: expected a run file, or a list of a run file and KEY=VALUE");
+  CHECK(complaint("a: {b: c}\n") == "models.yaml:1: a: expected a run file, or a list of a run file and KEY=VALUE");
+  CHECK(complaint("a: [b.yaml,\n    layers]\n") == "models.yaml:2: a: 'layers', expected KEY=VALUE or ~KEY");
+  CHECK(complaint("a: b.yaml\na: c.yaml\n").find("twice") != std::string::npos);
+}
+
+TEST_CASE("comparison: models that would read other tokens are an error") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const auto refused = [&](const std::string& keys) {
+    return error_of([&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n"), {}, Equal::nothing, Change::width); });
+  };
+  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would not read the same tokens");
+  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would not read the same tokens");
+  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: they would not read the same tokens");
+  CHECK(refused("tokenizer=byte").find("b: tokenizer: byte, but a has char") == 0);
+  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: they would not read the same tokens");
+  CHECK(refused("lr=1e-3") == "no error");
+}
+
+TEST_CASE("comparison: models whose losses are of different things are an error") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  folder.write("labels.tsv", "0\tno\n1\tyes\n");
+  const auto compared = [&](const std::string& first, const std::string& second) {
+    return error_of([&] { matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n"), {"sample.tokens=0"}, Equal::nothing, Change::width); });
+  };
+  const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
+  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token");
+  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but that of a is of the tokens of the next cell of 4");
+  CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
+  CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
+  const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
+  const std::string label_field = "label_field=1, text_field=2, model.family=classifier";
+  CHECK(compared(labels + label_field + ", model.causal=false", labels + label_field + ", lr=1e-3") == "no error");
+}
+
+TEST_CASE("comparison: evaluations score the positions that the losses of all models count") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const std::string topdown = "[run.yaml, model.family=topdown, model.layers=1, ", full = topdown + "model.loss_from=first_full, ";
+  const auto from = [&](const std::string& models, const std::vector<std::string>& common = {}, const std::vector<std::string>& only = {}) {
+    std::vector<int64_t> all;
+    for (const Matched& model : matched(contestants_of(folder, models), common, Equal::nothing, Change::width, only)) {
+      all.push_back(model.config.eval_from);
+      if (all.back() > 0) CHECK(model.overrides.back() == "eval_from=" + std::to_string(all.back()));
+      else CHECK(std::none_of(model.overrides.begin(), model.overrides.end(), [](const std::string& key) { return key.starts_with("eval_from"); }));
+    }
+    return all;
+  };
+  const std::string three = "a: run.yaml\nb: " + full + "\"model.scales=[1, 4]\"]\nc: " + full + "\"model.scales=[1, 2]\"]\n";
+  CHECK(from(three) == std::vector<int64_t>{3, 3, 3});
+  CHECK(from(three, {}, {"c", "a"}) == std::vector<int64_t>{3, 3});  // whichever of them are chosen
+  CHECK(from(three, {"eval_from=5"}) == std::vector<int64_t>{5, 5, 5});
+  CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
+  CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
+  CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) == "b: context: 16, too short: its loss counts no token of it");
+  const auto sorter = [&](const std::string& scales) {
+    return error_of([&] { from("a: run.yaml\nb: " + full + scales + "]\n", {"data=sorter", "sort_length=7", "model.ctx=13", "model.vocab=0", "sample.tokens=0"}); });
+  };
+  CHECK(sorter("\"model.scales=[1, 4]\"") == "no error");
+  CHECK(sorter("\"model.scales=[1, 8]\"") == "b: its loss counts the positions of a row from 7 on, but that of a from 6 on");
+}
+
+TEST_CASE("comparison: the file's first model is what others are made equal to, chosen or not") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.layers=2]\nc: [run.yaml, model.layers=1]\n");
+  const std::vector<Matched> three = matched(all, {}, Equal::parameters, Change::ff), two = matched(all, {}, Equal::parameters, Change::ff, {"c", "b"});
+  REQUIRE(three.size() == 3);
+  REQUIRE(two.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(two[i].name == three[i + 1].name);
+    CHECK(two[i].changed == three[i + 1].changed);
+    CHECK(two[i].beside_first == three[i + 1].beside_first);
+  }
+  CHECK(three[0].beside_first == 1);
+  CHECK(!two[0].changed.empty());
+  CHECK(two[0].beside_first == static_cast<double>(three[1].plan.parameters) / static_cast<double>(three[0].plan.parameters));
+  CHECK(error_of([&] { matched(all, {}, Equal::nothing, Change::ff, {"aa"}); }) == "--only: no model is called 'aa', the nearest is 'a'");
+}
+
+TEST_CASE("comparison: the closest number") {
+  const auto square = [](int64_t n) { return static_cast<double>(n * n); };
+  CHECK(closest(square, 100, 3, 1000) == 10);
+  CHECK(closest(square, 100, 500, 1000) == 10);
+  CHECK(closest(square, 109, 1, 1000) == 10);
+  CHECK(closest(square, 111, 1, 1000) == 11);
+  CHECK(closest(square, 1, 7, 1000) == 1);
+  CHECK(closest(square, 1e9, 7, 1000) == 1000);
+  CHECK(closest(square, 0, 7, 1000) == 1);
+}
+
+TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
+  const ScratchFolder folder;
+  folder.write("run.yaml", kRun);
+  const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.family=topdown, \"model.scales=[1, 4]\", \"model.layers=[1, 1]\", model.d=20]\n");
+  for (const Equal equal : {Equal::parameters, Equal::flops, Equal::memory})
+    for (const auto& [change, close] : {std::pair{Change::width, 0.1}, {Change::ff, 0.02}, {Change::layers, 0.3}}) {
+      CAPTURE(std::string(name_of(equal)));
+      CAPTURE(std::string(name_of(change)));
+      const std::vector<Matched> models = matched(all, {"model.heads=1"}, equal, change);
+      const std::vector<Matched> as_they_are = matched(all, {"model.heads=1"}, Equal::nothing, change);
+      CHECK(models[0].changed.empty());
+      CHECK(models[0].overrides == std::vector<std::string>{"model.heads=1"});
+      CHECK(as_they_are[1].changed.empty());
+      CHECK(!models[1].changed.empty());
+      CHECK(models[1].overrides.back() == models[1].changed);
+      const double first = amount_of(models[0].plan, equal), second = amount_of(models[1].plan, equal);
+      CHECK(std::abs(second / first - 1) < close);
+      CHECK(models[1].beside_first == second / first);
+      CHECK(std::abs(second - first) <= std::abs(amount_of(as_they_are[1].plan, equal) - first));
+    }
+  CHECK(matched(all, {"model.heads=4"}, Equal::parameters, Change::width)[1].config.model.d % 4 == 0);
+  const auto impossible = contestants_of(folder, "a: run.yaml\nbig: [run.yaml, model.d=256]\n");
+  const std::string error = error_of([&] { matched(impossible, {}, Equal::parameters, Change::ff); });
+  CHECK(error.find("big: ") == 0);
+  CHECK(error.find(" parameters even with model.ff=1, more than the ") != std::string::npos);
+}
+
+TEST_CASE("comparison: the accuracy is that of the evaluation with the least loss") {
+  const ScratchFolder folder;
+  folder.write("run/metrics.jsonl",
+               "{\"step\":1,\"tokens\":100,\"val_loss\":0.75,\"val_accuracy\":0.5,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+               "{\"step\":2,\"tokens\":200,\"val_loss\":0.5,\"val_accuracy\":0.75,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+               "{\"step\":3,\"tokens\":300,\"val_loss\":0.625,\"val_accuracy\":0.875,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
+  folder.write("run/config.yaml", "steps: 3\n");
+  const Outcome run = read_outcome(folder / "run", 7);
+  CHECK(run.accuracy == 0.75);
+  CHECK(run.measurements[2].accuracy == 0.875);
+  Comparison classifiers = known();
+  for (Compared& model : classifiers.models) {
+    model.model.config.model.family = Family::classifier;
+    for (Outcome& each : model.outcomes) each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
+  }
+  const std::vector<Cells> cells = cells_of(classifiers);
+  CHECK(cells[0][9] == "accuracy at that evaluation");
+  CHECK(cells[0][10] == "95% +-");
+  CHECK(cells[1][9] == "0.6250");
+  CHECK(cells[1][10] == "+-1.5883");
+  CHECK(chart_of(classifiers).panels[1].title == "validation accuracy");
+  CHECK(chart_of(classifiers).panels[1].curves[0].points[1].y == 0.625);
+  CHECK(chart_of(classifiers).panels[3].curves[0].dashed);
+  const nlohmann::json row = nlohmann::json::parse(json_of(classifiers))["models"][0];
+  CHECK(row["accuracy"] == 0.625);
+  CHECK(row["accuracy_interval_95_half_width"].get<double>() == doctest::Approx(1.5883).epsilon(1e-4));
+  classifiers.models[1].outcomes[1].accuracy.reset();  // a run of an older version
+  CHECK(cells_of(classifiers)[0][9] == "tokens/s");
+}
+
+TEST_CASE("comparison: the records of a run") {
+  const ScratchFolder folder;
+  folder.write("run/metrics.jsonl",
+               "{\"step\":1,\"tokens\":100,\"train_loss\":4,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+               "{\"step\":2,\"tokens\":200,\"train_loss\":3,\"val_loss\":2.5,\"tokens_per_s\":100,\"peak_bytes\":30}\n"
+               "{\"step\":3,\"tokens\":300,\"train_loss\":3,\"val_loss\":2.75,\"tokens_per_s\":200,\"peak_bytes\":20}\n");
+  const std::string first = "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, seed 7", later = "after step 2: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, seed 7";
+  folder.write("run/config.yaml", "# " + first + "\n# a note\n# " + later + "\nsteps: 3\n");
+  const Outcome run = read_outcome(folder / "run", 7);
+  CHECK(run.seed == 7);
+  CHECK(run.builds == std::vector<std::string>{first, later});
+  CHECK(run.seconds == doctest::Approx(2 + 1 + 0.5));
+  CHECK(run.tokens_per_second == 100);
+  CHECK(run.peak_bytes == 30);
+  CHECK(run.least_nats == 2.5);
+  REQUIRE(run.measurements.size() == 2);
+  CHECK(run.measurements[0].tokens == 200);
+  CHECK(run.measurements[0].seconds == doctest::Approx(3));
+  folder.write("none/config.yaml", "steps: 1\n");
+  folder.write("none/metrics.jsonl", "{\"step\":1,\"tokens\":100,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
+  CHECK(error_of([&] { read_outcome(folder / "none", 1); }) == (folder / "none/metrics.jsonl") + ": the validation loss was not measured");
+}
+
+TEST_CASE("comparison: table, JSON and drawing of known numbers") {
+  const std::vector<Cells> cells = cells_of(known());
+  REQUIRE(cells.size() == 3);
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/token", "95% +-", "perplexity", "tokens/s", "seconds"});
+  CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "25.79", "50", "4.0"});
+  CHECK(cells[2][1] == "model.ff=24");
+  CHECK(cells[2][5] == "+1.0%");
+  CHECK(table_of(known()).starts_with("small\nmodel     changed      parameters"));
+  const nlohmann::json json = nlohmann::json::parse(json_of(known()));
+  CHECK(json["command"] == "ricci-compare small.yaml");
+  CHECK(json["models"][1]["least_nats"] == 2);
+  CHECK(json["models"][0]["interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
+  CHECK(json["models"][0]["runs"][1]["builds"] == std::vector<std::string>{"ricci 0.1.0, commit 2"});
+  CHECK(json["models"][1]["perplexity"] == std::exp(2.0));
+  CHECK(json["eval_from"] == 0);
+  CHECK(json["models"][0]["runs"][1]["evaluations"][0]["nats"] == 4.5);
+  const Chart chart = chart_of(known());
+  REQUIRE(chart.panels.size() == 3);
+  CHECK(chart.panels[0].curves[0].points[0].x == 100);
+  CHECK(chart.panels[0].curves[0].points[0].y == 4.25);
+  CHECK(chart.panels[1].curves[0].points[1].x == 4);
+  CHECK(chart.panels[2].curves[1].points[0].x == 3);
+  // Each panel has an x axis of its own.
+  const Layout layout = layout_of(chart);
+  CHECK(layout.boxes[0].x.high >= 200);
+  CHECK(layout.boxes[1].x.high < 10);
+  const std::string page = to_page(chart, cells, Theme::light);
+  CHECK(page.find("seconds of training") != std::string::npos);
+  CHECK(page.find("top<down") == std::string::npos);
+}
+
+TEST_CASE("comparison: before training there is a table of plans alone") {
+  Comparison planned = known();
+  for (Compared& model : planned.models) model.outcomes.clear();
+  CHECK(cells_of(planned)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%"});
+  const nlohmann::json row = nlohmann::json::parse(json_of(planned))["models"][0];
+  CHECK(row["parameters"] == 1000);
+  for (const char* key : {"least_nats", "deviation", "perplexity", "runs"}) CHECK(!row.contains(key));
+}
+
+TEST_CASE("comparison: which tokens are scored is told in the table, the JSON and the drawing") {
+  Comparison scored = known();
+  CHECK(scored_note(scored).empty());
+  for (Compared& model : scored.models) model.model.config.eval_from = 15, model.model.config.context = 64;
+  const std::string note = "losses of the positions from 15 on of each window of 64";
+  CHECK(scored_note(scored) == note);
+  CHECK(table_of(scored).ends_with("\n" + note));
+  CHECK(nlohmann::json::parse(json_of(scored))["eval_from"] == 15);
+  CHECK(chart_of(scored).title == "small; " + note);
+}
+
+TEST_CASE("comparison: a loss that is not of the next token has its own unit and no perplexity") {
+  Comparison classifiers = known(), coarse = known();
+  for (Compared& model : classifiers.models) model.model.config.model.family = Family::classifier;
+  for (Compared& model : coarse.models) model.model.config.model.family = Family::coarse;
+  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/document", "95% +-", "tokens/s", "seconds"});
+  CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});
+  CHECK(cells_of(coarse)[0][7] == "least nats/token");
+  CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());
+  CHECK(!nlohmann::json::parse(json_of(coarse))["models"][0].contains("perplexity"));
+  CHECK(chart_of(classifiers).panels[0].unit == "nats per document, mean of 2 seeds");
+}

@@ -1,0 +1,198 @@
+// From a run folder to what ricci-inspect tells: numbers against the weights of the run by hand, names, messages.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/lab/inspection/report.h"
+#include "cuda/device/device.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kWidth = 8, kHeads = 2, kPart = kWidth / kHeads;
+
+// A run of a mixer with drawn weights, as a training that has just begun would leave it.
+struct Run {
+  ScratchFolder folder;
+  explicit Run(const std::string& mixer, const std::string& more = "", const std::string& spoilt = "") {
+    const std::string file =
+        folder.write("run.yaml", "name: r\nmodel: {mixer: " + mixer + ", vocab: 7, d: 8, layers: 2, ctx: 12" + more + "}\n");
+    RunRequest request{folder / "r", load_config<TrainConfig>(file)};
+    RunFolder run = RunFolder::to_train(request);
+    const auto tokenizer = CharTokenizer("a<b &\"\n");
+    run.begin(request.config, &tokenizer, 0);
+    Model model(request.config.model);
+    model.init(5);
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      if (path == spoilt) p.value.data<float>()[1] = NAN;
+    });
+    run.save_model(model, 0);
+  }
+  OpenModel open() const {
+    ModelOptions options;
+    options.compute.dtype = "f64";
+    return open_model(folder / "r", options);
+  }
+};
+
+json found_in(const Run& run, const std::vector<int64_t>& ids, const InspectionOptions& options = {}) {
+  return json::parse(json_of(inspect(run.open(), ids, options)));
+}
+
+double weight(Model& model, const std::string& wanted, int64_t i) {
+  double value = std::nan("");
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (path == wanted) value = item(p.value, i);
+  });
+  return value;
+}
+
+const std::vector<int64_t> kText{1, 2, 3, 1, 5, 1, 6, 0};
+
+}  // namespace
+
+TEST_CASE("inspect: a metric is that of the weights, its eigenvalues fit it, scores are weights of earlier positions") {
+  const Run run("metric", ", heads: 2");
+  OpenModel open = run.open();
+  const json found = found_in(run, kText);
+  CHECK(found["mixer"] == "metric");
+  REQUIRE(found["layers"].size() == 2);
+  for (int64_t n = 0; n < kHeads; ++n) {
+    const json& head = found["layers"][1]["heads"][static_cast<size_t>(n)];
+    double trace = 0, sum = 0, squares = 0, of_values = 0;
+    for (int64_t i = 0; i < kPart; ++i)
+      for (int64_t j = 0; j < kPart; ++j) {
+        const int64_t least = std::min(i, j), most = std::max(i, j), packed = least * kPart - least * (least - 1) / 2 + (most - least);
+        const double value = head["matrix"][static_cast<size_t>(i)][static_cast<size_t>(j)];
+        CHECK(value == doctest::Approx(weight(open.model, "blocks.1.mixer.m_metric", n * 10 + packed)).epsilon(1e-7));
+        trace += i == j ? value : 0, squares += value * value;
+      }
+    for (const json& value : head["eigenvalues"]) sum += value.get<double>(), of_values += value.get<double>() * value.get<double>();
+    CHECK(head["eigenvalues"].size() == kPart);
+    CHECK(sum == doctest::Approx(trace).epsilon(1e-6));
+    CHECK(of_values == doctest::Approx(squares).epsilon(1e-6));
+    REQUIRE(head["scores"].size() == kText.size());
+    for (size_t c = 0; c < kText.size(); ++c) {
+      double row = 0;
+      for (size_t C = 0; C < kText.size(); ++C) {
+        CHECK((head["scores"][c][C].get<double>() > 0) == (C <= c));
+        row += head["scores"][c][C].get<double>();
+      }
+      CHECK(row == doctest::Approx(1).epsilon(1e-6));
+    }
+  }
+  CHECK(found["missing"] == json::parse(R"(["metric has no dispatching coefficients: only the dispatcher has."])"));
+}
+
+TEST_CASE("inspect: the nearest tokens are those of the least distance, and the same numbers stand in the table") {
+  const Run run("metric_psd", ", heads: 2");
+  InspectionOptions options;
+  options.tokens = {"b", "\n", "&"}, options.nearest = 4, options.layers = {1}, options.heads = {1};
+  const json found = found_in(run, kText, options);
+  REQUIRE(found["layers"].size() == 1);
+  REQUIRE(found["layers"][0]["heads"].size() == 1);
+  const json& head = found["layers"][0]["heads"][0];
+  CHECK(head["head"] == 1);
+  CHECK(found["tokens"][1]["token"] == "↵");
+  const Tensor ids = Tensor({1}, Dtype::i64);
+  ids.data<int64_t>()[0] = found["tokens"][0]["id"];
+  const Tensor distances = run.open().model.token_distances(1, ids);
+  const json& nearest = head["nearest"][0]["neighbours"];
+  REQUIRE(nearest.size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(nearest[i]["id"] != found["tokens"][0]["id"]);
+    CHECK(nearest[i]["squared_distance"].get<double>() ==
+          doctest::Approx(item(distances, 7 + nearest[i]["id"].get<int64_t>())).epsilon(1e-7));
+    if (i) CHECK(nearest[i]["squared_distance"] >= nearest[i - 1]["squared_distance"]);
+  }
+  int64_t nearer = 0;
+  for (int64_t id = 0; id < 7; ++id) nearer += item(distances, 7 + id) < nearest[3]["squared_distance"].get<double>() * (1 - 1e-7);
+  CHECK(nearer == 4);  // three of them, and the token itself
+  CHECK(head["squared_distances"][0][0] == 0);
+  CHECK(head["squared_distances"][0][2].get<double>() ==
+        doctest::Approx(item(distances, 7 + found["tokens"][2]["id"].get<int64_t>())).epsilon(1e-7));
+}
+
+TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights") {
+  const Run run("sdp", ", heads: 2");
+  OpenModel open = run.open();
+  const json found = found_in(run, kText), &head = found["layers"][0]["heads"][1];
+  double largest = 0;
+  for (int64_t i = 0; i < kWidth; ++i)
+    for (int64_t j = 0; j < kWidth; ++j) {
+      double sum = 0;
+      for (int64_t k = kPart; k < 2 * kPart; ++k)
+        sum += weight(open.model, "blocks.0.mixer.qkv.weight", k * kWidth + i) *
+               weight(open.model, "blocks.0.mixer.qkv.weight", (kWidth + k) * kWidth + j);
+      CHECK(head["matrix"][static_cast<size_t>(i)][static_cast<size_t>(j)].get<double>() == doctest::Approx(sum).epsilon(1e-6));
+      largest = std::max(largest, std::abs(sum));
+    }
+  CHECK(head["symmetric"] == false);
+  CHECK(head["singular_values"].size() == kWidth);
+  CHECK(head["singular_values"][0].get<double>() >= largest);
+  CHECK(head["singular_values"][4].get<double>() < 1e-7 * head["singular_values"][0].get<double>());  // its rank is that of a head's width
+  CHECK(!head.contains("nearest"));
+  CHECK(found["missing"][1] == "sdp has no distances between tokens: its form is not symmetric.");
+}
+
+TEST_CASE("inspect: the table of a Dispatcher holds products of its coefficients") {
+  const json found = found_in(Run("dispatcher", ", heads: 2"), kText), &head = found["layers"][0]["heads"][0], &c = head["coefficients"],
+             &scores = head["scores"];
+  REQUIRE(c.size() == kText.size());
+  REQUIRE(c[0].size() == 4);
+  CHECK(scores[5][4].get<double>() == doctest::Approx(c[5][0].get<double>()));
+  CHECK(scores[6][0].get<double>() == doctest::Approx(c[6][2].get<double>() * c[2][1].get<double>()));
+  CHECK(scores[3][3] == 1);
+  CHECK(!head.contains("matrix"));
+}
+
+TEST_CASE("inspect: what mixers do not have") {
+  for (const char* mixer : {"avgpool", "identity"}) {
+    const json found = found_in(Run(mixer), kText);
+    REQUIRE(found["missing"].size() == 1);
+    CHECK(found["missing"][0] ==
+          std::string(mixer) + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text.");
+  }
+  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["missing"][1].get<std::string>().starts_with(
+      "p_only has no metric tensor to be trained: "));
+  CHECK(found_in(Run("p_only", ", heads: 2"), kText)["layers"][0]["heads"][0]["nearest"].size() == 6);
+  CHECK(found_in(Run("quad", ", heads: 2"), kText)["missing"].size() == 2);
+}
+
+TEST_CASE("inspect: files of a report, and names in them") {
+  const Run run("metric", ", heads: 2");
+  const Found found = inspect(run.open(), kText, {});
+  // Of each layer and head three drawings, of each layer a spectrum; the page and the numbers.
+  CHECK(write_report(run.folder / "out/deep", found, Theme::light) == 2 * (2 * 3 + 1) + 2);
+  int64_t drawings = 0;
+  for (const auto& each : std::filesystem::directory_iterator(run.folder / "out/deep")) drawings += each.path().extension() == ".svg";
+  CHECK(drawings == 14);
+  const std::string page = read_file(run.folder / "out/deep/index.html");
+  CHECK(page.find("&lt;b␣") != page.npos);
+  CHECK(page.find("<script") == page.npos);
+  for (const Picture& picture : pictures_of(found)) {
+    CHECK(picture.sentence.ends_with("."));
+    CHECK(page.find(escaped(picture.sentence)) != page.npos);
+  }
+}
+
+TEST_CASE("inspect: what the model does not have is refused") {
+  const Run run("metric", ", heads: 2");
+  const OpenModel open = run.open();
+  const auto refused = [&](InspectionOptions options) { return error_of([&] { inspect(open, kText, options); }); };
+  for (const char* weight : {"blocks.1.mixer.m_metric", "tok.weight"}) {
+    const OpenModel spoilt = Run("metric", ", heads: 2", weight).open();
+    CHECK(error_of([&] { inspect(spoilt, kText, {}); }) ==
+          format_message("layer {}: weights of the metric mixer are not finite", {weight[0] == 't' ? 0 : 1}));
+  }
+  CHECK(refused({{2}, {}, {}, 3}) == "--layers: 2, but the model has 2 layers");
+  CHECK(refused({{}, {0, 5}, {}, 3}) == "--heads: 5, but the model has 2 heads");
+  CHECK(refused({{}, {}, {"ab"}, 3}) == "--token: 'ab' is 2 tokens, expected one");
+}

@@ -1,0 +1,296 @@
+// Run files and overrides: what is read, what is printed, and every fault with its place.
+#include "apps/run/config/config.h"
+
+#include <doctest/doctest.h>
+
+#include "apps/run/config/train_config.h"
+#include "core/files/file.h"
+#include "tests/bounded.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+TrainConfig read(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  const ScratchFolder folder;
+  return load_config<TrainConfig>(folder.write("run.yaml", yaml), overrides);
+}
+
+// The error of a run file, as if it were called run.yaml.
+std::string complaint(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("run.yaml", yaml);
+  std::string error = test::bounded_error([&] { load_config<TrainConfig>(path, overrides); });
+  CHECK(error.find('\n') == error.npos);
+  if (error.starts_with(path)) error.replace(0, path.size(), "run.yaml");
+  return error;
+}
+
+std::string override_complaint(const std::string& assignment) { return complaint("", {assignment}); }
+
+}  // namespace
+
+TEST_CASE("config: defaults, with what follows from them") {
+  const TrainConfig config = load_config<TrainConfig>("");
+  CHECK(config.context == 64);
+  CHECK(config.model.block.ff == 512);
+  CHECK(config.model.vocab == 0);
+  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"})
+    CHECK(to_yaml(read(empty)) == to_yaml(config));
+}
+
+TEST_CASE("config: values of every type") {
+  const TrainConfig config = read(R"(
+name: trial-7
+lr: 3e-4
+clip: 0
+steps: 12
+seed: 18446744073709551615
+data: [a.txt, "b, c.txt"]
+validation: v.txt
+model:
+  layers: 6
+  d: 96
+  bias: False
+  tie: true
+  window: 5
+  dropout: .1
+context: 32
+sample: {prompt: "a\tb\n", tokens: 7, temperature: 0.5}
+)");
+  CHECK(config.name == "trial-7");
+  CHECK(config.schedule.lr == 3e-4);
+  CHECK(config.clip == 0);
+  CHECK(config.steps == 12);
+  CHECK(config.seed == UINT64_MAX);
+  CHECK(config.data == std::vector<std::string>{"a.txt", "b, c.txt"});
+  CHECK(config.validation == std::vector<std::string>{"v.txt"});
+  CHECK(config.model.layers == 6);
+  CHECK(config.model.d == 96);
+  CHECK(config.model.block.ff == 384);
+  CHECK_FALSE(config.model.block.bias);
+  CHECK(config.model.of<Sdp>().window == 5);
+  CHECK(config.model.block.dropout == 0.1);
+  CHECK(config.context == 32);
+  CHECK(config.sample.prompt == "a\tb\n");
+  CHECK(config.sample.tokens == 7);
+  CHECK(config.sample.sampling.temperature == 0.5);
+}
+
+TEST_CASE("config: lists and null") {
+  CHECK_FALSE(read("model: {window: null}").model.of<Sdp>().window.has_value());
+  CHECK_FALSE(read("model: {window: 3}", {"model.window=null"}).model.of<Sdp>().window.has_value());
+  CHECK_FALSE(read("model: {window: 3}", {"model.window="}).model.of<Sdp>().window.has_value());
+  CHECK(read("validation: null").validation.empty());
+  CHECK(read("validation: []").validation.empty());
+}
+
+TEST_CASE("config: overrides win, the last one counts, sections may be given whole") {
+  const std::string yaml = "lr: 1e-2\nmodel:\n  layers: 2\n  d: 32\n";
+  const TrainConfig config = read(
+      yaml, {"model.layers=3", "lr=2e-3", "model.layers=6", "model={heads: 2, ctx: 8}", "data=[x, y]", "name=a=b"});
+  CHECK(config.model.layers == 6);
+  CHECK(config.model.d == 32);
+  CHECK(config.model.of<Sdp>().heads == 2);
+  CHECK(config.context == 8);
+  CHECK(config.schedule.lr == 2e-3);
+  CHECK(config.data == std::vector<std::string>{"x", "y"});
+  CHECK(config.name == "a=b");
+  CHECK(read("model.layers: 5").model.layers == 5);
+}
+
+TEST_CASE("config: a preset gives its keys wherever it stands; what is said explicitly wins") {
+  const TrainConfig file = read("model:\n  tie: true\n  preset: msa\n  norm: pre\n");
+  CHECK(file.model.output.tie);
+  CHECK(file.model.block.norm == Norm::pre);
+  CHECK(file.model.block.activation == Activation::relu);
+  CHECK(file.model.output.head_bias);
+  const TrainConfig line = read("model:\n  preset: gpt\n  activation: gelu_tanh\n", {"model.preset=msa"});
+  CHECK(line.model.block.norm == Norm::post);
+  CHECK(line.model.block.activation == Activation::gelu_tanh);
+}
+
+TEST_CASE("config: unknown keys name file, line and the nearest known key") {
+  CHECK(complaint("steps: 3\n\nmodel:\n  d: 8\n  windwo: 3\n") ==
+        "run.yaml:5: unknown key 'model.windwo', the nearest known key is 'model.window'");
+  CHECK(complaint("layers: 3\n") == "run.yaml:1: unknown key 'layers', the nearest known key is 'model.layers'");
+  CHECK(complaint("model: {lr: 3}\n") == "run.yaml:1: unknown key 'model.lr', the nearest known key is 'lr'");
+  CHECK(complaint("stpes: 3\n") == "run.yaml:1: unknown key 'stpes', the nearest known key is 'steps'");
+  CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
+  CHECK(override_complaint("model.layer=6") ==
+        "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
+  CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
+  CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
+}
+
+TEST_CASE("config: integers with an exponent") {
+  CHECK(read("steps: 1e3").steps == 1000);
+  CHECK(read("steps: 2.5E3").steps == 2500);
+  CHECK(read("seed: 1e1").seed == 10);
+  CHECK(complaint("steps: 1e-3\n") == "run.yaml:1: steps: expected integer, got '1e-3'");
+  CHECK(complaint("steps: 12.5\n") == "run.yaml:1: steps: expected integer, got '12.5'");
+  CHECK(complaint("steps: 1e300\n") == "run.yaml:1: steps: expected integer, got '1e300'");
+  CHECK(complaint("seed: -1e3\n") == "run.yaml:1: seed: expected integer of 0 or more, got '-1e3'");
+}
+
+TEST_CASE("config: a key that nothing reads is an error that says who does") {
+  CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd");
+  CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, adam");
+  CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
+  CHECK(complaint("min_lr: 0\nschedule: constant\n") == "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
+  CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
+  // What decides may come later, and from elsewhere.
+  CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
+  CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
+  CHECK_FALSE(contains(to_yaml(read("")), "momentum"));
+}
+
+TEST_CASE("config: wrong types name file, line, key and value") {
+  CHECK(complaint("model:\n  heads: 2\n  d: abc\n") == "run.yaml:3: model.d: expected integer, got 'abc'");
+  CHECK(complaint("steps: 1.5\n") == "run.yaml:1: steps: expected integer, got '1.5'");
+  CHECK(complaint("steps: 99999999999999999999\n") ==
+        "run.yaml:1: steps: expected integer, got '99999999999999999999'");
+  CHECK(complaint("steps: 12x\n") == "run.yaml:1: steps: expected integer, got '12x'");
+  CHECK(complaint("steps:\n") == "run.yaml:1: steps: expected integer, got nothing");
+  CHECK(complaint("steps: [1]\n") == "run.yaml:1: steps: expected integer, got a list");
+  CHECK(complaint("seed: -1\n") == "run.yaml:1: seed: expected integer of 0 or more, got '-1'");
+  CHECK(complaint("lr: fast\n") == "run.yaml:1: lr: expected number, got 'fast'");
+  CHECK(complaint("lr: .nan\n") == "run.yaml:1: lr: expected number, got '.nan'");
+  CHECK(complaint("lr: inf\n") == "run.yaml:1: lr: expected number, got 'inf'");
+  CHECK(complaint("model: {tie: yes}\n") == "run.yaml:1: model.tie: expected true or false, got 'yes'");
+  CHECK(complaint("model: {tie: 1}\n") == "run.yaml:1: model.tie: expected true or false, got '1'");
+  CHECK(complaint("name: {a: b}\n") == "run.yaml:1: name: expected text, got keys and values");
+  CHECK(complaint("data: [a, [b]]\n") == "run.yaml:1: data: expected text or list of texts, got a list");
+  CHECK(complaint("model: {layers: [1, x]}\n") ==
+        "run.yaml:1: model.layers: expected integer, got a list");
+  CHECK(complaint("model: {window: x}\n") == "run.yaml:1: model.window: expected integer or null, got 'x'");
+  CHECK(complaint("model: {norm: [pre]}\n") == "run.yaml:1: model.norm: expected one of pre, post, got a list");
+  CHECK(complaint("model: {norm: mid}\n") == "run.yaml:1: model.norm: expected one of pre, post, got 'mid'");
+  CHECK(complaint("model: 3\n") == "run.yaml:1: model: expected keys and values, got '3'");
+  CHECK(complaint("- a\n") == "run.yaml:1: expected keys and values, got a list");
+  CHECK(complaint("? [a]\n: b\n") == "run.yaml:1: expected a key, got a list");
+  CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
+  CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
+  CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr takes the key back and has no value, expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~model=") == "command line: ~model takes the key back and has no value, expected ~model, got '~model='");
+  CHECK(override_complaint("~model.dd=3") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
+  CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
+  CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
+  CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==
+        "run.yaml:1: steps: expected integer, got 'a b" + std::string(54, 'c') + "...'");
+}
+
+TEST_CASE("config: ~KEY takes back what was said of a key") {
+  const std::string yaml = "lr: 0.5\nsample.prompt: x\nmodel: {mixer: sdp, heads: 2, d: 32}\n";
+  CHECK(to_yaml(read(yaml, {"~lr", "~sample.prompt"})) == to_yaml(read("model: {mixer: sdp, heads: 2, d: 32}\n")));
+  CHECK(to_yaml(read(yaml, {"lr=3", "~lr"})) == to_yaml(read(yaml, {"~lr"})));
+  CHECK(to_yaml(read(yaml, {"~model"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\n")));
+  CHECK(to_yaml(read(yaml, {"~lr", "lr=3"})) == to_yaml(read(yaml, {"lr=3"})));
+  CHECK(to_yaml(read(yaml, {"~steps"})) == to_yaml(read(yaml)));  // there is nothing to take back
+  CHECK(complaint(yaml, {"model.mixer=identity"}).find("model.heads: nothing reads it here") != std::string::npos);
+  CHECK(to_yaml(read(yaml, {"model.mixer=identity", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
+  CHECK(to_yaml(read(yaml, {"~model.mixer", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {d: 32}\n")));
+}
+
+TEST_CASE("config: what is not YAML, and keys given twice") {
+  CHECK(complaint("steps: 3\nlr: [1\n") == "run.yaml:3: not YAML: end of sequence flow not found");
+  CHECK(complaint("a: b: c\n") == "run.yaml:1: not YAML: illegal map value");
+  CHECK(complaint("steps: 3\nname: \"a\n") == "run.yaml:3: not YAML: illegal EOF in scalar");
+  CHECK(complaint("sample:\n  prompt: 'a\nsteps: 3\n") == "run.yaml:4: not YAML: illegal EOF in scalar");
+  CHECK(override_complaint("data=[a").starts_with("command line: data=[a: not YAML: "));
+  CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
+  CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
+  CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
+  CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) ==
+        "cannot read /no/such.yaml: No such file or directory");
+}
+
+TEST_CASE("config: values that cannot be") {
+  CHECK(complaint("model: {d: 64, heads: 3}\n") == "model.heads: 3 does not divide d = 64");
+  CHECK(complaint("lr: 0\n") == "lr: 0, expected more than 0");
+  CHECK(complaint("lr: 1e-5\n") == "min_lr: 0.0001 exceeds lr = 1e-05");
+  CHECK(complaint("beta2: 1\n") == "beta2: 1, expected 0 or more and less than 1");
+  CHECK(complaint("optimizer: sgd\nmomentum: 1\n") == "momentum: 1, expected 0 or more and less than 1");
+  CHECK(complaint("optimizer: sgd\nmomentum: 0\nnesterov: true\n") == "nesterov: needs a momentum above 0");
+  CHECK(complaint("optimizer: lion\n") == "run.yaml:1: optimizer: expected one of adamw, adam, sgd, got 'lion'");
+  CHECK(complaint("schedule: wsd\ndecay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
+  CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
+  CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
+  CHECK(complaint("batch: 65536\naccumulation: 65536\n") == "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
+  CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
+  CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
+  CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
+  CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
+  CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 20}\n") == "model.ctx: 20, but sort_length: 11 takes 21 positions");
+  CHECK(complaint("data: sorter\nmodel: {ctx: 21, family: classifier}\n").starts_with("data: sorter, but model.family: classifier"));
+  CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
+  for (const char* name : {"''", ".", "..", "a/b"})
+    CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
+  CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
+  CHECK(complaint("name: \"a\\nb\"\n") == "name: a control character cannot be in the name of a folder");
+  CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
+  CHECK(complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
+  CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
+  CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
+}
+
+TEST_CASE("config: what is printed reads back to the same config") {
+  const std::string yaml =
+      "name: \"007: #x\"\nlr: 0.1\neps: 1.0000000000000002e-8\ndata: [a, 'b, c', 'null', '- x', '[y]', \"it's\", "
+      "'q\"\\']\n"
+      "model: {preset: msa, window: 3}\n"
+      "sample: {prompt: \"\\n\\t\\x01 \\\\ ü: \"}\n";
+  const TrainConfig first = read(yaml);
+  const std::string text = to_yaml(first);
+  const TrainConfig second = read(text);
+  CHECK(to_yaml(second) == text);
+  CHECK(second.model == first.model);
+  CHECK(second.data == std::vector<std::string>{"a", "b, c", "null", "- x", "[y]", "it's", "q\"\\"});
+  CHECK(second.name == "007: #x");
+  CHECK(second.optimizer.eps == 1.0000000000000002e-8);
+  CHECK(second.sample.prompt == "\n\t\x01 \\ ü: ");
+  for (const char* word : {"null", "true", "~", "", "0", "a b", "*x", "&x", "%", "@", "'", "-"})
+    CHECK(read(to_yaml(read("data: [\"" + std::string(word) + "x\"]", {"sample.prompt=\"" + std::string(word) + "\""})))
+              .sample.prompt == word);
+}
+
+TEST_CASE("config: the order and the form of what is printed") {
+  const std::string text = to_yaml(read("lr: 3e-4", {"data=[a, b]"}));
+  CHECK(text.starts_with(
+      "name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: 0\n  ctx: 64\n  d: 128\n  layers: 4\n"));
+  CHECK(contains(text, "\n  ff: 512\n"));
+  CHECK(contains(text, "\n  window: null\n"));
+  CHECK(contains(text, "\n  head_bias: false\ndata: [a, b]\nvalidation: []\n"));
+  CHECK(contains(text, "\nlr: 0.0003\n"));
+}
+
+TEST_CASE("config: the description of all keys is a run file of the defaults") {
+  const std::string text = describe(TrainConfig());
+  CHECK(to_yaml(read(text)) == to_yaml(read("")));
+  CHECK(contains(text, "\n  heads: 4                         # attention heads; they divide d; only mixer: sdp\n"));
+  CHECK(contains(text, "\ntokenizer: char                    # char or byte; word, bpe or wordpiece: "));
+}
+
+TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
+  const std::string keys = "model:\n  d: 16\n  kept_heads: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
+  const std::string old = "# commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 1, seed 1\n";
+  const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n", after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
+  for (const std::string& head : {old, old + after, old + "# my words\n"}) {
+    const TrainConfig config = read(head + keys);
+    CHECK(config.model.d == 16);
+    CHECK(config.steps == 3);
+    CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
+  }
+  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.kept_heads'; --help-config prints every key");
+  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.kept_heads'"));
+  CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
+  CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
+  CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
+  CHECK(complaint(old + "model: {mixer: unheard}\n").starts_with("run.yaml:2: model.mixer: expected one of "));
+  CHECK(complaint(old + "steps: two\n") == "run.yaml:2: steps: expected integer, got 'two'");
+}

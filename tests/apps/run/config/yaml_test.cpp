@@ -1,0 +1,105 @@
+// Texts of YAML that cost time and memory in proportion to their length, whatever they hold.
+#include "apps/run/config/yaml.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/bounded.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+using namespace test_data;
+
+namespace {
+
+// The tree on one line.
+std::string shown(const YamlValue& value) {
+  std::string all;
+  for (size_t i = 0; i < value.items.size(); ++i)
+    all += (i == 0 ? "" : value.kind == YamlValue::Kind::keys && i % 2 ? ": " : ", ") + shown(value.items[i]);
+  switch (value.kind) {
+    case YamlValue::Kind::nothing: return "nothing";
+    case YamlValue::Kind::text: return "'" + value.text + "'";
+    case YamlValue::Kind::list: return "[" + all + "]";
+    case YamlValue::Kind::keys: return "{" + all + "}";
+  }
+  return "";
+}
+
+std::string tree(const std::string& text) { return shown(parse_yaml(text, "x.yaml", true)); }
+std::string complaint(const std::string& text, bool has_lines = true) {
+  return test::bounded_error([&] { parse_yaml(text, "x.yaml", has_lines); }, {.seconds = 1, .mebibytes = 64});
+}
+
+std::string repeated(const std::string& unit, size_t bytes) {
+  std::string all;
+  while (all.size() + unit.size() <= bytes) all += unit;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("yaml: a text as a tree") {
+  CHECK(tree("") == "nothing");
+  CHECK(tree("# a comment") == "nothing");
+  CHECK(tree("---\n") == "nothing");
+  CHECK(tree("a: 1\nb: [x, 'y z', \"\\n\", null, ~, [], {}]\nc:\n  - {d: e}\n  - f:\n") ==
+        "{'a': '1', 'b': ['x', 'y z', '\n', nothing, nothing, [], {}], 'c': [{'d': 'e'}, {'f': nothing}]}");
+  CHECK(tree("a: &x [1, 2]\nb: *x\nc: *x\n") == "{'a': ['1', '2'], 'b': ['1', '2'], 'c': ['1', '2']}");
+  const YamlValue lines = parse_yaml("a: 1\n\nb:\n  c: 2\n", "x.yaml", true);
+  CHECK(lines.items[2].line == 3);
+  CHECK(lines.items[3].items[0].line == 4);
+}
+
+TEST_CASE("yaml: what follows the document is an error, and not read for ever") {
+  for (const char* text : {",", ",x.txt", ", ,", "{name: x}, {b: c}", "[a], [b]"}) {
+    CAPTURE(text);
+    CHECK(complaint(text) == "x.yaml:1: not YAML: unexpected ','; text that starts with it needs quotes");
+    CHECK(complaint(text, false) == "x.yaml: not YAML: unexpected ','; text that starts with it needs quotes");
+  }
+  CHECK(complaint("a\n---\nb\n---\nc") == "x.yaml: expected one YAML document, got more");
+  CHECK(complaint("]").find("not YAML") != std::string::npos);
+  CHECK(complaint("}").find("not YAML") != std::string::npos);
+  CHECK(complaint("[a]]").find("not YAML") != std::string::npos);
+}
+
+TEST_CASE("yaml: deep nesting is told as such") {
+  const std::string deep = ": lists and mappings are nested more than 32 deep";
+  CHECK(complaint(repeated("[", 32) + repeated("]", 32)) == "no error");
+  CHECK(complaint(repeated("[", 33) + repeated("]", 33)) == "x.yaml:1" + deep);
+  for (const char* unit : {"[", "{", "{a: ", "- ", "? ", "[{a: "}) {
+    CAPTURE(unit);
+    CHECK(complaint(repeated(unit, 100'000)) == "x.yaml:1" + deep);
+  }
+  std::string staircase;
+  for (int i = 0; i < 40; ++i) staircase += std::string(static_cast<size_t>(i), ' ') + "a:\n";
+  CHECK(complaint(staircase) == "x.yaml:33" + deep);
+}
+
+TEST_CASE("yaml: many values, long texts, and aliases that multiply") {
+  CHECK(complaint(std::string(kMostYaml + 1, ' ')) == "x.yaml: 262145 bytes, at most 262144 are read");
+  CHECK(complaint("[" + repeated("a,", 250'000) + "]").ends_with("more than 100000 values"));
+  CHECK(complaint("[" + repeated("a,", 190'000) + "]") == "no error");
+  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 20; ++i)
+    laughs += format_message("a{}: &a{} [", {i, i}) + repeated(format_message("*a{},", {i - 1}), 50) + "]\n";
+  CHECK(complaint(laughs).ends_with("more than 100000 values"));
+  CHECK(complaint("a: &a [*a]") == "x.yaml:1: an alias inside of what it stands for");
+  CHECK(complaint("a: *b").find("not YAML") != std::string::npos);
+}
+
+TEST_CASE("yaml: whatever is repeated, it takes less than a second") {
+  const char* const units[] = {"[",  "]",    "{",   "}",  ",",      ":",   ": ",  "- ",   "-",   "? ",  "a",     "a: ", "&a ", "*a ",    "!",
+                               "!a ", "!<a> ", "|",   ">",  "|\n",   "'",   "\"",  "\\",   "%",   "%TAG", "@",    "#",   " #",  "\n",    "\n ",
+                               " ",  "\t",   "---\n", "...\n", "~",  "\r",  "\xef\xbb\xbf", "\xff\xfe", "\x80", "a\n b\n", "? a\n: b\n", "{\\", "{'", "[:", ":'"};
+  for (const char* unit : units) {
+    for (const char* start : {"", "a: [", "a: {b: "}) {
+      const std::string text = start + repeated(unit, 260'000);
+      CAPTURE(start);
+      CAPTURE(unit);
+      const std::string found = complaint(text);
+      CHECK((found == "no error" || found.starts_with("x.yaml")));
+      CHECK(found.size() < 200);
+    }
+  }
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# What can go wrong with a run folder: one clear line each, and what was there stays as it was.
+#   run_folder.sh build-folder
+old_run=$(cd "$(dirname "$0")/old_run" && pwd)
+. "$(dirname "$0")/../../programs.sh" "$@"
+states=runs/tiny/checkpoints
+newest=$states/step-00000008.safetensors
+
+# unchanged NAME: runs/tiny is, byte for byte, what it was.
+keep() { rm -rf kept && cp -r runs/tiny kept; }
+unchanged() { verdict "$1: nothing is lost" "$(diff -r kept runs/tiny 2>&1)"; }
+
+# refuse_tiny NAME PATTERN ARGUMENT ...: training in runs/tiny is refused and changes nothing.
+refuse_tiny() {
+  refuse "$1" 1 "$2" train tiny.yaml name=tiny steps=8 checkpoint_every=4 "${@:3}"
+  unchanged "$1"
+}
+
+accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
+verdict 'its first line tells the build' "$(head -1 runs/tiny/config.yaml | grep -vE '^# ricci [0-9.]+, commit ([0-9a-f]{10}\+?|unknown), (g|clang)\+\+ [0-9].*, device cpu \((baseline|avx2|avx512|avx512_bf16)\), threads 1, seed 1337$')"
+keep
+
+# ---- Another config
+other='runs/tiny: holds a run with'
+refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
+refuse_tiny 'another width' "$other model\.d: 16, not 32; " model.d=32
+refuse_tiny 'another text' "$other data: .*text\.txt, not .*other.txt; " data=other.txt
+refuse_tiny 'fewer steps' 'runs/tiny: holds a run of 8 steps; steps: 4 would be fewer' steps=4
+cp text.txt other.txt
+sed 's/ 7$/ 9/' other.txt >text.txt
+refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
+sed 's/ 60$/ 66/' other.txt >text.txt
+refuse_tiny 'one character of the validation text is another' 'runs/tiny: the text changed since step 8; ' steps=12
+touch other.txt && cp other.txt text.txt
+refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cache
+
+# ---- Keys that may change
+accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
+verdict 'the config follows' "$(grep -qx 'steps: 12' runs/tiny/config.yaml && grep -qx 'log_every: 2' runs/tiny/config.yaml || echo no)"
+cp -r runs/tiny runs/elsewhere
+RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
+verdict 'the config tells so' "$(tail -n +3 runs/elsewhere/config.yaml | head -1 | grep -vE '^# after step 12: ricci .*, device cpu \(baseline\), threads 1, seed 1337$')"
+accept 'the same in one piece' train tiny.yaml name=straight steps=12
+verdict 'one threads or two: config tells where it changed' "$(sed -n 2p runs/tiny/config.yaml | grep -vE '^# after step 8: ricci .*, device cpu \([a-z0-9_]+\), threads 2, seed 1337$')"
+rm -rf runs/tiny && cp -r kept runs/tiny
+
+# ---- Damage
+# damage FILE BYTE: changes one byte.
+damage() { printf '\125' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+size=$(stat -c %s $newest)
+for place in 3 20 400 $((size / 2)) $((size - 1)); do
+  rm -rf runs/damaged && cp -r kept runs/damaged
+  damage runs/damaged/checkpoints/step-00000008.safetensors "$place"
+  run train tiny.yaml name=damaged steps=12 checkpoint_every=4
+  code=$?
+  warning="^warning: runs/damaged/checkpoints/step-00000008\.safetensors: .*; the checkpoint of step 4 is used$"
+  verdict "byte $place of the newest checkpoint damaged" "$([ $code = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$warning" err || echo "exit code $code")"
+  verdict "byte $place: the same model in the end" "$(cmp runs/{straight,damaged}/model.safetensors 2>&1)"
+done
+rm -rf runs/damaged && cp -r kept runs/damaged
+truncate -s 1000 runs/damaged/checkpoints/step-00000004.safetensors
+: >runs/damaged/checkpoints/step-00000008.safetensors
+refuse 'no sound checkpoint' 1 'step-00000008\.safetensors: .*; no sound checkpoint is left among 2' train tiny.yaml name=damaged steps=12
+refuse 'the best of damaged ones' 1 'no sound checkpoint is left among 2' eval runs/damaged --checkpoint best
+rm -rf runs/damaged && cp -r kept runs/damaged
+damage runs/damaged/model.safetensors 5000
+refuse 'damaged model' 1 'runs/damaged/model\.safetensors: damaged: its bytes do not match' eval runs/damaged
+run train tiny.yaml name=damaged steps=8
+verdict 'damaged model: a warning' "$(grep -qE '^warning: runs/damaged/model\.safetensors: damaged: .*; it is written again$' err || echo no)"
+verdict 'damaged model: it is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
+rm runs/damaged/model.safetensors
+accept 'without the model the newest checkpoint is read' eval runs/damaged
+accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
+verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
+refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and those of steps 4, 8" eval runs/damaged --checkpoint 5
+rm -rf runs/damaged/checkpoints
+refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
+
+# ---- A checkpoint of another run
+accept 'a run of another seed' train tiny.yaml name=seed seed=7
+cp runs/seed/checkpoints/*2.safetensors $states/step-00000009.safetensors
+keep
+refuse_tiny 'a checkpoint of another seed' "$states/step-00000009\.safetensors: it was trained with seed: 7, not 1337" steps=12
+accept 'a wider run' train tiny.yaml name=wide model.d=32
+rm $states/*
+cp runs/wide/checkpoints/*2.safetensors $newest
+rm runs/tiny/model.safetensors
+keep
+refuse_tiny 'a checkpoint of another shape' "$newest: it was trained with model\.d: 32, not 16"
+accept 'a run of another optimizer' train tiny.yaml name=sgd optimizer=sgd
+cp runs/sgd/checkpoints/*2.safetensors $newest
+keep
+refuse_tiny 'a checkpoint of another optimizer' "$newest: it was trained with optimizer: sgd, not adamw"
+rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
+keep
+
+# ---- A config or a tokenizer that was edited after the training
+# edited FILE SED PATTERN PATTERN: what is said to an evaluation, and to the training that goes on.
+edited() {
+  rm -rf runs/edited && cp -r kept runs/edited && sed -i "$2" "runs/edited/$1"
+  verdict "$1 after $2" "$(! diff -q kept runs/edited >/dev/null || echo 'is as it was')"
+  if [ -n "$3" ]; then refuse "an evaluation after $2" 1 "runs/edited/model\.safetensors: $3" eval runs/edited; else accept "an evaluation after $2" eval runs/edited; fi
+  [ -z "$3" ] || refuse "a text after $2" 1 "runs/edited/model\.safetensors: $3" generate runs/edited --prompt the
+  [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited --checkpoint 4
+  refuse "a training after $2" 1 "runs/edited/checkpoints/step-00000008\.safetensors: $4" train runs/edited steps=12
+}
+was='it was trained with'
+edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" "$was model\.heads: 2, not 4"
+edited config.yaml 's/^  window: null/  window: 3/' "$was model\.window: null, not 3" "$was model\.window: null, not 3"
+edited config.yaml 's/^context: 16/context: 8/' "$was context: 16, not 8" "$was context: 16, not 8"
+edited config.yaml 's/^lr: .*/lr: 0.5/' '' "$was lr: 0\.001, not 0\.5"
+edited config.yaml 's/^seed: 1337/seed: 1/' '' "$was seed: 1337, not 1"
+edited tokenizer.json 's/ab/ba/' "$was another tokenizer" "$was another tokenizer"
+rm -rf runs/edited
+
+# ---- A folder that was made before config.yaml told the version: it lists keys that nothing reads
+for number in {1..20}; do echo "abba cab $number"; done >old.txt
+cp -r "$old_run" runs/old
+untold='^warning: runs/old/[^:]*: it does not tell what it was trained with; the config and the tokenizer beside it are believed$'
+# told NAME CODE: exit code 0, the line about what the file does not tell, and nothing else on stderr.
+told() { verdict "$1" "$([ "$2" = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "$untold" err || echo "exit code $2")"; }
+run eval runs/old
+told 'an old run is evaluated' $?
+verdict 'to what it was' "$(grep -q ' 23 tokens, context 6, stride 6: 2\.7045 nats per token' out || echo no)"
+run generate runs/old --prompt abba --tokens 5
+told 'an old run writes a text' $?
+sed 's/^# commit/# ricci 0.1.0, commit/' runs/old/config.yaml >told.yaml
+refuse 'the same keys in a file that tells its version' 1 'told\.yaml:24: model\.share_heads: nothing reads it here, only mixer: dispatcher' train told.yaml name=bad
+accept 'a new run of its config' train runs/old name=again steps=4
+run train runs/old steps=8
+told 'an old run goes on' $?
+verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation loss 2\.7028 ' out || echo no)"
+verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
+accept 'what it wrote is evaluated' eval runs/old
+verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
+
+# ---- Two at once
+cp -r runs/tiny runs/busy
+busy=(tiny.yaml name=busy steps=1000000 checkpoint_every=0)
+"$build/ricci-train" "${busy[@]}" >/dev/null 2>&1 </dev/null &
+background=$!
+while kill -0 "$background" 2>/dev/null && [ "$(grep -c '' runs/busy/metrics.jsonl)" -le 8 ]; do sleep 0.02; done
+refuse 'a run that is being trained' 1 'runs/busy: another ricci-train is at work' train "${busy[@]}"
+refuse 'a run that is being trained, by its folder' 1 'runs/busy: another ricci-train is at work' train runs/busy
+kill -KILL $background
+wait $background 2>/dev/null
+background=
+rm -rf runs/busy
+
+# ---- No room: a limit on the size of files
+limit=$((size / 1024 - 4))
+limited() { (ulimit -f $limit && exec timeout 60 "$build/ricci-train" "$@") >out 2>err </dev/null; }
+limited tiny.yaml name=tiny steps=12
+verdict 'a limit on files' "$([ $? = 1 ] && grep -qx "ricci-train: cannot write $states/step-00000012.safetensors: File too large (after [0-9]* bytes)" err || echo no)"
+verdict 'a limit on files: no checkpoint is lost' "$(diff -r kept/checkpoints $states 2>&1; cmp kept/model.safetensors runs/tiny/model.safetensors 2>&1)"
+accept 'without the limit it goes on' train tiny.yaml name=tiny steps=12
+verdict 'without the limit: the same end' "$(cmp runs/{straight,tiny}/model.safetensors 2>&1)"
+
+# ---- Time: of the processor, which other programs hardly change. The budget is 50 ms for a start and 500 ms for 20 steps.
+# within NAME MILLISECONDS ARGUMENT ...
+within() {
+  local TIMEFORMAT='%U %S' spent
+  spent=$({ time run train "${@:3}"; } 2>&1 | awk '{ printf "%d", ($1 + $2) * 1000 }')
+  verdict "$1: $spent ms" "$([ "$spent" -le "$2" ] && [ ! -s err ] || echo "budget $2 ms")"
+}
+within 'a call that finds the run finished' 50 runs/tiny
+within '20 steps on the embedded text, evaluated and saved' 500 tiny.yaml name=twenty steps=20 data=embedded
+
+echo "$failures failed"
+exit $((failures > 0))

@@ -1,0 +1,31 @@
+// What ricci-train says of the time that is left, and of an evaluation.
+#include "apps/run/folder/run_report.h"
+
+#include <doctest/doctest.h>
+
+using namespace ricci::apps;
+
+// A step has 2 batches of 3 sequences of 5 tokens, 30 in all, and takes 30 s. An evaluation of 90 tokens then takes 30 s too.
+TEST_CASE("run report: the time that is left, with the evaluations") {
+  TrainConfig config;
+  config.steps = 100, config.accumulation = 2, config.batch = 3, config.context = 5, config.eval_every = 40;
+  // 100 steps, and evaluations behind the steps 40, 80 and 100.
+  CHECK(expected_line(config, 0, 30, 90) == "about 51:30, of which 1:30 for 3 evaluations; 20:00 to the next one");
+  CHECK(expected_line(config, 5, 30, 90) == "about 49:00, of which 1:30 for 3 evaluations; 17:30 to the next one");
+  CHECK(expected_line(config, 40, 30, 90) == "about 31:00, of which 1:00 for 2 evaluations; 20:00 to the next one");
+  // The next one is the last, which does not wait for 40 steps more.
+  CHECK(expected_line(config, 85, 30, 90) == "about 8:00, of which 0:30 for 1 evaluation; 7:30 to the next one");
+  config.eval_every = 0;
+  CHECK(expected_line(config, 50, 30, 9000) == "about 1:15:00, of which 50:00 for 1 evaluation; 25:00 to the next one");
+  CHECK(expected_line(config, 50, 1, 30) == "");
+}
+
+TEST_CASE("run report: an evaluation of a classifier tells its accuracy, where it is known") {
+  TrainConfig config;
+  config.model.family = ricci::Family::classifier;
+  ricci::Evaluation evaluation{.nats_per_token = 0.687, .tokens = 1500, .targets = 1500};
+  const std::string line = "step 2,000: train loss 0.6931, validation loss 0.6870 over 1,500 documents";
+  CHECK(evaluation_line(config, 2000, 0.69314, evaluation) == line);
+  evaluation.accuracy = 0.542;
+  CHECK(evaluation_line(config, 2000, 0.69314, evaluation) == line + ", accuracy 0.5420");
+}

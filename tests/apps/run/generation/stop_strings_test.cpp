@@ -1,0 +1,57 @@
+// Texts that end in front of a stop string, however they are divided into pieces.
+#include "apps/run/generation/stop_strings.h"
+
+#include "tests/ops/values.h"
+
+using namespace ricci;
+using namespace ricci::apps;
+
+namespace {
+
+struct Shown {
+  std::string at_once, text;
+  bool met;
+};
+
+// The text in pieces of `bytes` bytes; at_once: what was shown before the end.
+Shown shown(const std::vector<std::string>& stops, const std::string& text, size_t bytes) {
+  StopStrings strings(stops);
+  Shown result{};
+  for (size_t at = 0; at < text.size(); at += bytes) result.at_once += strings.next(text.substr(at, bytes));
+  result.text = result.at_once + strings.end();
+  result.met = strings.met();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("stop strings: the text ends in front of the first") {
+  for (size_t bytes = 1; bytes < 12; ++bytes) {
+    CAPTURE(bytes);
+    CHECK(shown({"END"}, "to ENEND it ENDs", bytes).text == "to EN");
+    CHECK(shown({"END"}, "to ENEND it ENDs", bytes).met);
+    CHECK(shown({"xyz", "or", "not"}, "to be or not", bytes).text == "to be ");
+    CHECK(shown({"aab"}, "aaaab", bytes).text == "aa");
+    CHECK(shown({"bcd", "abcde"}, "abcde", bytes).text == "a");
+    CHECK(shown({"\n"}, "\nrest", bytes).text == "");
+  }
+}
+
+TEST_CASE("stop strings: what is none is shown, and only what may become one is held back") {
+  for (size_t bytes = 1; bytes < 12; ++bytes) {
+    CAPTURE(bytes);
+    const Shown all = shown({"END", "be\n"}, "to be EN", bytes);
+    CHECK(all.at_once == "to be ");
+    CHECK(all.text == "to be EN");
+    CHECK_FALSE(all.met);
+    CHECK(shown({}, "to be", bytes).at_once == "to be");
+  }
+}
+
+TEST_CASE("stop strings: nothing comes behind one; an empty one is an error") {
+  StopStrings strings({"."});
+  CHECK(strings.next("a.b") == "a");
+  CHECK(strings.next("c") == "");
+  CHECK(strings.end() == "");
+  CHECK(message_of([] { StopStrings({"a", ""}); }) == "stop string: is empty");
+}
