@@ -26,7 +26,8 @@ struct SameRandomNumbers {
 
 }  // namespace
 
-std::vector<DeviceCheck> check_gradients(const std::function<Tensor(const std::vector<Arg>&)>& f, const std::vector<Tensor>& inputs, double tolerance) {
+std::vector<DeviceCheck> check_gradients(
+    const std::function<Tensor(const std::vector<Arg>&)>& f, const std::vector<Tensor>& inputs, double tolerance) {
   const SameRandomNumbers random;
   const CheckedFunction of_parameters = [&](const std::vector<Parameter>& x) {
     random.again();

@@ -24,14 +24,14 @@ inline constexpr double kGradientTolerance = 1e-6;
 // Errors, each with the device: a gradient that is wrong, and in which element; a gradient that is zero everywhere, which would
 // prove nothing; what f throws.
 std::vector<DeviceCheck> check_gradients(const std::function<Tensor(const std::vector<Arg>& inputs)>& f, const std::vector<Tensor>& inputs,
-                                         double tolerance = kGradientTolerance);
+    double tolerance = kGradientTolerance);
 
 // The same for a function of so many arguments.
 template <class F, std::convertible_to<Tensor>... Inputs>
-  requires(sizeof...(Inputs) > 0)
-std::vector<DeviceCheck> check_gradients(const F& f, const Inputs&... inputs) {
+requires(sizeof...(Inputs) > 0) std::vector<DeviceCheck> check_gradients(const F& f, const Inputs&... inputs) {
   const auto of_list = [&]<size_t... I>(std::index_sequence<I...>) {
-    return check_gradients(std::function<Tensor(const std::vector<Arg>&)>([&f](const std::vector<Arg>& x) { return Tensor(f(x[I]...)); }), {inputs...});
+    return check_gradients(
+        std::function<Tensor(const std::vector<Arg>&)>([&f](const std::vector<Arg>& x) { return Tensor(f(x[I]...)); }), {inputs...});
   };
   return of_list(std::index_sequence_for<Inputs...>());
 }

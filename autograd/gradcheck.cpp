@@ -27,7 +27,8 @@ double dot(const std::vector<Tensor>& cs, const std::vector<Tensor>& ys) {
 }
 
 // d<c, f(x)>/dx_i by central differences.
-double difference(const CheckedFunction& f, const std::vector<Tensor>& cs, std::vector<Parameter>& inputs, Parameter& x, int64_t i, double h) {
+double difference(
+    const CheckedFunction& f, const std::vector<Tensor>& cs, std::vector<Parameter>& inputs, Parameter& x, int64_t i, double h) {
   const Tensor original = x.value;
   auto moved = [&](double by) {
     Tensor host(original.shape(), Dtype::f64);

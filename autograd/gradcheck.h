@@ -12,9 +12,9 @@ namespace ricci {
 using CheckedFunction = std::function<std::vector<Tensor>(const std::vector<Parameter>& inputs)>;
 
 struct GradCheck {
-  double worst = 0;          // largest |numeric - analytic| over an input, relative to that input's largest |numeric|; infinite for NaN
-  std::string worst_at;      // "input 1, element 17: 0.25 by differences, 0.5 by backward"
-  double least_norm = 0;     // the smallest Euclidean norm among the inputs' gradients; 0 would prove nothing
+  double worst = 0;              // largest |numeric - analytic| over an input, relative to that input's largest |numeric|; infinite for NaN
+  std::string worst_at;          // "input 1, element 17: 0.25 by differences, 0.5 by backward"
+  double least_norm = 0;         // the smallest Euclidean norm among the inputs' gradients; 0 would prove nothing
   std::vector<std::string> ops;  // names the tape saw
 };
 

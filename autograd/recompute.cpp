@@ -81,9 +81,9 @@ Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
   const TapeOptions options = recording_options();
   const Tensor y = call_unrecorded(f, kept, options);
   return record("recompute", anchored(inputs), y, keep(f, state, options, kept),
-                [](const Tensor& dy, const One& f, RandomState state, TapeOptions options, const std::vector<Tensor>& inputs) -> Grads {
-    return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, options, inputs, {dy});
-  });
+      [](const Tensor& dy, const One& f, RandomState state, TapeOptions options, const std::vector<Tensor>& inputs) -> Grads {
+        return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, options, inputs, {dy});
+      });
 }
 
 std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
@@ -92,14 +92,14 @@ std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
   const TapeOptions options = recording_options();
   const std::array<Tensor, 2> ys = call_unrecorded(f, kept, options);
   return record("recompute", anchored(inputs), ys, keep(f, state, options, kept),
-                [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, TapeOptions options,
-                   const std::vector<Tensor>& inputs) -> Grads {
-    auto run = [&](const std::vector<Tensor>& x) {
-      const auto [y0, y1] = f(x);
-      return std::vector<Tensor>{y0, y1};
-    };
-    return replay(run, state, options, inputs, {dy0, dy1});
-  });
+      [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, TapeOptions options,
+          const std::vector<Tensor>& inputs) -> Grads {
+        auto run = [&](const std::vector<Tensor>& x) {
+          const auto [y0, y1] = f(x);
+          return std::vector<Tensor>{y0, y1};
+        };
+        return replay(run, state, options, inputs, {dy0, dy1});
+      });
 }
 
 }  // namespace ricci

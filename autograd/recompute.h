@@ -21,7 +21,7 @@ namespace ricci {
 Tensor recompute(const std::function<Tensor(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
 
 // The same for two results.
-std::array<Tensor, 2> recompute(const std::function<std::array<Tensor, 2>(const std::vector<Tensor>& inputs)>& f,
-                                 const std::vector<Arg>& inputs);
+std::array<Tensor, 2> recompute(
+    const std::function<std::array<Tensor, 2>(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
 
 }  // namespace ricci

@@ -16,7 +16,9 @@ namespace {
 thread_local const Node* differentiating = nullptr;
 thread_local Tape* walking = nullptr;  // the tape that `differentiating` is on
 
-std::string place(const char* op, const CallSite& site) { return std::string(op) + " (" + site.file + ":" + std::to_string(site.line) + ")"; }
+std::string place(const char* op, const CallSite& site) {
+  return std::string(op) + " (" + site.file + ":" + std::to_string(site.line) + ")";
+}
 std::string place(const Node& node) { return place(node.op, node.site); }
 
 int64_t bytes_of(const std::vector<Tensor>& tensors) {
@@ -28,7 +30,8 @@ int64_t bytes_of(const std::vector<Tensor>& tensors) {
 // The op whose backward runs, and its tape. A backward inside another's, that of an inner tape, gives way to it again.
 class Differentiating {
  public:
-  Differentiating(const Node& node, Tape& tape) : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
+  Differentiating(const Node& node, Tape& tape)
+      : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
   ~Differentiating() { differentiating = outer_, walking = outer_tape_; }
   Differentiating(const Differentiating&) = delete;
   Differentiating& operator=(const Differentiating&) = delete;
@@ -100,7 +103,8 @@ Tensor Tape::watch(const Tensor& t) {
 }
 
 Tensor Tape::gradient_of(const Tensor& watched) const {
-  if (!has(watched) || !slots_[static_cast<size_t>(watched.slot_)].watched) fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
+  if (!has(watched) || !slots_[static_cast<size_t>(watched.slot_)].watched)
+    fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
   const Tensor& grad = slots_[static_cast<size_t>(watched.slot_)].grad;
   return grad ? grad : zeros_like(watched);
 }
@@ -111,8 +115,9 @@ bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
     const Arg& x = inputs[i];
     found |= has(x);
     if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
-    fail("{}: input {} {} is recorded on another tape, whose backward has not ended: its gradient would be lost here; detached() gives it up",
-         {place(op, x.site), i, show(x.shape())});
+    fail("{}: input {} {} is recorded on another tape, whose backward has not ended: its gradient would be lost here; detached() gives it "
+         "up",
+        {place(op, x.site), i, show(x.shape())});
   }
   return found;
 }
@@ -142,7 +147,7 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   const bool wide = slot.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
   if ((gradient.dtype() != slot.dtype && !wide) || gradient.device() != slot.device)
     fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
-         {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(slot.dtype), name_of(slot.device)});
+        {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(slot.dtype), name_of(slot.device)});
   if (!(gradient.shape() == slot.shape)) gradient = sum_to(gradient, slot.shape, wide ? gradient.dtype() : slot.sum_dtype);
   if (wide) gradient = convert(gradient, slot.sum_dtype);
   if (options_.find_nonfinite) check_finite(node, gradient, "a gradient it returned");
@@ -170,7 +175,8 @@ void Tape::run_backward(Node& node) {
   }
   if (!reached) return;
   if (const Tensor* t = node.changed())
-    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward", {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
+    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward",
+        {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
   const Differentiating now(node, *this);
   for (size_t i = 0; i < dys.size(); ++i) {
     const Slot& slot = slots_[static_cast<size_t>(node.outputs[i])];
@@ -193,7 +199,7 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
   if (!dy) fail("backward: the gradient of the loss {} is empty", {show(y.shape())});
   if (dy.shape() == y.shape() && dy.dtype() == y.dtype() && dy.device() == y.device()) return;
   fail("backward: the gradient {} {} on {} does not fit the loss {} {} on {}",
-       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
+      {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
 }
 
 void Tape::backward(const Tensor& loss, const Tensor& dloss) {
@@ -262,12 +268,14 @@ std::string Tape::doing() const {
 void Tape::print(std::FILE* file) const {
   for (const auto& node : nodes_) {
     std::string line, in;
-    for (int output : node->outputs) line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
+    for (int output : node->outputs)
+      line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
       const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
       in += input < 0 ? " constant" : p && !p->path.empty() ? " " + p->path : " %" + std::to_string(input);
     }
-    std::fprintf(file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));
+    std::fprintf(
+        file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));
   }
 }
 

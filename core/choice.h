@@ -13,7 +13,10 @@
 
 namespace ricci {
 
-template <class E> concept Choice = std::is_enum_v<E> && sizeof(E) == 1 && requires(E e) { choices(e).size(); };
+template <class E>
+concept Choice = std::is_enum_v<E> && sizeof(E) == 1 && requires(E e) {
+  choices(e).size();
+};
 
 template <Choice E> const char* name_of(E value) { return choices(value)[static_cast<size_t>(value)]; }
 

@@ -80,7 +80,7 @@ class Binder {
   void add(const Named& next) {
     if (!next.tensor() && next.input->may_be_empty) return;
     if (!next.tensor()) fail("{}: {} is empty", {op_, next.name});
-    if (count_ == kMost) fail("{}: more than {} inputs", {op_, kMost});
+    if (count_ == kMax) fail("{}: more than {} inputs", {op_, kMax});
     check_elements(next);
     check_rank(next);
     for (int i = 0; i < count_; ++i) check_together(seen_[i], next);
@@ -90,18 +90,20 @@ class Binder {
   }
 
  private:
-  static constexpr int kMost = 8;
+  static constexpr int kMax = 8;
 
   void check_elements(const Named& next) const {
     const bool i64 = next.tensor().dtype() == Dtype::i64;
     if (next.floating() && i64) fail("{}: {} is i64, expected f32, f64 or bf16", {op_, next.show()});
-    if (next.input->elements == DimsInput::Elements::i64 && !i64) fail("{}: {} is {}, expected i64", {op_, next.show(), name_of(next.tensor().dtype())});
+    if (next.input->elements == DimsInput::Elements::i64 && !i64)
+      fail("{}: {} is {}, expected i64", {op_, next.show(), name_of(next.tensor().dtype())});
   }
 
   void check_together(const Named& one, const Named& next) const {
     const Tensor &a = one.tensor(), &b = next.tensor();
     if (a.device() == b.device() && (a.dtype() == b.dtype() || !one.floating() || !next.floating())) return;
-    fail("{}: {} is {} on {}, {} {} on {}", {op_, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
+    fail("{}: {} is {} on {}, {} {} on {}",
+        {op_, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
   }
 
   void check_rank(const Named& next) const {
@@ -127,12 +129,13 @@ class Binder {
       fail("{}: index {} is {} in {} but {} in {}", {op_, letter, one.shape[d], one.show(), next.shape[e], next.show()});
     const Shape &a = one.tensor().shape(), &b = next.tensor().shape();
     if (d == 0 && e == 0 && one.input->merges && next.input->merges && !same_leading(a, one.shape.rank() - 1, b, next.shape.rank() - 1))
-      fail("{}: {}{} and {}{} differ in the indices that {} stands for", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
+      fail(
+          "{}: {}{} and {}{} differ in the indices that {} stands for", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
   }
 
   const char* op_;
   int64_t (&extent_)[128];
-  Named seen_[kMost];
+  Named seen_[kMax];
   int count_ = 0;
 };
 

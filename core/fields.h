@@ -16,7 +16,8 @@ struct KeyInfo {
   std::string by{};         // the choice that reads it: "mixer: sdp"; empty: every choice
   bool decides = false;     // other keys and their defaults depend on this one, so that it is stored first
   bool may_change = false;  // a run may go on with another value: what is trained does not depend on it
-  bool (*names_file)(const std::string&) = nullptr;  // whether a value of this key is a path. In a run file it is looked for beside that file first
+  bool (*names_file)(
+      const std::string&) = nullptr;  // whether a value of this key is a path. In a run file it is looked for beside that file first
 };
 
 inline KeyInfo decides() { return {.decides = true}; }

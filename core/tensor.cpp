@@ -9,13 +9,9 @@
 
 namespace ricci {
 
-const char* name_of(Dtype dtype) {
-  return choices(dtype)[static_cast<size_t>(dtype)];
-}
+const char* name_of(Dtype dtype) { return choices(dtype)[static_cast<size_t>(dtype)]; }
 
-const char* name_of(Device device) {
-  return choices(device)[static_cast<size_t>(device)];
-}
+const char* name_of(Device device) { return choices(device)[static_cast<size_t>(device)]; }
 
 Dtype parse_dtype(const char* name) {
   for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
@@ -41,7 +37,7 @@ static void check_countable(const Shape& shape, Dtype dtype) {
     if (__builtin_mul_overflow(bytes, shape[i], &bytes)) fail("tensor: {} {} is larger than any memory", {show(shape), name_of(dtype)});
 }
 
-Tensor::Tensor(Shape shape, Dtype dtype, Device device, Asker asker) : shape_(shape), dtype_(dtype), device_(device) {
+Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite asker) : shape_(shape), dtype_(dtype), device_(device) {
   check_countable(shape, dtype);
   storage_ = allocate_storage(bytes(), device, asker);
 }
@@ -56,12 +52,22 @@ static void release(Storage* storage) {
 }
 
 Tensor::Tensor(const Tensor& other)
-    : storage_(retain(other.storage_)), offset_(other.offset_), shape_(other.shape_), dtype_(other.dtype_),
-      device_(other.device_), tape_(other.tape_), slot_(other.slot_) {}
+    : storage_(retain(other.storage_)),
+      offset_(other.offset_),
+      shape_(other.shape_),
+      dtype_(other.dtype_),
+      device_(other.device_),
+      tape_(other.tape_),
+      slot_(other.slot_) {}
 
 Tensor::Tensor(Tensor&& other) noexcept
-    : storage_(other.storage_), offset_(other.offset_), shape_(other.shape_), dtype_(other.dtype_),
-      device_(other.device_), tape_(other.tape_), slot_(other.slot_) {
+    : storage_(other.storage_),
+      offset_(other.offset_),
+      shape_(other.shape_),
+      dtype_(other.dtype_),
+      device_(other.device_),
+      tape_(other.tape_),
+      slot_(other.slot_) {
   other.storage_ = nullptr;
 }
 

@@ -16,7 +16,7 @@ const char* name_of(Dtype dtype);
 const char* name_of(Device device);
 inline constexpr const char* kFloatingDtypes = "f32, f64 or bf16";
 Dtype parse_dtype(const char* name);  // one of kFloatingDtypes; error: another name
-int64_t size_of(Dtype dtype);  // bytes per element
+int64_t size_of(Dtype dtype);         // bytes per element
 // In which sums of such numbers are held, and what must not lose small changes: f64 of f64, else f32.
 inline Dtype sums_of(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
@@ -56,7 +56,7 @@ class Shape {
 };
 
 // Who asks for memory: the function that calls whoever has this as a default argument.
-struct Asker {
+struct CallSite {
   const char* function = __builtin_FUNCTION();
   const char* file = __builtin_FILE();
   int line = __builtin_LINE();
@@ -77,7 +77,7 @@ class Tensor {
  public:
   Tensor() = default;
   // Uninitialised memory. Errors: no such device; out of memory (core/memory/memory.h), which names who asked.
-  explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, Asker asker = {});
+  explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, CallSite asker = {});
   Tensor(const Tensor& other);
   Tensor(Tensor&& other) noexcept;
   Tensor& operator=(const Tensor& other);
@@ -141,9 +141,11 @@ class Tensor {
   int32_t slot_ = -1;  // and where on it
 };
 
-inline Tensor like(const Tensor& t, Asker asker = {}) { return Tensor(t.shape(), t.dtype(), t.device(), asker); }
-inline Tensor like(const Tensor& t, const Shape& shape, Asker asker = {}) { return Tensor(shape, t.dtype(), t.device(), asker); }
-inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, Asker asker = {}) { return Tensor(shape, dtype, t.device(), asker); }
+inline Tensor like(const Tensor& t, CallSite asker = {}) { return Tensor(t.shape(), t.dtype(), t.device(), asker); }
+inline Tensor like(const Tensor& t, const Shape& shape, CallSite asker = {}) { return Tensor(shape, t.dtype(), t.device(), asker); }
+inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, CallSite asker = {}) {
+  return Tensor(shape, dtype, t.device(), asker);
+}
 
 [[noreturn]] void not_floating(const Tensor& t);
 

@@ -47,14 +47,17 @@ template <class Kernel> void launch(const char* name, Grid, const Kernel&) { lau
 }  // namespace cuda_build
 
 // Runs the kernel on `device` (cuda or cuda_emulated), on the current stream. No blocks: nothing happens.
-template <class Kernel> void launch(const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+template <class Kernel>
+void launch(
+    const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   if (grid.blocks == 0 || is_dry_run()) return;
   if (device == Device::cuda) return cuda_build::launch(name, grid, kernel);
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
-                           static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
-  emu::launch(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
+      static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
+  emu::launch(
+      config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
 }
 
 #define CUDA_KERNEL(...) static_assert(true)

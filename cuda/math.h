@@ -14,7 +14,10 @@
 
 namespace ricci::math {
 
-template <class T> concept Real = requires { typename Constants<T>::Bits; };
+template <class T>
+concept Real = requires {
+  typename Constants<T>::Bits;
+};
 
 HD float sqrt(float x) { return __builtin_sqrtf(x); }
 HD double sqrt(double x) { return __builtin_sqrt(x); }
@@ -22,9 +25,7 @@ HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }  // 
 HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 template <Real T> HD T rsqrt(T x) { return 1 / sqrt(x); }
 template <Real T> HD T abs(T x) { return from_bits(to_bits(x) & ~Constants<T>::sign); }
-template <Real T> HD T copysign(T size, T sign) {
-  return from_bits(to_bits(abs(size)) | (to_bits(sign) & Constants<T>::sign));
-}
+template <Real T> HD T copysign(T size, T sign) { return from_bits(to_bits(abs(size)) | (to_bits(sign) & Constants<T>::sign)); }
 template <Real T> HD bool isnan(T x) { return x != x; }
 template <Real T> HD bool isfinite(T x) { return abs(x) < Constants<T>::infinity; }
 template <class T> HD T min(T a, T b) { return ((a < b) | (a != a)) ? a : b; }  // NaN if either is
@@ -118,8 +119,8 @@ template <Real T> HD T log(T x) {
   const typename C::Bits bits = to_bits(normal) + (C::one - C::sqrt_half);
   const T f = from_bits((bits & C::mantissa_mask) + C::sqrt_half) - 1;
   constexpr T excess = C::two_to_mantissa + C::bias;
-  const T e = from_bits((bits >> C::mantissa) | to_bits(C::two_to_mantissa)) -
-              formula::select(subnormal, excess + C::subnormal_exponent, excess);
+  const T e =
+      from_bits((bits >> C::mantissa) | to_bits(C::two_to_mantissa)) - formula::select(subnormal, excess + C::subnormal_exponent, excess);
   const T tail = f * f * (f * C::log_tail(f) - T(0.5)) + e * C::ln2_low;
   const T y = e * C::ln2_high + (f + tail);
   const T positive = x == C::infinity ? x : y;

@@ -41,13 +41,11 @@ template <> struct Constants<float> {
   static constexpr float erf_near = 0.875f, erf_limit = 4, tanh_near = 0.625f, tanh_limit = 10;
 
   // (e^r - 1 - r) / r^2,  |r| <= ln(2) / 2
-  HD static float expm1_tail(float r) {
-    return polynomial(r, 0.5f, 0.166665435f, 0.0416662805f, 0.00836661085f, 0.00139464985f);
-  }
+  HD static float expm1_tail(float r) { return polynomial(r, 0.5f, 0.166665435f, 0.0416662805f, 0.00836661085f, 0.00139464985f); }
   // (ln(1 + f) - f + f^2/2) / f^3,  sqrt(1/2) <= 1 + f <= sqrt(2)
   HD static float log_tail(float f) {
-    return polynomial(f, 0.333333164f, -0.250008136f, 0.200022951f, -0.166244537f, 0.141809225f, -0.131295577f,
-                      0.128838822f, -0.0786003694f);
+    return polynomial(
+        f, 0.333333164f, -0.250008136f, 0.200022951f, -0.166244537f, 0.141809225f, -0.131295577f, 0.128838822f, -0.0786003694f);
   }
   // (erf(t) - t) / t,  z = t^2,  t <= 0.875
   HD static float erf_tail(float z) {
@@ -55,8 +53,7 @@ template <> struct Constants<float> {
   }
   // ln(1 - erf(t)),  0.875 <= t <= 4, the error weighted by 1 - erf(t)
   HD static float log_erfc(float t) {
-    return polynomial(t, -0.000142962264f, -1.12789464f, -0.636811554f, -0.104258381f, 0.0223850533f, -0.00308302394f,
-                      0.00020000794f);
+    return polynomial(t, -0.000142962264f, -1.12789464f, -0.636811554f, -0.104258381f, 0.0223850533f, -0.00308302394f, 0.00020000794f);
   }
   // (sin(r) - r) / r^3,  z = r^2,  |r| <= 0.84: pi/4 and the error of n at angle_limit
   HD static float sin_tail(float z) { return polynomial(z, -0.166666493f, 0.00833182409f, -0.000194710999f); }

@@ -44,9 +44,8 @@ template <class T> double flops_in_registers() {
   constexpr int64_t kRounds = 1 << 18;
   const int64_t threads = thread_count();
   std::vector<T> numbers(static_cast<size_t>(threads) * 64, T(0.5));
-  const double seconds = best_of(20, [&] {
-    parallel_for(threads, 1, [&](int64_t i, int64_t) { run_vectorized(MultiplyAdd<T>{numbers.data() + i * 64}, 0, kRounds); });
-  });
+  const double seconds = best_of(20,
+      [&] { parallel_for(threads, 1, [&](int64_t i, int64_t) { run_vectorized(MultiplyAdd<T>{numbers.data() + i * 64}, 0, kRounds); }); });
   return 2.0 * MultiplyAdd<T>::kSums * MultiplyAdd<T>::kLanes * kRounds * static_cast<double>(threads) / seconds;
 }
 
@@ -55,6 +54,7 @@ double flops_of_product(Device device, Dtype dtype) {
   const Tensor a = zeros({n, n}, dtype, device), b = zeros({n, n}, dtype, device), c = zeros({n, n}, dtype, device);
   const MatrixAt at{n, 1, 0};
   const double seconds = best_of(4, [&] {
+    // clang-format off
     gemm({.device = device,
           .dtype = dtype,
           .batch = 1,
@@ -67,6 +67,7 @@ double flops_of_product(Device device, Dtype dtype) {
           .b_at = at,
           .c = c.raw(),
           .c_at = at});
+    // clang-format on
     synchronize(device);
   });
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds;

@@ -42,16 +42,15 @@ struct Recorder {
     TimedWork total;
     for (const auto& [op, line] : sorted) total.seconds += line.seconds, total.flops += line.flops;
     const auto [peak, bandwidth] = measured_peaks(Device::cpu, Dtype::f32);
-    std::fprintf(stderr, "\nmeasured peak %.0f GFLOP/s f32, memory %.1f GB/s, %d threads, %s\n", peak * 1e-9, bandwidth * 1e-9, thread_count(), name_of(cpu_isa()));
+    std::fprintf(stderr, "\nmeasured peak %.0f GFLOP/s f32, memory %.1f GB/s, %d threads, %s\n", peak * 1e-9, bandwidth * 1e-9,
+        thread_count(), name_of(cpu_isa()));
     std::fprintf(stderr, "%-38s %7s %10s %6s %10s %9s %8s %7s\n", "op", "calls", "ms", "share", "ms/call", "GFLOP/s", "of peak", "GB/s");
     sorted.emplace_back("all", total);
     for (const auto& [op, line] : sorted) {
       std::fprintf(stderr, "%-38s %7lld %10.1f %5.1f%% %10.4f", op.c_str(), static_cast<long long>(line.calls), line.seconds * 1e3,
-                   100 * line.seconds / total.seconds, line.calls ? line.seconds * 1e3 / static_cast<double>(line.calls) : 0.0);
-      if (line.flops > 0)
-        std::fprintf(stderr, " %9.1f %7.1f%%", line.flops / line.seconds * 1e-9, 100 * line.flops / line.seconds / peak);
-      else
-        std::fprintf(stderr, " %9s %8s", "", "");
+          100 * line.seconds / total.seconds, line.calls ? line.seconds * 1e3 / static_cast<double>(line.calls) : 0.0);
+      if (line.flops > 0) std::fprintf(stderr, " %9.1f %7.1f%%", line.flops / line.seconds * 1e-9, 100 * line.flops / line.seconds / peak);
+      else std::fprintf(stderr, " %9s %8s", "", "");
       if (line.bytes > 0) std::fprintf(stderr, " %7.1f", line.bytes / line.seconds * 1e-9);
       std::fprintf(stderr, "\n");
     }

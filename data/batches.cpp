@@ -17,7 +17,7 @@ void check(const char* what, const Tokens& tokens, int64_t batch, int64_t contex
   if (batch < 1 || context < 1) fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
   if (tokens.size() <= context)
     fail("{}: {} has {} tokens, but a context of {} needs {}",
-         {what, tokens.name(), tokens.size(), context, std::to_string(static_cast<uint64_t>(context) + 1)});
+        {what, tokens.name(), tokens.size(), context, std::to_string(static_cast<uint64_t>(context) + 1)});
 }
 
 // A batch without tokens: padding everywhere.
@@ -68,7 +68,7 @@ ColumnBatches::ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int6
   length_ = (tokens_.size() - 1) / columns;
   if (length_ < context)
     fail("column batches: {} has {} tokens, {} in each of {} columns, but the context is {}",
-         {tokens_.name(), tokens_.size(), length_, columns, context});
+        {tokens_.name(), tokens_.size(), length_, columns, context});
 }
 
 Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
@@ -87,9 +87,9 @@ Batch ColumnBatches::at(int64_t step, int64_t micro_batch) const {
 Windows::Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from)
     : tokens_(std::move(tokens)), batch_(batch), context_(context), stride_(stride), from_(from), count_(0) {
   check("evaluation windows", tokens_, batch, context);
-  if (stride < 1 || stride > context)
-    fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
-  if (from < 0 || from >= context) fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
+  if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
+  if (from < 0 || from >= context)
+    fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
   const int64_t after_first = tokens_.size() - 1 - context;  // targets that the first window leaves
   count_ = 1 + (after_first + stride - 1) / stride;
   batch_ = std::min(batch, count_);

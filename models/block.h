@@ -25,7 +25,9 @@ constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 
 enum class Activation : uint8_t { gelu, gelu_tanh, relu };
 constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
-inline Tensor activate(Activation f, const Arg& x) { return f == Activation::gelu ? gelu(x) : f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x); }
+inline Tensor activate(Activation f, const Arg& x) {
+  return f == Activation::gelu ? gelu(x) : f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
+}
 
 struct BlockConfig {
   Norm norm = Norm::pre;
@@ -64,13 +66,18 @@ template <Mixer M> struct Block {
   Linear fc, fc_out;
   BlockConfig config;
 
-  Block(const MixerPlace& place, const BlockConfig& c, const typename M::Config& of_mixer)
-      : ln1(place.d, c.norm_bias), ln2(place.d, c.norm_bias), mixer(place, of_mixer),
+  Block(const MixerShape& place, const BlockConfig& c, const typename M::Config& of_mixer)
+      : ln1(place.d, c.norm_bias),
+        ln2(place.d, c.norm_bias),
+        mixer(place, of_mixer),
         fc(place.d, c.feed_forward(place.d), c.bias, place.init.map(place.d)),
-        fc_out(c.feed_forward(place.d), place.d, c.bias, place.init.into_residual(c.feed_forward(place.d))), config(c) {}
+        fc_out(c.feed_forward(place.d), place.d, c.bias, place.init.into_residual(c.feed_forward(place.d))),
+        config(c) {}
 
   // mix(y) calls one of the mixer's operator(): on whole sequences, or the cached one when decoding.
-  template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const { return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix); }
+  template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const {
+    return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix);
+  }
 
   template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
     const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};

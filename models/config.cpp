@@ -24,7 +24,7 @@ void apply_preset(ModelConfig& c) {
   c.output = {.tie = false, .head_bias = true};
 }
 
-MixerPlace place_of(const ModelConfig& c) {
+MixerShape place_of(const ModelConfig& c) {
   return {.d = c.d, .ctx = c.ctx, .causal = c.causal, .bias = c.block.bias, .dropout = c.block.dropout, .init = {c.preset, c.layers}};
 }
 
@@ -34,7 +34,8 @@ namespace {
 
 void check_scales(const ModelConfig& c) {
   const bool has_list = c.family != Family::coarse, has_stacks = c.family == Family::topdown || c.family == Family::bottomup;
-  if (c.mixer != kind_of<Sdp>) fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), name_of(c.family), Sdp::kName});
+  if (c.mixer != kind_of<Sdp>)
+    fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), name_of(c.family), Sdp::kName});
   if (!c.causal) fail("model.causal: false, but family {} reads cells only when they are complete", {name_of(c.family)});
   check(c.down);
   if (has_list) check(c.scales);
@@ -51,7 +52,7 @@ void check(const ModelConfig& c) {
   check_size("vocab", c.vocab);
   check_size("ctx", c.ctx);
   check_size("d", c.d);
-  check_size("layers", c.layers, 1, kMostLayers);
+  check_size("layers", c.layers, 1, kMaxLayers);
   check(c.block, c.d);
   if (c.family == Family::classifier) check(c.classifier);
   Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { check(c.of<M>(), place_of(c)); });
@@ -68,11 +69,12 @@ std::vector<std::string> warnings(const ModelConfig& c) {
   const std::vector<int64_t> scales = c.family == Family::coarse ? std::vector<int64_t>{c.coarse.scale} : c.scales.scales;
   for (size_t i = 0; i < scales.size(); ++i) {
     if (scales[i] <= c.ctx) continue;
-    const std::string lost = c.family == Family::coarse   ? "the model says nothing and learns nothing"
-                             : c.family == Family::retina ? "the heads of this scale give zero"
-                                                          : format_message("its {} blocks are never used", {c.stack_layers.of(c.scales)[i]});
+    const std::string lost = c.family == Family::coarse ? "the model says nothing and learns nothing"
+                             : c.family == Family::retina
+                                 ? "the heads of this scale give zero"
+                                 : format_message("its {} blocks are never used", {c.stack_layers.of(c.scales)[i]});
     all.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}: {}",
-                                 {c.family == Family::coarse ? "scale" : "scales", scales[i], c.ctx, lost}));
+        {c.family == Family::coarse ? "scale" : "scales", scales[i], c.ctx, lost}));
   }
   return all;
 }

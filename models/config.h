@@ -53,7 +53,8 @@ struct ModelConfig {
 };
 
 // Those that learn from the tokens of a text.
-inline constexpr std::initializer_list<Family> kLanguageModels = {Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
+inline constexpr std::initializer_list<Family> kLanguageModels = {
+    Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
 
 // Keys that some families read.
 template <class Field> ReadWhen<Field> read_of(Field& field, const ModelConfig& c, std::initializer_list<Family> families) {
@@ -73,7 +74,8 @@ template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Confi
   auto single = read_of(field, c, {Family::decoder, Family::classifier, Family::retina, Family::coarse});
   single("layers", c.layers, "blocks");
   field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
-  Mixers::each([&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
+  Mixers::each(
+      [&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
   visit_fields(c.output, read_of(field, c, kLanguageModels));
@@ -93,7 +95,7 @@ bool has_scales(Family family);
 inline bool writes_text(Family family) { return family != Family::classifier && family != Family::coarse; }
 
 // What the mixers of such a model are told.
-MixerPlace place_of(const ModelConfig& config);
+MixerShape place_of(const ModelConfig& config);
 
 // Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other
 // keys still have theirs.

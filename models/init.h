@@ -31,10 +31,14 @@ struct InitialWeights {
   Init tokens() const { return gpt() ? normal_init(0.02) : uniform_init(0.1); }
   Init positions(int64_t d) const { return gpt() ? normal_init(0.02) : uniform_bound(d); }
   MapInit output() const { return {tokens(), {}}; }  // to the vocabulary or the classes
-  MapInit map(int64_t inputs) const { return gpt() ? MapInit{normal_init(0.02), {}} : MapInit{uniform_bound(inputs), uniform_bound(inputs)}; }
+  MapInit map(int64_t inputs) const {
+    return gpt() ? MapInit{normal_init(0.02), {}} : MapInit{uniform_bound(inputs), uniform_bound(inputs)};
+  }
   MapInit into_residual(int64_t inputs) const { return gpt() ? MapInit{residual_init(), {}} : map(inputs); }
   // q, k and v of d columns each in one matrix: in msa Xavier-uniform over its shape [3 d, d].
-  MapInit packed_projection(int64_t d) const { return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}}; }
+  MapInit packed_projection(int64_t d) const {
+    return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}};
+  }
   // Other maps of attention, into it and out of it. Their biases start at 0 in both presets.
   MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
   MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }

@@ -48,7 +48,9 @@ struct Table {
   Parameter weight{.role = Role::table};
   Table() = default;
   Table(int64_t rows, int64_t d, Init init) { weight.value = Tensor({rows, d}), weight.init = init; }
-  Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) { draw_parameters(*this, seed); }  // N(0, 1), as in PyTorch
+  Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) {
+    draw_parameters(*this, seed);
+  }  // N(0, 1), as in PyTorch
   template <std::same_as<bool> B> Table(int64_t rows, int64_t d, B) = delete;
   template <class V> void visit(V&& v) { v("weight", weight); }
 };

@@ -33,7 +33,9 @@ template <class F> typename F::State& state_of(const F&, DecodingState& state) {
 
 StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.positions, c.block, c.of<Sdp>()}; }
 
-template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) { return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()}; }
+template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) {
+  return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()};
+}
 
 template <Mixer M> std::vector<Mask> masks_of(const M& mixer, int64_t tokens) {
   if constexpr (requires { mixer.attention.masks("attention", tokens); }) {
@@ -69,12 +71,14 @@ struct Model::AnyFamily {
     return of(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
   }
   static std::unique_ptr<AnyFamily> build_scales(const ModelConfig& c) {
-    const MixerPlace place = place_of(c);
+    const MixerShape place = place_of(c);
     switch (c.family) {
       case Family::topdown:
-        return of(LanguageModel<TopDown>(c.vocab, c.embedding, c.output, place, TopDown(stacks_of(c), c.scales, c.stack_layers, c.down, c.topdown)));
+        return of(LanguageModel<TopDown>(
+            c.vocab, c.embedding, c.output, place, TopDown(stacks_of(c), c.scales, c.stack_layers, c.down, c.topdown)));
       case Family::bottomup:
-        return of(LanguageModel<BottomUp>(c.vocab, c.embedding, c.output, place, BottomUp(stacks_of(c), c.scales, c.stack_layers, c.down, c.bottomup)));
+        return of(LanguageModel<BottomUp>(
+            c.vocab, c.embedding, c.output, place, BottomUp(stacks_of(c), c.scales, c.stack_layers, c.down, c.bottomup)));
       case Family::retina: {
         const Retina::Config retina{c.scales, c.down, c.retina, c.of<Sdp>()};
         return of(Decoder<Retina>(c.vocab, c.embedding, c.output, {place, c.layers, c.embedding.positions, c.block, retina}));
@@ -120,7 +124,8 @@ int64_t Model::counted(const Inputs& inputs, int64_t targets) const {
 }
 
 std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const {
-  return (*family_)([&]<class F>(const F& f) -> std::unique_ptr<DecodingState> { return std::make_unique<StateOf<F>>(f.init_state(batch)); });
+  return (*family_)(
+      [&]<class F>(const F& f) -> std::unique_ptr<DecodingState> { return std::make_unique<StateOf<F>>(f.init_state(batch)); });
 }
 
 Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const {
@@ -191,8 +196,7 @@ void Model::place_for_training(Dtype dtype, Device device) {
     each_parameter([&](const std::string&, Parameter& p) { masters.push_back(to(convert(p.unrounded(), Dtype::f32), device)); });
   place(dtype, device);
   auto master = masters.begin();
-  if (dtype == Dtype::bf16)
-    each_parameter([&](const std::string&, Parameter& p) { p.master = *master++; });
+  if (dtype == Dtype::bf16) each_parameter([&](const std::string&, Parameter& p) { p.master = *master++; });
 }
 
 void Model::recompute_blocks(bool on) {

@@ -10,7 +10,7 @@
 namespace ricci {
 
 template <Mixer M> struct StackConfig {
-  MixerPlace place;  // the same for every block
+  MixerShape place;  // the same for every block
   int64_t layers = 1;
   PositionKind positions = PositionKind::learned;
   BlockConfig block;

@@ -16,7 +16,8 @@ void pass_on(int signal) { ::kill(child, signal); }
 
 int main(int argc, char** argv) {
   const test::Bound bound{argc > 1 ? std::atof(argv[1]) : 0, argc > 2 ? std::atol(argv[2]) : 0};
-  if (argc < 4 || bound.seconds <= 0 || bound.mebibytes <= 0) return std::fputs("usage: ricci-bounded SECONDS MEBIBYTES PROGRAM ARGUMENT ...\n", stderr), 2;
+  if (argc < 4 || bound.seconds <= 0 || bound.mebibytes <= 0)
+    return std::fputs("usage: ricci-bounded SECONDS MEBIBYTES PROGRAM ARGUMENT ...\n", stderr), 2;
   child = ::fork();
   if (child < 0) return std::perror("fork"), 2;
   if (child == 0) {

@@ -17,7 +17,13 @@ TEST_CASE("bounded: how a process ends") {
 
 TEST_CASE("bounded: too much processor time, waiting or memory") {
   const std::string late = ricci::format_message("more than {} s", {0.05 * test::kSanitizerShare});
-  CHECK(bounded_error([] { for (volatile int i = 0;;) { i = i + 1; } }, {.seconds = 0.05}) == late);
+  CHECK(bounded_error(
+            [] {
+              for (volatile int i = 0;;) {
+                i = i + 1;
+              }
+            },
+            {.seconds = 0.05}) == late);
   CHECK(bounded_error([] { ::pause(); }, {.seconds = 0.05}) == late);
   CHECK(bounded_error([] { ::kill(::getpid(), SIGSTOP); }, {.seconds = 0.05}) == late);
   const std::string large = ricci::format_message("more than {} MiB", {16 * test::kSanitizerShare});

@@ -1,12 +1,13 @@
 // Spoils one returned gradient at a time by one per cent. A gradient check that still passes would prove nothing: each
 // (op, input) that some check covers must be noticed by one of that op's checks.
+#include "autograd/mutation.h"
+
 #include <cstdio>
 #include <exception>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "autograd/mutation.h"
 #include "ops/checks/checks.h"
 
 using namespace ricci;

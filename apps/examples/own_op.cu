@@ -87,15 +87,16 @@ Tensor unit_rows(const Arg& x_rc) {
   with_type(x_rc, [&]<class T>(T) {
     run("unit_rows", x_rc.device(), n['r'], UnitRow<T>{n['c'], x_rc.data<T>(), y_rc.data<T>(), length_r.data<T>()});
   });
-  return record("unit_rows", {x_rc}, y_rc, keep(y_rc, length_r), [](const Tensor& dy_rc, const Tensor& y_rc, const Tensor& length_r) -> Grads {
-    const Dims n = DIMS(y_rc);
-    const Tensor dx_rc = like(y_rc);
-    with_type(y_rc, [&]<class T>(T) {
-      const UnitRowBackward<T> row{n['c'], dy_rc.data<T>(), y_rc.data<T>(), length_r.data<T>(), dx_rc.data<T>()};
-      run("unit_rows'", y_rc.device(), n['r'], row);
-    });
-    return {dx_rc};
-  });
+  return record(
+      "unit_rows", {x_rc}, y_rc, keep(y_rc, length_r), [](const Tensor& dy_rc, const Tensor& y_rc, const Tensor& length_r) -> Grads {
+        const Dims n = DIMS(y_rc);
+        const Tensor dx_rc = like(y_rc);
+        with_type(y_rc, [&]<class T>(T) {
+          const UnitRowBackward<T> row{n['c'], dy_rc.data<T>(), y_rc.data<T>(), length_r.data<T>(), dx_rc.data<T>()};
+          run("unit_rows'", y_rc.device(), n['r'], row);
+        });
+        return {dx_rc};
+      });
 }
 
 int main() {

@@ -14,7 +14,8 @@ constexpr int64_t kContext = 64, kBatch = 16, kSteps = 400;
 MicroBatch batch(const std::vector<int64_t>& ids, int64_t step) {
   std::vector<int64_t> inputs, targets;
   for (int64_t b = 0; b < kBatch; ++b) {
-    const auto first = ids.begin() + static_cast<int64_t>(index_below(ids.size() - kContext, Philox{1, 0}, static_cast<uint64_t>(step * kBatch + b)));
+    const auto first =
+        ids.begin() + static_cast<int64_t>(index_below(ids.size() - kContext, Philox{1, 0}, static_cast<uint64_t>(step * kBatch + b)));
     inputs.insert(inputs.end(), first, first + kContext);
     targets.insert(targets.end(), first + 1, first + 1 + kContext);
   }
@@ -41,6 +42,6 @@ int main() {
   const std::string prompt = "This is the farmer ";
   std::printf("%s", prompt.c_str());
   generate(model, std::vector<int64_t>(prompt.begin(), prompt.end()), 105, {.temperature = 0}, device,
-           [](int64_t id) { return std::putchar(static_cast<int>(id)), true; });
+      [](int64_t id) { return std::putchar(static_cast<int>(id)), true; });
   std::puts("");
 }

@@ -33,8 +33,8 @@ constexpr Row kRows[] = {
 };
 // The sinusoids, which are computed here.
 constexpr const char* kConstants[] = {"pos_encoder.pe"};
-constexpr const char *kEmbedding = "encoder.weight", *kAttention = "self_attn.in_proj_weight", *kCoefficients = "self_attn.internal_attention.weight",
-                     *kFeedForward = "linear1.weight";
+constexpr const char *kEmbedding = "encoder.weight", *kAttention = "self_attn.in_proj_weight",
+                     *kCoefficients = "self_attn.internal_attention.weight", *kFeedForward = "linear1.weight";
 
 std::string of_layer(int64_t layer, const char* name) { return "transformer_encoder.layers." + std::to_string(layer) + "." + name; }
 
@@ -53,8 +53,11 @@ void set_mixer(ModelConfig& config, const WeightFiles& files, const DispatcherIm
     if (config.ctx == 0) fail("{}: attention does not tell its context; choose it with --context", {files.path()});
     return;
   }
-  if (!files.contains(coefficients)) fail("{}: has neither {} nor {}; it is no model of the Dispatcher repository", {files.path(), attention, coefficients});
-  if (options.heads != 1) fail("{}: a dispatcher of {} heads; those of that repository with more than one mix heads and positions up", {files.path(), options.heads});
+  if (!files.contains(coefficients))
+    fail("{}: has neither {} nor {}; it is no model of the Dispatcher repository", {files.path(), attention, coefficients});
+  if (options.heads != 1)
+    fail("{}: a dispatcher of {} heads; those of that repository with more than one mix heads and positions up",
+        {files.path(), options.heads});
   config.mixer = choice_of<MixerKind>("model.mixer", "dispatcher");
   const int64_t levels = matrix_shape(files, coefficients)[0];
   constexpr int64_t most = 30;

@@ -8,8 +8,8 @@ namespace ricci::apps {
 
 // What the weights do not tell.
 struct DispatcherImport {
-  int64_t heads = 1;    // of attention, as in the paper
-  int64_t context = 0;  // 0: the 2^levels positions that a dispatcher of the file hears
+  int64_t heads = 1;     // of attention, as in the paper
+  int64_t context = 0;   // 0: the 2^levels positions that a dispatcher of the file hears
   double dropout = 0.2;  // that of the repository
 };
 

@@ -35,8 +35,8 @@ constexpr const char *kPrefix = "transformer.", *kEmbedding = "wte.weight", *kHe
 constexpr double kNormEps = 1e-5;
 
 // What both sides call an activation. The first name of several is the one that is written.
-constexpr std::pair<const char*, Activation> kActivations[] = {
-    {"gelu_new", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu}, {"relu", Activation::relu}};
+constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu}, {"relu", Activation::relu}};
 
 // Keys that change what is computed in a way that no ricci model can, and the value that all others have.
 constexpr std::pair<const char*, bool> kFlags[] = {
@@ -51,7 +51,8 @@ void check_architecture(const JsonFile& config) {
     if (name != "GPT2LMHeadModel" && name != "GPT2Model")
       fail("{}: architectures is {}; GPT2LMHeadModel and GPT2Model can be converted", {config.path(), one_line(name)});
   for (const auto& [key, value] : kFlags)
-    if (config.flag(key).value_or(value) != value) fail("{}: {}: {} has no equivalent here", {config.path(), key, value ? "false" : "true"});
+    if (config.flag(key).value_or(value) != value)
+      fail("{}: {}: {} has no equivalent here", {config.path(), key, value ? "false" : "true"});
   const double eps = config.number("layer_norm_epsilon").value_or(kNormEps);
   if (eps != kNormEps) fail("{}: layer_norm_epsilon: {} has no equivalent here, where it is {}", {config.path(), eps, kNormEps});
 }
@@ -72,7 +73,7 @@ double dropout_of(const JsonFile& config, double chosen) {
   const double embeddings = rate("embd_pdrop"), attention = rate("attn_pdrop"), residual = rate("resid_pdrop");
   if (embeddings != attention || attention != residual)
     fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}; here they are one rate: choose it with --dropout",
-         {config.path(), embeddings, attention, residual});
+        {config.path(), embeddings, attention, residual});
   return residual;
 }
 
@@ -139,22 +140,14 @@ void load_gpt2(Model& model, const WeightFiles& files) {
 
 std::string gpt2_config_json(const ModelConfig& c, int64_t end_of_text) {
   check_is_gpt2(c);
-  const auto activation = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
-  nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
-                                 {"model_type", "gpt2"},
-                                 {"vocab_size", c.vocab},
-                                 {"n_positions", c.ctx},
-                                 {"n_embd", c.d},
-                                 {"n_layer", c.layers},
-                                 {"n_head", c.of<Sdp>().heads},
-                                 {"n_inner", c.block.feed_forward(c.d)},
-                                 {"activation_function", activation->first},
-                                 {"layer_norm_epsilon", kNormEps},
-                                 {"tie_word_embeddings", c.output.tie},
-                                 {"embd_pdrop", c.block.dropout},
-                                 {"attn_pdrop", c.block.dropout},
-                                 {"resid_pdrop", c.block.dropout}};
-  for (const char* key : {"bos_token_id", "eos_token_id"}) json[key] = end_of_text < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(end_of_text);
+  const auto activation =
+      std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
+  nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"vocab_size", c.vocab},
+      {"n_positions", c.ctx}, {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.of<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
+      {"activation_function", activation->first}, {"layer_norm_epsilon", kNormEps}, {"tie_word_embeddings", c.output.tie},
+      {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout}, {"resid_pdrop", c.block.dropout}};
+  for (const char* key : {"bos_token_id", "eos_token_id"})
+    json[key] = end_of_text < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(end_of_text);
   return json.dump(2) + "\n";
 }
 
@@ -165,7 +158,9 @@ std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
   Model full(with_biases);
   std::map<std::string, Tensor> values;
   model.each_parameter([&](const std::string& path, Parameter& p) { values[path] = p.value; });
-  full.load([&](const std::string& path, const Shape& shape) { return values.contains(path) ? values[path] : zeros(shape, Dtype::f32, Device::cpu); });
+  full.load([&](const std::string& path, const Shape& shape) {
+    return values.contains(path) ? values[path] : zeros(shape, Dtype::f32, Device::cpu);
+  });
   return as_theirs(full, gpt2());
 }
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "apps/run/config/config.h"
 #include "apps/interop/gpt2.h"
 #include "apps/interop/imported_run.h"
+#include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -62,7 +62,7 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   const std::shared_ptr<const Tokenizer> tokenizer = options.without_tokenizer ? nullptr : read_tokenizer(folder);
   if (tokenizer && tokenizer->vocab_size() != config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
-         {folder, tokenizer->vocab_size(), config.vocab});
+        {folder, tokenizer->vocab_size(), config.vocab});
   Model model(config);
   load_gpt2(model, files);
   return write_imported_run(run, model, tokenizer.get(), folder);
@@ -71,7 +71,8 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
-  const std::string config = gpt2_config_json(model.config(), end_of_text(run.tokenizer().get())), tokenizer = their_tokenizer(run.tokenizer().get());
+  const std::string config = gpt2_config_json(model.config(), end_of_text(run.tokenizer().get())),
+                    tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
   const Folder place(folder);
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})
@@ -80,8 +81,8 @@ std::string export_hugging_face(const std::string& path, const std::string& whic
   if (!tokenizer.empty()) write_tokenizer(place, tokenizer, model.config().ctx);
   write_file_atomically({place, "config.json"}, config);
   return format_message("{}: {} parameters from {}, GPT-2, {}, vocabulary {}, context {}",
-                        {folder, with_commas(model.parameter_count()), path,
-                         tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer", model.config().vocab, model.config().ctx});
+      {folder, with_commas(model.parameter_count()), path, tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer",
+          model.config().vocab, model.config().ctx});
 }
 
 }  // namespace ricci::apps

@@ -6,7 +6,7 @@
 namespace ricci::apps {
 
 struct ImportOptions {
-  double dropout = -1;        // of the model; below 0: that of the folder
+  double dropout = -1;  // of the model; below 0: that of the folder
   bool without_tokenizer = false;
 };
 

@@ -23,8 +23,8 @@ std::string write_imported_run(const std::string& path, Model& model, const Toke
   run.begin(config, tokenizer, 0);
   run.save_model(model, 0);
   return format_message("{}: {} parameters from {}, {}, vocabulary {}, context {}",
-                        {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
-                         config.model.vocab, config.model.ctx});
+      {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
+          config.model.vocab, config.model.ctx});
 }
 
 }  // namespace ricci::apps

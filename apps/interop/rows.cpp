@@ -47,7 +47,8 @@ std::optional<Theirs> find(const Architecture& architecture, const std::string& 
 
 bool is_read(const Architecture& architecture, std::string_view theirs) {
   if (theirs.starts_with(architecture.prefix)) theirs.remove_prefix(architecture.prefix.size());
-  return std::none_of(architecture.not_read.begin(), architecture.not_read.end(), [&](const char* pattern) { return block_in(pattern, theirs).has_value(); });
+  return std::none_of(architecture.not_read.begin(), architecture.not_read.end(),
+      [&](const char* pattern) { return block_in(pattern, theirs).has_value(); });
 }
 
 Tensor transpose(const Tensor& x_mn) {
@@ -78,7 +79,8 @@ void load_theirs(Model& model, const Architecture& architecture, const WeightFil
   });
   for (const std::string& name : files.names())
     if (!known.contains(name) && is_read(architecture, name))
-      fail("{}: tensor {} {} has no place in this {} model", {files.path(), one_line(name), show(files.file_of(name).shape(name)), architecture.name});
+      fail("{}: tensor {} {} has no place in this {} model",
+          {files.path(), one_line(name), show(files.file_of(name).shape(name)), architecture.name});
 }
 
 std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Architecture& architecture) {

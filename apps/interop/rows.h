@@ -19,11 +19,11 @@ struct Row {
 };
 
 struct Architecture {
-  const char* name;                        // for messages: "GPT-2"
+  const char* name;  // for messages: "GPT-2"
   std::span<const Row> rows;
-  std::span<const char* const> not_read;   // tensors of theirs that are no parameters, such as masks
-  std::string prefix = {};                 // in front of their names in this file
-  const char* without_prefix = "";         // one of their names that never has it
+  std::span<const char* const> not_read;  // tensors of theirs that are no parameters, such as masks
+  std::string prefix = {};                // in front of their names in this file
+  const char* without_prefix = "";        // one of their names that never has it
 };
 
 // Fills every parameter of the model from the files. Errors name the file and the tensor that is missing or misshapen, or that is

@@ -11,7 +11,8 @@ namespace ricci::apps {
 void WeightFiles::add(const std::string& file) {
   files_.emplace_back(file);
   for (const std::string& name : files_.back().names()) {
-    if (!where_.emplace(name, files_.size() - 1).second) fail("{}: tensor {} is in {} already", {file, one_line(name), file_of(name).path()});
+    if (!where_.emplace(name, files_.size() - 1).second)
+      fail("{}: tensor {} is in {} already", {file, one_line(name), file_of(name).path()});
     names_.push_back(name);
   }
 }

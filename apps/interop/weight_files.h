@@ -14,7 +14,7 @@ class WeightFiles {
   static WeightFiles in_folder(const std::string& folder);
   explicit WeightFiles(const std::string& file);
 
-  const std::string& path() const { return path_; }                // the folder or the file, for messages
+  const std::string& path() const { return path_; }  // the folder or the file, for messages
   const std::vector<std::string>& names() const { return names_; }
   bool contains(const std::string& name) const { return where_.contains(name); }
   const SafetensorsFile& file_of(const std::string& name) const;  // error: there is no such tensor

@@ -52,7 +52,9 @@ void add_shuffle(CLI::App& app, ShuffleOptions& options) {
 void add_memory(CLI::App& app, MemoryOptions& options) {
   app.add_option("runs", options.runs, "Run folders and run files; a run file has no perplexity, and is not drawn")->required();
   app.add_option("--batch", options.batch, "Sequences of the step; as in each run if not given")->check(at_least_one);
-  app.add_option("--measured", options.measured, "A step that holds more by its plan is not taken, and its memory is that of the plan")->transform(CLI::AsSizeValue(true))->capture_default_str();
+  app.add_option("--measured", options.measured, "A step that holds more by its plan is not taken, and its memory is that of the plan")
+      ->transform(CLI::AsSizeValue(true))
+      ->capture_default_str();
   app.add_flag("--evaluate", options.evaluate, "Compute the loss over the validation text, in place of the recorded one");
 }
 
@@ -63,7 +65,10 @@ void add_run(CLI::App& app, std::string& run, TextRunOptions& options) {
 
 void add_neighbours(CLI::App& app, NeighboursOptions& options) {
   add_run(app, options.run, options.text);
-  app.add_option("--scales", options.scales, "Tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 where it has none")->delimiter(',')->check(at_least_one);
+  app.add_option(
+         "--scales", options.scales, "Tokens of a chunk: 4,16; the coarse scales of the model if not given, 4 and 16 where it has none")
+      ->delimiter(',')
+      ->check(at_least_one);
   add_count(app, "--queries", options.queries, "Chunks whose neighbours are told, at each scale");
   add_count(app, "--nearest", options.nearest, "Neighbours of each");
   add_count(app, "--windows", options.windows, "Windows of the text to compare, at most, spread over it");
@@ -79,7 +84,8 @@ void add_completions(CLI::App& app, CompletionsOptions& options) {
 
 void add_masks(CLI::App& app, MasksOptions& options) {
   add_run_arguments(app, options.run);
-  app.add_option("--tokens", options.tokens, "Tokens of the text, up to the context; the context if not given, but at most 256")->check(at_least_one);
+  app.add_option("--tokens", options.tokens, "Tokens of the text, up to the context; the context if not given, but at most 256")
+      ->check(at_least_one);
 }
 
 void add_samples(CLI::App& app, SamplesOptions& options) {
@@ -103,24 +109,26 @@ struct Analysis {
 };
 
 std::vector<Analysis> analyses(Options& o) {
-  return {{"memory", "Perplexity against the memory of a training step", true, [&](CLI::App& app) { add_memory(app, o.memory); }, [&] { return analyse_memory(o.memory); }},
-          {"frequency", "Negative log likelihood in bins of equal token mass, by training frequency", true, [&](CLI::App& app) { add_frequency(app, o.frequency); },
-           [&] { return analyse_frequency(o.frequency); }},
-          {"shuffle", "Negative log likelihood behind a shuffled half of the context, by distance", true, [&](CLI::App& app) { add_shuffle(app, o.shuffle); },
-           [&] { return analyse_shuffle(o.shuffle); }},
-          {"neighbours", "Nearest neighbours of chunks by what the blocks of each scale make of them", false,
-           [&](CLI::App& app) { add_neighbours(app, o.neighbours); }, [&] { return analyse_neighbours(o.neighbours); }},
-          {"completions", "The tokens that a coarse model expects in the next cell", false, [&](CLI::App& app) { add_completions(app, o.completions); },
-           [&] { return analyse_completions(o.completions); }},
-          {"samples", "Repeated n-grams, BLEU, perplexity and time of generated texts", true, [&](CLI::App& app) { add_samples(app, o.samples); },
-           [&] { return analyse_samples(o.samples); }},
-          {"masks", "Which tokens and cells the queries of a model see, as pictures", true, [&](CLI::App& app) { add_masks(app, o.masks); },
-           [&] { return analyse_masks(o.masks); }}};
+  return {{"memory", "Perplexity against the memory of a training step", true, [&](CLI::App& app) { add_memory(app, o.memory); },
+              [&] { return analyse_memory(o.memory); }},
+      {"frequency", "Negative log likelihood in bins of equal token mass, by training frequency", true,
+          [&](CLI::App& app) { add_frequency(app, o.frequency); }, [&] { return analyse_frequency(o.frequency); }},
+      {"shuffle", "Negative log likelihood behind a shuffled half of the context, by distance", true,
+          [&](CLI::App& app) { add_shuffle(app, o.shuffle); }, [&] { return analyse_shuffle(o.shuffle); }},
+      {"neighbours", "Nearest neighbours of chunks by what the blocks of each scale make of them", false,
+          [&](CLI::App& app) { add_neighbours(app, o.neighbours); }, [&] { return analyse_neighbours(o.neighbours); }},
+      {"completions", "The tokens that a coarse model expects in the next cell", false,
+          [&](CLI::App& app) { add_completions(app, o.completions); }, [&] { return analyse_completions(o.completions); }},
+      {"samples", "Repeated n-grams, BLEU, perplexity and time of generated texts", true,
+          [&](CLI::App& app) { add_samples(app, o.samples); }, [&] { return analyse_samples(o.samples); }},
+      {"masks", "Which tokens and cells the queries of a model see, as pictures", true, [&](CLI::App& app) { add_masks(app, o.masks); },
+          [&] { return analyse_masks(o.masks); }}};
 }
 
 void add_report_options(CLI::App& app, ReportOptions& options, bool draws) {
   app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, in place of the table");
-  app.add_option("-o,--output,--out", options.out, draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
+  app.add_option(
+      "-o,--output,--out", options.out, draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
   app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
 }
 

@@ -8,8 +8,8 @@
 
 #include "apps/lab/benchmark/layer.h"
 #include "apps/lab/benchmark/report.h"
-#include "apps/run/config/nearest.h"
 #include "apps/lab/drawing/page.h"
+#include "apps/run/config/nearest.h"
 #include "apps/terminal/model_options.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -35,8 +35,7 @@ std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
   std::vector<MixerKind> chosen;
   for (const std::string& name : names) {
     const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
-    if (at == known.size())
-      fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
+    if (at == known.size()) fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
     if (const auto kind = static_cast<MixerKind>(at); std::find(chosen.begin(), chosen.end(), kind) == chosen.end()) chosen.push_back(kind);
   }
   for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
@@ -72,7 +71,8 @@ void draw(const std::string& name, const Chart& chart, const std::vector<std::ve
 std::string roofline_name(const std::string& name) { return name.substr(0, name.rfind('.')) + "_roofline" + name.substr(name.rfind('.')); }
 
 int run_layer(const Options& options, Theme theme) {
-  LayerOptions layer{.scales = each_once(options.scales), .lengths = options.bench.lengths, .rounds = options.bench.rounds, .size = options.bench.size};
+  LayerOptions layer{
+      .scales = each_once(options.scales), .lengths = options.bench.lengths, .rounds = options.bench.rounds, .size = options.bench.size};
   if (options.bench.sequences) layer.sequences = options.bench.sequences;
   check(layer);
   const std::vector<LayerRow> rows = [&] {
@@ -107,7 +107,10 @@ int run(Options& options) {
 
 // How large a step is; returns the options that a layer alone does not read.
 std::vector<CLI::Option*> add_size_options(CLI::App& app, BenchOptions& bench) {
-  app.add_option("--lengths", bench.lengths, "Positions of a sequence: 128,512")->delimiter(',')->check(at_least_one)->capture_default_str();
+  app.add_option("--lengths", bench.lengths, "Positions of a sequence: 128,512")
+      ->delimiter(',')
+      ->check(at_least_one)
+      ->capture_default_str();
   CLI::Option* const tokens =
       app.add_option("--tokens", bench.tokens, "Tokens of a step, the same at every length")->check(at_least_one)->capture_default_str();
   app.add_option("--sequences", bench.sequences, "Sequences of a step, the same at every length, in place of --tokens")
@@ -124,8 +127,8 @@ std::vector<CLI::Option*> add_size_options(CLI::App& app, BenchOptions& bench) {
 // `unread`: what a layer alone does not read.
 void add_layer_options(CLI::App& app, Options& options, const std::vector<CLI::Option*>& unread) {
   CLI::Option* const layer = app.add_flag("--layer", options.layer,
-                                          "In place of mixers: one pre-norm layer of sdp, its forward time and what it keeps for the backward, at several scales; "
-                                          "--ff is then 4 times the width, --sequences 1 if not given");
+      "In place of mixers: one pre-norm layer of sdp, its forward time and what it keeps for the backward, at several scales; "
+      "--ff is then 4 times the width, --sequences 1 if not given");
   for (CLI::Option* const each : unread) layer->excludes(each);
   app.add_option("--scales", options.scales, "With --layer: tokens for each position")
       ->delimiter(',')
@@ -138,10 +141,12 @@ void add_options(CLI::App& app, Options& options) {
   BenchOptions& bench = options.bench;
   CLI::Option* const mixers = app.add_option("mixers", options.mixers, "Names as in model.mixer; all if none is given");
   std::vector<CLI::Option*> unread = add_size_options(app, bench);
-  app.add_option("--rounds", bench.rounds, "Steps of each mixer and length, in turn with the other mixers'")->check(at_least_one)->capture_default_str();
+  app.add_option("--rounds", bench.rounds, "Steps of each mixer and length, in turn with the other mixers'")
+      ->check(at_least_one)
+      ->capture_default_str();
   unread.push_back(mixers);
-  unread.push_back(
-      app.add_flag("--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is"));
+  unread.push_back(app.add_flag(
+      "--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is"));
   add_layer_options(app, options, unread);
   app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
   app.add_flag("--json", options.as_json, "Print JSON");
@@ -154,7 +159,8 @@ void add_options(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return run_app(argc, argv,
-                 {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
-                 [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
+  return run_app(
+      argc, argv,
+      {"ricci-bench", "Time, memory and FLOPs of a step, forward and backward, against the length of sequences, for every mixer."},
+      [&](CLI::App& app) { add_options(app, options); }, [&] { return run(options); });
 }

@@ -76,22 +76,22 @@ int print_table(const std::map<std::string, Row>& rows, const std::vector<Device
     std::printf("%-22s %5d", op.c_str(), row.cases);
     for (const Device device : devices) {
       const auto worst = row.worst.find(name_of(device));
-      if (worst == row.worst.end())
-        std::printf(" %14s", "no device");
-      else
-        std::printf(" %14.1e", worst->second);
+      if (worst == row.worst.end()) std::printf(" %14s", "no device");
+      else std::printf(" %14.1e", worst->second);
     }
     std::puts(row.complaint.empty() ? "" : "  WRONG");
     failed += !row.complaint.empty();
   }
   for (const auto& [op, row] : rows) std::fputs(row.complaint.c_str(), stdout);
-  std::printf("%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, tolerance);
+  std::printf(
+      "%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, tolerance);
   return failed == 0 ? 0 : 1;
 }
 
 int run(const Options& options) {
   if (options.list) return list_ops();
-  if (!(options.tolerance > 0 && std::isfinite(options.tolerance))) fail("--tolerance: expected a number above 0, got {}", {options.tolerance});
+  if (!(options.tolerance > 0 && std::isfinite(options.tolerance)))
+    fail("--tolerance: expected a number above 0, got {}", {options.tolerance});
   const std::vector<Device> devices = devices_of(options);
   const auto rows = run_checks(options, devices);
   if (rows.empty()) fail("no op is called '{}'; --list shows them", {options.op});
@@ -102,12 +102,13 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return apps::run_app(argc, argv, {"ricci-check", "Checks the gradient of every op against central differences, on every device."},
-                       [&](CLI::App& app) {
-                         app.add_flag("--list", options.list, "Print the names of the ops that are recorded and exit");
-                         app.add_option("--op", options.op, "Only this op");
-                         app.add_option("--device", options.devices, list_of<Device>() + "; several are allowed");
-                         app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
-                       },
-                       [&] { return run(options); });
+  return apps::run_app(
+      argc, argv, {"ricci-check", "Checks the gradient of every op against central differences, on every device."},
+      [&](CLI::App& app) {
+        app.add_flag("--list", options.list, "Print the names of the ops that are recorded and exit");
+        app.add_option("--op", options.op, "Only this op");
+        app.add_option("--device", options.devices, list_of<Device>() + "; several are allowed");
+        app.add_option("--tolerance", options.tolerance, "Largest relative error that passes")->capture_default_str();
+      },
+      [&] { return run(options); });
 }

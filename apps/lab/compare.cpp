@@ -76,7 +76,8 @@ bool train_all(const std::vector<Job>& jobs) {
       if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].folder, *code});
       if (is_finished(jobs[i])) continue;
     }
-    tell(STDERR_FILENO, format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
+    tell(STDERR_FILENO,
+        format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
     return false;
   }
   return true;
@@ -94,19 +95,23 @@ Comparison results_of(const Options& options, const std::string& name, const std
 void check(const Options& options) {
   if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
   for (size_t i = 0; i < options.seeds.size(); ++i)
-    if (std::find(options.seeds.begin(), options.seeds.begin() + static_cast<std::ptrdiff_t>(i), options.seeds[i]) != options.seeds.begin() + static_cast<std::ptrdiff_t>(i))
+    if (std::find(options.seeds.begin(), options.seeds.begin() + static_cast<std::ptrdiff_t>(i), options.seeds[i]) !=
+        options.seeds.begin() + static_cast<std::ptrdiff_t>(i))
       fail("--seeds: {} stands there twice", {options.seeds[i]});
   for (const std::string& word : options.comparison.overrides())
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
-  if (!options.out.empty()) is_page(options.out), Folder(std::filesystem::path(options.out).parent_path().empty() ? "." : std::filesystem::path(options.out).parent_path().string());
+  if (!options.out.empty())
+    is_page(options.out),
+        Folder(std::filesystem::path(options.out).parent_path().empty() ? "." : std::filesystem::path(options.out).parent_path().string());
   parse_theme(options.theme);
 }
 
 int compare(const Options& options) {
   check(options);
-  const std::string file = options.comparison.file(), name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  const std::vector<Matched> models = matched(read_contestants(file), options.comparison.overrides(), choice_of<Equal>("--equal", options.equal),
-                                              choice_of<Change>("--change", options.change), options.only);
+  const std::string file = options.comparison.file(),
+                    name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
+  const std::vector<Matched> models = matched(read_contestants(file), options.comparison.overrides(),
+      choice_of<Equal>("--equal", options.equal), choice_of<Change>("--change", options.change), options.only);
   const std::vector<Job> jobs = jobs_of(options, name, models);
   if (!options.only_plans && !train_all(jobs)) return 0;
   const Comparison comparison = results_of(options, name, models, jobs);
@@ -129,18 +134,27 @@ std::string command_line(int argc, char** argv) {
 int main(int argc, char** argv) {
   Options options;
   options.command = command_line(argc, argv);
-  return run_app(argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
-                 [&](CLI::App& app) {
-                   add_run_arguments(app, options.comparison, "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
-                   app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())->capture_default_str();
-                   app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())->capture_default_str();
-                   app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")->delimiter(',')->check(at_least_zero)->capture_default_str();
-                   app.add_option("--only", options.only, "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")->delimiter(',');
-                   app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
-                   app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-                   app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");
-                   app.add_flag("--json", options.as_json, "Print JSON");
-                   app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
-                 },
-                 [&] { return compare(options); });
+  return run_app(
+      argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
+      [&](CLI::App& app) {
+        add_run_arguments(app, options.comparison,
+            "Comparison file (YAML): models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all of them: steps=500");
+        app.add_option("--equal", options.equal, "The amount that is made equal to that of the file's first model: " + list_of<Equal>())
+            ->capture_default_str();
+        app.add_option("--change", options.change, "The key of the other models that is changed to make it so: " + list_of<Change>())
+            ->capture_default_str();
+        app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")
+            ->delimiter(',')
+            ->check(at_least_zero)
+            ->capture_default_str();
+        app.add_option("--only", options.only,
+               "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")
+            ->delimiter(',');
+        app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
+        app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
+        app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");
+        app.add_flag("--json", options.as_json, "Print JSON");
+        app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+      },
+      [&] { return compare(options); });
 }

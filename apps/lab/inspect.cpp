@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <optional>
 
+#include "apps/lab/inspection/report.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/generation/escapes.h"
-#include "apps/lab/inspection/report.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 
@@ -51,8 +51,7 @@ int run(const Options& options) {
   for (const std::string& line : found.missing) std::puts(line.c_str());
   const int64_t files = write_report(options.out, found, theme);
   std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",
-                           {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files,
-                            options.out, options.out})
+      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files, options.out, options.out})
                 .c_str());
   return 0;
 }
@@ -68,8 +67,7 @@ int main(int argc, char** argv) {
         const auto given = [&](const std::string&) { options.text_given = true; };
         app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
         CLI::Option* const text =
-            app.add_option(
-                   "--text", options.text,
+            app.add_option("--text", options.text,
                    "Text to look at, with escapes such as \\n; -: all of stdin; the start of the run's validation text if not given")
                 ->each(given);
         app.add_option("--text-file", options.text_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
@@ -79,7 +77,7 @@ int main(int argc, char** argv) {
             ->check(at_least_zero);
         app.add_option("--heads", options.look.heads, "Numbers of heads, from 0; all if not given")->delimiter(',')->check(at_least_zero);
         app.add_option("--token", options.look.tokens,
-                       "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")
+               "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")
             ->allow_extra_args(false);
         app.add_option("--nearest", options.look.nearest, "Tokens to tell of as the nearest to each")
             ->check(at_least_one)

@@ -50,10 +50,11 @@ int plot(const Options& options) {
   write_file_atomically(options.out, page ? to_page(chart, summary(runs), theme) : to_svg(chart, theme));
   int64_t records = 0;
   for (const RunRecords& run : runs) records += run.records;
-  std::printf("%s: runs %zu, records %lld, panels %zu", options.out.c_str(), runs.size(), static_cast<long long>(records),
-              chart.panels.size());
+  std::printf(
+      "%s: runs %zu, records %lld, panels %zu", options.out.c_str(), runs.size(), static_cast<long long>(records), chart.panels.size());
   if (chart.left_out)
-    std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis", static_cast<long long>(chart.left_out));
+    std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis",
+        static_cast<long long>(chart.left_out));
   if (const int64_t outside = count_outside(chart))
     std::printf("; values far from all others, outside of their panels: %lld (--full-range shows them)", static_cast<long long>(outside));
   std::puts("");
@@ -71,12 +72,17 @@ int main(int argc, char** argv) {
         app.add_option("runs", options.runs, "Folders of runs, such as runs/quickstart")->required();
         app.add_option("-o,--output,--out", options.out, "The file to write: .svg or .html")->capture_default_str();
         app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
-        app.add_option("--x", chart.x, "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")->capture_default_str();
-        app.add_option("--smooth", chart.smooth, "Steps over which noisy curves are averaged: what lies so many steps back has 1/e of the weight, however often a run wrote a record; 0 draws what was measured")
+        app.add_option("--x", chart.x,
+               "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")
+            ->capture_default_str();
+        app.add_option("--smooth", chart.smooth,
+               "Steps over which noisy curves are averaged: what lies so many steps back has 1/e of the weight, however often a run wrote "
+               "a record; 0 draws what was measured")
             ->capture_default_str();
         app.add_flag("--log-x", chart.log_x, "Logarithmic x axis");
         app.add_flag("--log-y", chart.log_y, "Logarithmic y axes");
-        app.add_flag("--full-range", chart.full_range, "Let y axes reach to the few values that lie far from all others, which are otherwise marks at the border");
+        app.add_flag("--full-range", chart.full_range,
+            "Let y axes reach to the few values that lie far from all others, which are otherwise marks at the border");
         app.add_option("--title", chart.title, "The title; the name of the run if not given");
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
       },

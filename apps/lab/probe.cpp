@@ -58,7 +58,8 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
 Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   if (!file.contains("lengths")) return {};
   const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");
-  if (lengths_b.size() != ids[0]) fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
+  if (lengths_b.size() != ids[0])
+    fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
   for (int64_t i = 0; i < lengths_b.size(); ++i)
     if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
       fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
@@ -70,7 +71,8 @@ Tensor load_targets(const SafetensorsFile& file, Family family, const Shape& ids
   if (family == Family::coarse) return {};
   const bool classifier = family == Family::classifier;
   const Tensor targets = classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
-  if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids))) fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
+  if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids)))
+    fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
   return targets;
 }
 
@@ -93,7 +95,8 @@ void print_scores(const Model& model, const Inputs& inputs) {
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  if (options.scores && config.family != Family::classifier) fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
+  if (options.scores && config.family != Family::classifier)
+    fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
   const Device device = options.compute.place();
   const SafetensorsFile weights(options.weights), input(options.input);
   follow_weights(config, weights);
@@ -111,9 +114,8 @@ int probe(const Options& options) {
   const Tensor loss = model.loss(inputs);
   outputs.emplace_back("loss", result(convert(loss, Dtype::f64)));
   tape.backward(loss);
-  model.each_parameter([&](const std::string& path, Parameter& p) {
-    outputs.emplace_back("grad." + path, result(p.grad ? p.grad : zeros_like(p.value)));
-  });
+  model.each_parameter(
+      [&](const std::string& path, Parameter& p) { outputs.emplace_back("grad." + path, result(p.grad ? p.grad : zeros_like(p.value))); });
   save_safetensors(options.output, outputs);
   return 0;
 }
@@ -122,15 +124,19 @@ int probe(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return apps::run_app(argc, argv, {"ricci-probe", "Runs a model on given weights and inputs, and writes logits, loss and gradients."},
-                       [&](CLI::App& app) {
-                         app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
-                         app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
-                         app.add_option("--input", options.input, "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
-                                                                  "lengths, i64 [batch], where sequences are padded")->required();
-                         app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
-                         app.add_flag("--scores", options.scores, "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
-                         apps::add_compute_options(app, options.compute);
-                       },
-                       [&] { return probe(options); });
+  return apps::run_app(
+      argc, argv, {"ricci-probe", "Runs a model on given weights and inputs, and writes logits, loss and gradients."},
+      [&](CLI::App& app) {
+        app.add_option("--config", options.config, "YAML with a mapping `model:`")->required();
+        app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
+        app.add_option("--input", options.input,
+               "safetensors: ids and targets, i64 [batch position], of a classifier targets [batch], of a coarse model none; "
+               "lengths, i64 [batch], where sequences are padded")
+            ->required();
+        app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+        app.add_flag("--scores", options.scores,
+            "Print loss, accuracy, macro precision, recall and F1, and the confusion matrix of a classifier as JSON");
+        apps::add_compute_options(app, options.compute);
+      },
+      [&] { return probe(options); });
 }

@@ -38,8 +38,10 @@ int import(const Options& options) {
     if (options.dropout) import.dropout = *options.dropout;
     return print(import_dispatcher(options.from, options.to, import));
   }
-  if (options.heads || options.context) fail("--heads and --context: {} is no file of weights; the config.json of a folder tells both", {options.from});
-  return print(import_hugging_face(options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer}));
+  if (options.heads || options.context)
+    fail("--heads and --context: {} is no file of weights; the config.json of a folder tells both", {options.from});
+  return print(import_hugging_face(
+      options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer}));
 }
 
 int export_run(const Options& options) { return print(export_hugging_face(options.from, options.checkpoint, options.to)); }
@@ -49,22 +51,26 @@ int export_run(const Options& options) { return print(export_hugging_face(option
 int main(int argc, char** argv) {
   Options options;
   int (*command)(const Options&) = nullptr;
-  return run_app(argc, argv, {"ricci-convert", "Models of other programs as run folders, and run folders as models of other programs."},
-                 [&](CLI::App& app) {
-                   app.require_subcommand(1);
-                   CLI::App* const in = app.add_subcommand("import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
-                   in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
-                   in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
-                   in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")->check(CLI::Range(0.0, 0.999));
-                   in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
-                   in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
-                   in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
-                   in->callback([&] { command = import; });
-                   CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
-                   out->add_option("run", options.from, "Run folder")->required();
-                   out->add_option("folder", options.to, "Folder to make")->required();
-                   out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
-                   out->callback([&] { command = export_run; });
-                 },
-                 [&] { return command(options); });
+  return run_app(
+      argc, argv, {"ricci-convert", "Models of other programs as run folders, and run folders as models of other programs."},
+      [&](CLI::App& app) {
+        app.require_subcommand(1);
+        CLI::App* const in = app.add_subcommand(
+            "import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
+        in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
+        in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
+        in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")
+            ->check(CLI::Range(0.0, 0.999));
+        in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
+        in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
+        in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
+        in->callback([&] { command = import; });
+        CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
+        out->add_option("run", options.from, "Run folder")->required();
+        out->add_option("folder", options.to, "Folder to make")->required();
+        out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")
+            ->capture_default_str();
+        out->callback([&] { command = export_run; });
+      },
+      [&] { return command(options); });
 }

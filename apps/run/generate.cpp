@@ -121,14 +121,10 @@ int generate_text(Options& options) {
   const bool reads_prompts = options.interactive || (options.json_lines && !options.prompt_given);
   const std::string prompt = reads_prompts ? "" : prompt_of(options);
   Generator generator(options);
-  if (options.interactive)
-    answer_lines(generator);
-  else if (reads_prompts)
-    answer_json_lines(generator);
-  else if (options.json_lines)
-    generator.print_json(prompt);
-  else
-    generator.print_texts(prompt);
+  if (options.interactive) answer_lines(generator);
+  else if (reads_prompts) answer_json_lines(generator);
+  else if (options.json_lines) generator.print_json(prompt);
+  else generator.print_texts(prompt);
   if (options.speed || ::isatty(STDERR_FILENO)) std::fputs(generator.speed().c_str(), stderr);
   return 0;
 }
@@ -137,20 +133,30 @@ int generate_text(Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return run_app(argc, argv, {"ricci-generate", "Continues prompts with a trained model."},
-                 [&](CLI::App& app) {
-                   app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
-                   const auto given = [&](const std::string&) { options.prompt_given = true; };
-                   CLI::Option* const text = app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")->each(given);
-                   app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
-                   app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
-                   app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")->check(at_least_one)->capture_default_str();
-                   app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")->allow_extra_args(false);
-                   app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
-                   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
-                   app.add_flag("--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
-                   add_field_options(app, options.writing.sampling);
-                   add_model_options(app, options.model, "Tokens that the next one is drawn from");
-                 },
-                 [&] { return generate_text(options); });
+  return run_app(
+      argc, argv, {"ricci-generate", "Continues prompts with a trained model."},
+      [&](CLI::App& app) {
+        app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+        const auto given = [&](const std::string&) { options.prompt_given = true; };
+        CLI::Option* const text =
+            app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
+                ->each(given);
+        app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")
+            ->each(given)
+            ->excludes(text);
+        app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
+        app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
+            ->check(at_least_one)
+            ->capture_default_str();
+        app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")
+            ->allow_extra_args(false);
+        app.add_flag(
+            "--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
+        app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
+        app.add_flag(
+            "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
+        add_field_options(app, options.writing.sampling);
+        add_model_options(app, options.model, "Tokens that the next one is drawn from");
+      },
+      [&] { return generate_text(options); });
 }

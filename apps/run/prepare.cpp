@@ -1,13 +1,14 @@
 // ricci-prepare: a corpus as shards of tokens, which ricci-train reads without loading them.
 //   ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte
 //   ricci-prepare reviews.tsv.zst --output reviews --format tsv --label-field 1 --classes 2 --text-field 4
+#include "data/documents/prepare.h"
+
 #include <cstdio>
 
 #include "apps/terminal/cli.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "data/documents/prepare.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/open.h"
@@ -29,12 +30,9 @@ struct Options {
 
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, const std::vector<TextSource>& files) {
   std::shared_ptr<const Tokenizer> tokenizer;
-  if (options.tokenizer == "byte")
-    tokenizer = std::make_shared<ByteTokenizer>();
-  else if (options.tokenizer == "char")
-    tokenizer = char_tokenizer_of(files, options.prepare.documents);
-  else
-    tokenizer = open_tokenizer(find_data(options.tokenizer).string());
+  if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
+  else if (options.tokenizer == "char") tokenizer = char_tokenizer_of(files, options.prepare.documents);
+  else tokenizer = open_tokenizer(find_data(options.tokenizer).string());
   return with_eos(tokenizer, choice_of<Eos>("--eos", options.eos), options.eos_piece);
 }
 
@@ -53,12 +51,12 @@ int prepare(Options options) {
   {
     Progress progress({.steps = all.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
     made = prepare_shards(files, *tokenizer, Folder(options.output), options.prepare,
-                          [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
+        [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
   const std::string found = made.found ? format_message("; {} shards were there", {with_commas(made.found)}) : "";
   std::puts(format_message("{}: {} tokens of {} documents in {} shards, vocabulary {}, {:.3f} bytes per token{}",
-                           {options.output, with_commas(made.tokens), with_commas(made.documents), with_commas(made.shards), tokenizer->vocab_size(),
-                            static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
+      {options.output, with_commas(made.tokens), with_commas(made.documents), with_commas(made.shards), tokenizer->vocab_size(),
+          static_cast<double>(made.text_bytes) / static_cast<double>(made.tokens), found})
                 .c_str());
   return 0;
 }
@@ -73,15 +71,25 @@ int prepare_or_advise(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.prepare.documents;
-  app.add_option("inputs", options.inputs, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")->required();
-  app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program goes on there")->required();
-  app.add_option("--tokenizer", options.tokenizer, "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")->capture_default_str();
-  CLI::Option* const eos = app.add_option("--eos", options.eos, "Put a piece behind every line or document: " + list_of<Eos>())->capture_default_str();
-  app.add_option("--eos-piece", options.eos_piece, "This piece, added to the vocabulary where it is not in it")->capture_default_str()->needs(eos);
+  app.add_option("inputs", options.inputs, "Files or folders: text, JSONL or TSV, plain or compressed, or tar archives of them")
+      ->required();
+  app.add_option("-o,--output", options.output, "Folder for the shards; called again after an interruption, the program goes on there")
+      ->required();
+  app.add_option("--tokenizer", options.tokenizer,
+         "char (the characters of the documents), byte, or the path of a tokenizer (ricci-tokenize makes others)")
+      ->capture_default_str();
+  CLI::Option* const eos =
+      app.add_option("--eos", options.eos, "Put a piece behind every line or document: " + list_of<Eos>())->capture_default_str();
+  app.add_option("--eos-piece", options.eos_piece, "This piece, added to the vocabulary where it is not in it")
+      ->capture_default_str()
+      ->needs(eos);
   app.add_option("--format", options.format, "Of the inputs: " + list_of<DocumentFormat>())->capture_default_str();
   app.add_option("--encoding", options.encoding, "Of the inputs: " + list_of<Encoding>())->capture_default_str();
-  app.add_option("--documents", documents.documents, "What is a document in text: each file, line or paragraph (blank_line), or what stands between two of any other text")->capture_default_str();
-  app.add_option("--text-field", documents.text_field, "Name of the field with the text (jsonl; \"text\" if not given), or number of its column (tsv; the last if not given)");
+  app.add_option("--documents", documents.documents,
+         "What is a document in text: each file, line or paragraph (blank_line), or what stands between two of any other text")
+      ->capture_default_str();
+  app.add_option("--text-field", documents.text_field,
+      "Name of the field with the text (jsonl; \"text\" if not given), or number of its column (tsv; the last if not given)");
   app.add_option("--label-field", documents.label_field, "The same of the field or column with the label of a document");
   app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
   app.add_option("--shard-tokens", options.prepare.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
@@ -92,6 +100,7 @@ void add_options(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return run_app(argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."},
-                 [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare_or_advise(options); });
+  return run_app(
+      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."},
+      [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare_or_advise(options); });
 }

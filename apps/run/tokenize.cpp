@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstdio>
 
+#include "apps/run/tokens/json_lines.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/input.h"
-#include "apps/run/tokens/json_lines.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -72,7 +72,8 @@ class IdPrinter {
 
 int encode(const Options& options) {
   const auto tokenizer = open(options);
-  if (options.u16 && tokenizer->vocab_size() > 65536) fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
+  if (options.u16 && tokenizer->vocab_size() > 65536)
+    fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) {
     filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line); });
     return 0;
@@ -102,7 +103,8 @@ std::vector<int64_t> parse_ids(const std::string& text) {
     }
     int64_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && !blank(*next))) fail("expected ids with blanks between them, got '{}'", {one_line(std::string_view(at, static_cast<size_t>(end - at)), 20)});
+    if (error != std::errc() || (next < end && !blank(*next)))
+      fail("expected ids with blanks between them, got '{}'", {one_line(std::string_view(at, static_cast<size_t>(end - at)), 20)});
     ids.push_back(id);
     at = next;
   }
@@ -128,13 +130,15 @@ int count(const Options& options) {
     tokens += static_cast<int64_t>(ids.size());
     bytes += of_bytes;
   });
-  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", text.name().c_str(), static_cast<long long>(tokens), static_cast<long long>(bytes),
-              static_cast<double>(bytes) / static_cast<double>(tokens));
+  std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", text.name().c_str(), static_cast<long long>(tokens),
+      static_cast<long long>(bytes), static_cast<double>(bytes) / static_cast<double>(tokens));
   return 0;
 }
 
 void add_tokenizer(CLI::App& app, Options& options) {
-  app.add_option("--tokenizer", options.tokenizer, "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")->required();
+  app.add_option("--tokenizer", options.tokenizer,
+         "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")
+      ->required();
 }
 
 void add_lowercase(CLI::App& app, Options& options) {
@@ -143,7 +147,8 @@ void add_lowercase(CLI::App& app, Options& options) {
 
 void add_common(CLI::App& app, Options& options) {
   add_lowercase(app, options);
-  CLI::Option* const eos = app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
+  CLI::Option* const eos =
+      app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }
@@ -152,13 +157,20 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.texts, "Files or folders with text, plain or compressed")->required();
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.kind, list_of_tokenizers())->capture_default_str();
-  app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")->check(at_least_zero)->capture_default_str();
-  app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")->check(at_least_one)->capture_default_str();
+  app.add_option("--vocab", options.training.vocab, "Tokens of the vocabulary; words: 0 for all")
+      ->check(at_least_zero)
+      ->capture_default_str();
+  app.add_option("--min-count", options.training.min_count, "What occurs less often becomes no token")
+      ->check(at_least_one)
+      ->capture_default_str();
   // allow_extra_args(false): one token each time, and CLI11 does not take '[SEP]' for a list.
-  app.add_option("--special", options.training.special, "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
+  app.add_option("--special", options.training.special,
+         "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
       ->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
-  app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")->check(at_least_one)->capture_default_str();
+  app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")
+      ->check(at_least_one)
+      ->capture_default_str();
   CLI::Option* const from = app.add_option("--from", options.from, "Train nothing: keep of this tokenizer what the texts need");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split", "--alphabet"}) from->excludes(app.get_option(option));
   app.add_flag("--keep-all", options.keep_all, "With --from: keep the pieces that the texts do not need, too")->needs(from);
@@ -186,32 +198,33 @@ int main(int argc, char** argv) {
   Options options;
   int (*command)(const Options&) = nullptr;
   const auto choose = [&](int (*chosen)(const Options&)) { return [&command, chosen] { command = chosen; }; };
-  return run_app(argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."},
-                 [&](CLI::App& app) {
-                   app.require_subcommand(1);
-                   CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
-                   add_train(*training, options);
-                   training->callback([&, training] {
-                     check_training_options(*training, options);
-                     command = [](const Options& o) { return train(o); };
-                   });
-                   CLI::App* const encoding = app.add_subcommand("encode", "Texts, or stdin, to ids on stdout");
-                   add_encode(*encoding, options);
-                   encoding->callback(choose(encode));
-                   CLI::App* const decoding = app.add_subcommand("decode", "Ids on stdin to text on stdout");
-                   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-                   decoding->callback(choose(decode));
-                   CLI::App* const counting = app.add_subcommand("count", "How many tokens texts have");
-                   counting->add_option("texts", options.texts, "Files or folders with text")->required();
-                   counting->callback(choose(count));
-                   for (CLI::App* each : {encoding, decoding, counting}) {
-                     add_tokenizer(*each, options);
-                     add_common(*each, options);
-                   }
-                 },
-                 [&] {
-                   if (options.threads) set_thread_count(options.threads);
-                   options.end.behind = choice_of<Eos>("--eos", options.eos);
-                   return command(options);
-                 });
+  return run_app(
+      argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."},
+      [&](CLI::App& app) {
+        app.require_subcommand(1);
+        CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
+        add_train(*training, options);
+        training->callback([&, training] {
+          check_training_options(*training, options);
+          command = [](const Options& o) { return train(o); };
+        });
+        CLI::App* const encoding = app.add_subcommand("encode", "Texts, or stdin, to ids on stdout");
+        add_encode(*encoding, options);
+        encoding->callback(choose(encode));
+        CLI::App* const decoding = app.add_subcommand("decode", "Ids on stdin to text on stdout");
+        decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
+        decoding->callback(choose(decode));
+        CLI::App* const counting = app.add_subcommand("count", "How many tokens texts have");
+        counting->add_option("texts", options.texts, "Files or folders with text")->required();
+        counting->callback(choose(count));
+        for (CLI::App* each : {encoding, decoding, counting}) {
+          add_tokenizer(*each, options);
+          add_common(*each, options);
+        }
+      },
+      [&] {
+        if (options.threads) set_thread_count(options.threads);
+        options.end.behind = choice_of<Eos>("--eos", options.eos);
+        return command(options);
+      });
 }

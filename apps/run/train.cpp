@@ -16,13 +16,13 @@
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/corpus/step_feed.h"
+#include "apps/run/folder/replay.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/run/folder/run_report.h"
 #include "apps/run/init/freeze.h"
 #include "apps/run/init/init_source.h"
 #include "apps/run/metrics/hyper_parameters.h"
 #include "apps/run/metrics/metrics.h"
-#include "apps/run/folder/replay.h"
-#include "apps/run/folder/run_folder.h"
-#include "apps/run/folder/run_report.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/output.h"
@@ -52,7 +52,8 @@ bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0
 
 int64_t tokens_per_step(const TrainConfig& config) {
   int64_t tokens = 0, all = 0;
-  if (__builtin_mul_overflow(config.accumulation * config.batch, *config.context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &all))
+  if (__builtin_mul_overflow(config.accumulation * config.batch, *config.context, &tokens) ||
+      __builtin_mul_overflow(tokens, config.steps, &all))
     fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, *config.context});
   return tokens;
 }
@@ -95,7 +96,8 @@ int64_t evaluation_batch_count(const TrainConfig& config, const EvaluationBatche
 }
 
 // Tells how long the run will take, from the speed of the few steps behind the first two.
-void tell_time(const TrainConfig& config, const EvaluationBatches& validation, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
+void tell_time(
+    const TrainConfig& config, const EvaluationBatches& validation, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
   if (since_start == kUntraced) measured = {};
   if (since_start != kUntraced + kMeasured) return;
   const int64_t tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
@@ -104,15 +106,16 @@ void tell_time(const TrainConfig& config, const EvaluationBatches& validation, i
 
 // The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
 // again after each resume from here.
-std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device, int64_t done,
-                                              int64_t saved) {
+std::optional<Evaluation> evaluate_validation(
+    const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device, int64_t done, int64_t saved) {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
     if (Interrupt::requested()) throw Stopped();
   };
   try {
     const Evaluation result = evaluate(model, validation, device, evaluation_batch_count(config, validation), after_batch);
-    if (!std::isfinite(result.nats_per_token)) fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
+    if (!std::isfinite(result.nats_per_token))
+      fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
     return result;
   } catch (const Stopped&) {
     return {};
@@ -120,7 +123,8 @@ std::optional<Evaluation> evaluate_validation(const TrainConfig& config, const M
 }
 
 // The loop: step, log, evaluate, save. It ends early when an interruption is asked for; an evaluation is then left for later.
-Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed, const EvaluationBatches& validation, Device device) {
+Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed,
+    const EvaluationBatches& validation, Device device) {
   const TrainConfig& config = run.config();
   TrainStep train_step(model, optimizer, device, step_options(config));
   MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
@@ -183,7 +187,9 @@ Model first_model(const TrainConfig& config, const InitSource* init, const Token
 
 int tell_finished(const RunFolder& run, int64_t step) {
   const TrainConfig& config = run.config();
-  std::puts(format_message("{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, step == config.steps ? "steps" : "patience"}).c_str());
+  std::puts(format_message(
+      "{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, step == config.steps ? "steps" : "patience"})
+                .c_str());
   return 0;
 }
 
@@ -202,7 +208,8 @@ int train(const RunRequest& request) {
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
   config.model.vocab = vocab_of(config, *corpus.tokenizer);
   StepFeed feed(corpus, config);
-  const EvaluationBatches validation = evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
+  const EvaluationBatches validation =
+      evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
   std::string notes = ready_prompt(config.sample, corpus);
 
   Model model = first_model(config, init ? &*init : nullptr, *corpus.tokenizer, notes);
@@ -229,14 +236,20 @@ int train(const RunRequest& request) {
 int main(int argc, char** argv) {
   RunOptions options;
   bool replays = false;
-  return run_app(argc, argv, {"ricci-train", "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.", false},
-                 [&](CLI::App& app) {
-                   add_run_options<TrainConfig>(app, options);
-                   app.add_flag("--replay", replays, "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
-                 },
-                 [&] {
-                   if (replays && options.file().empty()) fail("--replay: expected the folder of a run");
-                   if (!replays && options.file().empty() && options.overrides().empty()) tell(STDOUT_FILENO, kNothingGiven);
-                   return replays ? replay_nonfinite_step(options.file(), options.overrides()) : train(request_run(options.file(), options.overrides()));
-                 });
+  return run_app(
+      argc, argv,
+      {"ricci-train",
+          "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.",
+          false},
+      [&](CLI::App& app) {
+        add_run_options<TrainConfig>(app, options);
+        app.add_flag("--replay", replays,
+            "Compute the step of a run that was not finite again, and name the op that made the first NaN or infinity");
+      },
+      [&] {
+        if (replays && options.file().empty()) fail("--replay: expected the folder of a run");
+        if (!replays && options.file().empty() && options.overrides().empty()) tell(STDOUT_FILENO, kNothingGiven);
+        return replays ? replay_nonfinite_step(options.file(), options.overrides())
+                       : train(request_run(options.file(), options.overrides()));
+      });
 }

@@ -23,7 +23,8 @@ constexpr size_t kLongestMessage = 1000;  // bytes
 // One line on stderr, whatever the message holds: control characters, which could move the cursor of a terminal, become blanks,
 // and what is too long loses its middle.
 int report(const AppText& text, std::string message, int exit_code) {
-  if (message.size() > kLongestMessage) message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
+  if (message.size() > kLongestMessage)
+    message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
   std::replace_if(message.begin(), message.end(), control, ' ');
   std::fflush(stdout);
@@ -55,7 +56,8 @@ void check_one_way(const std::vector<std::string>& with_dashes, const std::vecto
   for (const std::string& dashed : with_dashes)
     for (const std::string& plain : without)
       if (are_about_one(key_of(dashed), key_of(plain)))
-        throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) + " are about the same key: write both without dashes, so that the last one counts");
+        throw CLI::ValidationError("--" + one_line(dashed) + " and " + one_line(plain) +
+                                   " are about the same key: write both without dashes, so that the last one counts");
 }
 
 // Started without a stdin, stdout or stderr, the next file that is opened would take the free number, and what is printed
@@ -101,8 +103,8 @@ template <class Integer> bool is_integer(const std::string& text, Integer least,
 
 }  // namespace
 
-int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
-            const std::function<int()>& main) {
+int run_app(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);

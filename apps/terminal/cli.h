@@ -27,8 +27,8 @@ struct AppText {
 // Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
 // "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it.
-int run_app(int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup,
-            const std::function<int()>& main);
+int run_app(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
 
 // For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
 std::string at_least_one(const std::string& text);
@@ -48,7 +48,8 @@ class RunOptions {
   std::string file_;
   std::vector<std::string> overrides_;
 };
-void add_run_arguments(CLI::App& app, RunOptions& options, const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY takes back what the file says of a key");
+void add_run_arguments(CLI::App& app, RunOptions& options,
+    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY takes back what the file says of a key");
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 
@@ -66,8 +67,8 @@ template <class Struct> void add_field_options(CLI::App& app, Struct& members) {
 // The arguments, and --help-config: every key of Config with default and description.
 template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {
   add_run_arguments(app, options);
-  add_text_flag(app, "--help-config", "Print every key of a run file with its default, as YAML, and exit",
-                [] { return describe(Config()); });
+  add_text_flag(
+      app, "--help-config", "Print every key of a run file with its default, as YAML, and exit", [] { return describe(Config()); });
 }
 
 }  // namespace ricci::apps

@@ -50,8 +50,8 @@ class Interrupt {
     static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
     const int before = errno;
     pollfd terminal{STDERR_FILENO, POLLOUT, 0};  // one that has stopped is not waited for
-    if (signal == SIGINT && ::isatty(STDERR_FILENO) && ::poll(&terminal, 1, 0) == 1 && (terminal.revents & POLLOUT))
-      [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
+    if (signal == SIGINT && ::isatty(STDERR_FILENO) && ::poll(&terminal, 1, 0) == 1 && (terminal.revents & POLLOUT)) [[maybe_unused]]
+      const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     errno = before;
   }
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};

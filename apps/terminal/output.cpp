@@ -14,7 +14,7 @@ namespace {
 // At most this many bytes at a time: a pipe or terminal that is ready takes them without waiting.
 constexpr size_t kStep = 256;
 constexpr int kWait = 100;  // milliseconds between looks at the request to end
-constexpr int kMostWaits = 10;
+constexpr int kMaxWaits = 10;
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void tell(int descriptor, std::string_view text) {
   while (!text.empty()) {
     pollfd ready{descriptor, POLLOUT, 0};
     const int found = ::poll(&ready, 1, kWait);
-    if (Interrupt::requested() && found <= 0 && ++waits > kMostWaits) return;
+    if (Interrupt::requested() && found <= 0 && ++waits > kMaxWaits) return;
     if (!Interrupt::requested()) waits = 0;
     if (found < 0 && errno != EINTR) return;
     if (found <= 0) continue;

@@ -45,8 +45,7 @@ std::string cut(const std::string& text, int columns) {
 
 std::string with_commas(int64_t number) {
   std::string digits = fmt::format("{}", number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 

@@ -11,14 +11,14 @@
 namespace ricci::apps {
 
 struct ProgressOptions {
-  int64_t steps = 0;       // of the whole run
+  int64_t steps = 0;          // of the whole run
   const char* unit = "step";  // what is counted
-  int64_t first_step = 0;  // where this process starts, after a resume
+  int64_t first_step = 0;     // where this process starts, after a resume
   std::FILE* out = stdout;
   // The rest is found out unless given.
   std::optional<bool> terminal = {};
-  std::optional<int> width = {};               // columns
-  std::function<double()> seconds = {};        // a clock
+  std::optional<int> width = {};         // columns
+  std::function<double()> seconds = {};  // a clock
 };
 
 // Output that cannot be written is dropped: apps/terminal/output.h.
@@ -29,8 +29,8 @@ class Progress {
   Progress(const Progress&) = delete;
 
   // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", stands after
-  // the bar. On a terminal the bar is drawn anew, at most 10 times a second, as wide as the terminal is then; otherwise a line is written every 10
-  // seconds. Speed and time left come from about the last 30 seconds, pauses for evaluation included.
+  // the bar. On a terminal the bar is drawn anew, at most 10 times a second, as wide as the terminal is then; otherwise a line is written
+  // every 10 seconds. Speed and time left come from about the last 30 seconds, pauses for evaluation included.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
   // A whole line of output; the bar moves below it.
   void line(const std::string& text);

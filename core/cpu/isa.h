@@ -37,12 +37,9 @@ template <class Body> void run_vectorized(const Body& body, int64_t begin, int64
 #if defined(__x86_64__)
   switch (cpu_isa()) {
     case Isa::avx512_bf16:
-    case Isa::avx512:
-      return run_avx512(body, begin, end);
-    case Isa::avx2:
-      return run_avx2(body, begin, end);
-    case Isa::baseline:
-      break;
+    case Isa::avx512: return run_avx512(body, begin, end);
+    case Isa::avx2: return run_avx2(body, begin, end);
+    case Isa::baseline: break;
   }
 #endif
   run_baseline(body, begin, end);

@@ -48,7 +48,7 @@ thread_local bool (*stop_when)() = nullptr;  // see StopWhen
 // The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
 // theirs. A tensor's elements are so mostly worked on by the thread that made them, in whose caches they still are.
 struct Work {
-  static constexpr int kMostShares = 32;  // of more threads some have one together
+  static constexpr int kMaxShares = 32;  // of more threads some have one together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -57,14 +57,15 @@ struct Work {
   ChunkFunction call;
   const void* body;
   int shares;
-  std::array<Share, kMostShares> share{};
+  std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
   std::exception_ptr error{};
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
-      : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMostShares)) {
+      : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
     const int64_t chunks = (n + grain - 1) / grain;
-    for (int i = 0; i < shares; ++i) share[i].next = chunks * i / shares * grain, share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+    for (int i = 0; i < shares; ++i)
+      share[i].next = chunks * i / shares * grain, share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
   }
 
   void run(int thread) {
@@ -104,10 +105,8 @@ class Pool {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
     while (started_ < helpers && !exhausted_) {
-      if (start_thread([this, thread = started_ + 1] { serve(thread); }))
-        ++started_;
-      else
-        exhausted_ = true;  // under a limit on processes; the results do not depend on how many threads there are
+      if (start_thread([this, thread = started_ + 1] { serve(thread); })) ++started_;
+      else exhausted_ = true;  // under a limit on processes; the results do not depend on how many threads there are
     }
     work_ = &work;
     const uint32_t number = number_.load(std::memory_order_relaxed) + 1;
@@ -116,7 +115,8 @@ class Pool {
     number_.notify_all();
     work.run(0);
     uint64_t job = job_.fetch_and(~kOpen);
-    for (int spins = 0; (job & kActive) != 0; job = job_.load(std::memory_order_acquire)) ++spins < kSpins ? relax() : std::this_thread::yield();
+    for (int spins = 0; (job & kActive) != 0; job = job_.load(std::memory_order_acquire))
+      ++spins < kSpins ? relax() : std::this_thread::yield();
     return true;
   }
 

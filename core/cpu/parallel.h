@@ -32,7 +32,8 @@ using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body);
 
 template <class Body> void parallel_for(int64_t n, int64_t grain, const Body& body) {
-  parallel_chunks(n, grain, [](const void* b, int64_t begin, int64_t end) { (*static_cast<const Body*>(b))(begin, end); }, &body);
+  parallel_chunks(
+      n, grain, [](const void* b, int64_t begin, int64_t end) { (*static_cast<const Body*>(b))(begin, end); }, &body);
 }
 
 }  // namespace ricci

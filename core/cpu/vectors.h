@@ -49,12 +49,9 @@ template <class A, int Bytes> struct Vectors {
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
     case Isa::avx512_bf16:
-    case Isa::avx512:
-      return f(std::integral_constant<int, 64>());
-    case Isa::avx2:
-      return f(std::integral_constant<int, 32>());
-    case Isa::baseline:
-      return f(std::integral_constant<int, 16>());
+    case Isa::avx512: return f(std::integral_constant<int, 64>());
+    case Isa::avx2: return f(std::integral_constant<int, 32>());
+    case Isa::baseline: return f(std::integral_constant<int, 16>());
   }
 }
 

@@ -11,10 +11,10 @@
 
 namespace ricci {
 
-inline constexpr int64_t kMostText = int64_t{1} << 30;  // bytes of a file that is read at once
+inline constexpr int64_t kMaxText = int64_t{1} << 30;  // bytes of a file that is read at once
 
 // The whole of a regular file. Errors name the path: the system's reason, not a regular file, more than `most` bytes.
-std::string read_text(const FilePlace& place, int64_t most = kMostText);
+std::string read_text(const FilePlace& place, int64_t most = kMaxText);
 
 // A regular file open for reading at any position, also after it was renamed or removed.
 class OpenFile {

@@ -135,7 +135,8 @@ OpenFile write_file_atomically(const FilePlace& place, const std::function<void(
   write(writer);
   // A disk may turn out to be full as late as here.
   const int written = writer.file_.descriptor();
-  if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name)) fail("cannot write {}: {}", {place.path, reason()});
+  if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name))
+    fail("cannot write {}: {}", {place.path, reason()});
   ::flock(written, LOCK_UN);
   // Some file systems cannot sync a folder and say EINVAL.
   if (!sync(folder.descriptor()) && errno != EINVAL) fail("cannot sync folder {}: {}", {folder.path(), reason()});

@@ -31,7 +31,9 @@ std::string obstacle(int folder, const std::string& name) {
   const std::string why = reason();
   struct stat status = {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return why;
-  return S_ISLNK(status.st_mode) ? "a symbolic link is in its place, which is not followed" : S_ISDIR(status.st_mode) ? why : "a file is in its place";
+  return S_ISLNK(status.st_mode)   ? "a symbolic link is in its place, which is not followed"
+         : S_ISDIR(status.st_mode) ? why
+                                   : "a file is in its place";
 }
 
 }  // namespace
@@ -97,7 +99,8 @@ bool Folder::removed() const {
 
 bool Folder::is_at_its_path() const {
   struct stat here = {}, there = {};
-  return ::fstat(descriptor(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+  return ::fstat(descriptor(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
 }
 
 std::vector<std::string> make_folders(const std::string& path, unsigned rights) {
@@ -107,10 +110,8 @@ std::vector<std::string> make_folders(const std::string& path, unsigned rights) 
   std::vector<std::string> made;
   if (above != folder) made = make_folders(above.string(), rights);
   if (folder.filename().empty()) return made;  // a slash at the end
-  if (::mkdir(folder.c_str(), rights) == 0)
-    made.push_back(path);
-  else if (errno != EEXIST)
-    fail("{}: cannot be made: {}", {path, reason()});
+  if (::mkdir(folder.c_str(), rights) == 0) made.push_back(path);
+  else if (errno != EEXIST) fail("{}: cannot be made: {}", {path, reason()});
   if (!std::filesystem::is_directory(folder, ignored)) fail("{}: cannot be made: a file is in its place", {path});
   const Folder holder(above.string());
   sync(holder.descriptor(), holder.path());

@@ -48,7 +48,7 @@ class Folder {
   // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock
   // of a killed program. False: another one has it. Some file systems have no locks; there the answer is true.
   bool lock() const;
-  bool removed() const;        // nobody can find it any more
+  bool removed() const;         // nobody can find it any more
   bool is_at_its_path() const;  // path() leads here, and not to another folder
 
  private:

@@ -19,13 +19,9 @@ struct ElementType {
   int64_t bytes;
   int dtype;  // a Dtype, or -1: Tensor has no such type
 };
-constexpr ElementType kElementTypes[] = {
-    {"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
-    {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1},              {"I32", 4, -1},
-    {"I16", 2, -1},              {"I8", 1, -1},               {"U64", 8, -1},
-    {"U32", 4, -1},              {"U16", 2, -1},              {"U8", 1, -1},
-    {"BOOL", 1, -1},             {"C64", 8, -1},              {"F8_E4M3", 1, -1},
-    {"F8_E5M2", 1, -1}};
+constexpr ElementType kElementTypes[] = {{"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
+    {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1}, {"I32", 4, -1}, {"I16", 2, -1}, {"I8", 1, -1}, {"U64", 8, -1}, {"U32", 4, -1},
+    {"U16", 2, -1}, {"U8", 1, -1}, {"BOOL", 1, -1}, {"C64", 8, -1}, {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1}};
 
 const ElementType* find_type(const std::string& name) {
   for (const ElementType& type : kElementTypes)
@@ -74,8 +70,7 @@ Dtype SafetensorsFile::dtype(const std::string& name) const {
 Tensor SafetensorsFile::load(const std::string& name) const {
   Tensor tensor(shape(name), dtype(name));
   const Entry& where = entry(name);
-  if (tensor.bytes() > 0)
-    std::memcpy(tensor.raw(), file_.bytes().data() + data_start_ + where.begin, static_cast<size_t>(tensor.bytes()));
+  if (tensor.bytes() > 0) std::memcpy(tensor.raw(), file_.bytes().data() + data_start_ + where.begin, static_cast<size_t>(tensor.bytes()));
   return tensor;
 }
 

@@ -49,7 +49,7 @@ class SafetensorsFile {
     int64_t begin = 0, end = 0;  // bytes from the start of the data
   };
   const Entry& entry(const std::string& name) const;
-  static bool is_type(const std::string& name);            // one that the format has
+  static bool is_type(const std::string& name);           // one that the format has
   static int64_t bytes_of_type(const std::string& name);  // of an element
 
   MappedFile file_;
@@ -62,12 +62,11 @@ class SafetensorsFile {
 // Replaces the file atomically. The data is ordered by falling element size (else as given), and starts at a multiple
 // of 8, so that every tensor is aligned. The same tensors and metadata give the same bytes.
 // Errors: a tensor not on the CPU, an empty one, a name given twice or not UTF-8, a file that cannot be written.
-void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                      const Metadata& metadata = {});
+void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
 
 // The same with a checksum over the whole file, its header included, in the metadata: any damaged byte is noticed by
 // SafetensorsFile::verify.
-void save_checked_safetensors(const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                              const Metadata& metadata = {});
+void save_checked_safetensors(
+    const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
 
 }  // namespace ricci

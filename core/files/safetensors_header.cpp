@@ -14,7 +14,7 @@ namespace {
 using json = nlohmann::json;
 
 constexpr uint64_t kLargestHeader = 100'000'000;  // the limit of the reference implementation
-constexpr int64_t kMostValues = 1 << 16;          // of a tensor's entry, or texts of the metadata
+constexpr int64_t kMaxValues = 1 << 16;           // of a tensor's entry, or texts of the metadata
 
 // A JSON value for a message: one line, not too long.
 std::string show(const json& value) {
@@ -55,7 +55,8 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(std::string& key) override {
-    const bool known = open_.empty() ? file_.entries_.contains(key) || (key == "__metadata__" && has_metadata_) : open_.back()->contains(key);
+    const bool known =
+        open_.empty() ? file_.entries_.contains(key) || (key == "__metadata__" && has_metadata_) : open_.back()->contains(key);
     if (known) reject("the header has {} twice", {show(key)});
     (open_.empty() ? name_ : key_) = key;
     return true;
@@ -76,8 +77,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
     if (bytes_.size() < sizeof length) reject("not a safetensors file: it has {} bytes, fewer than 8", {bytes_.size()});
     std::memcpy(&length, bytes_.data(), sizeof length);
     if (length > kLargestHeader)
-      reject("not a safetensors file: a header of {} bytes, at most {} are allowed",
-             {std::to_string(length), kLargestHeader});
+      reject("not a safetensors file: a header of {} bytes, at most {} are allowed", {std::to_string(length), kLargestHeader});
     const uint64_t rest = bytes_.size() - sizeof length;
     if (length > rest) reject("cut off: the header has {} bytes, but only {} follow its length", {length, rest});
     file_.data_start_ = static_cast<int64_t>(sizeof length + length);
@@ -91,11 +91,9 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   bool put(json value) {
     if (depth_ == 0) reject("the header is not a JSON object");
     if (open_.empty()) return finish(value), true;
-    if (++values_ > kMostValues) reject("{}: more than {} values", {show(name_), kMostValues});
-    if (open_.back()->is_array())
-      open_.back()->push_back(std::move(value));
-    else
-      (*open_.back())[key_] = std::move(value);
+    if (++values_ > kMaxValues) reject("{}: more than {} values", {show(name_), kMaxValues});
+    if (open_.back()->is_array()) open_.back()->push_back(std::move(value));
+    else (*open_.back())[key_] = std::move(value);
     return true;
   }
 
@@ -121,10 +119,8 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   }
 
   void finish(const json& value) {
-    if (name_ == "__metadata__")
-      read_metadata(value);
-    else
-      file_.entries_.emplace(name_, read_entry(where(), value));
+    if (name_ == "__metadata__") read_metadata(value);
+    else file_.entries_.emplace(name_, read_entry(where(), value));
   }
 
   void read_metadata(const json& value) {
@@ -147,8 +143,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
     entry.shape = read_shape(where, value["shape"]);
 
     const json& offsets = value["data_offsets"];
-    if (!offsets.is_array() || offsets.size() != 2)
-      reject("{}: data_offsets is {}, expected two integers", {where, show(offsets)});
+    if (!offsets.is_array() || offsets.size() != 2) reject("{}: data_offsets is {}, expected two integers", {where, show(offsets)});
     entry.begin = read_integer(where, "data_offsets", offsets[0]);
     entry.end = read_integer(where, "data_offsets", offsets[1]);
     if (entry.begin > entry.end || entry.end > data_bytes_)
@@ -182,8 +177,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
     }
     if (overflow) reject("{}: shape [{}] overflows", {where, shape});
     if (bytes != entry.end - entry.begin)
-      reject("{}: {} of shape [{}] takes {} bytes, but data_offsets has {}",
-             {where, entry.type, shape, bytes, entry.end - entry.begin});
+      reject("{}: {} of shape [{}] takes {} bytes, but data_offsets has {}", {where, entry.type, shape, bytes, entry.end - entry.begin});
   }
 
   // Laid end to end, the tensors are the data: no overlap, no hole.

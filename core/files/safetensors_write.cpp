@@ -32,8 +32,7 @@ void check_tensors(const std::string& path, const std::vector<NamedTensor>& tens
     if (name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
     if (!names.insert(name).second) fail("{}: tensor '{}' is given twice", {path, name});
     if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
-    if (tensor.device() != Device::cpu)
-      fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
+    if (tensor.device() != Device::cpu) fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
   }
 }
 
@@ -41,16 +40,16 @@ void check_tensors(const std::string& path, const std::vector<NamedTensor>& tens
 std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& tensors) {
   std::vector<const NamedTensor*> order;
   for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return size_of(a->second.dtype()) > size_of(b->second.dtype());
-  });
+  std::stable_sort(order.begin(), order.end(),
+      [](const NamedTensor* a, const NamedTensor* b) { return size_of(a->second.dtype()) > size_of(b->second.dtype()); });
   return order;
 }
 
 std::string entry_of(const Tensor& tensor, int64_t offset) {
   std::string shape;
   for (int i = 0; i < tensor.shape().rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape()[i]);
-  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", type_name(tensor.dtype()), shape, offset, offset + tensor.bytes());
+  return fmt::format(
+      R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", type_name(tensor.dtype()), shape, offset, offset + tensor.bytes());
 }
 
 std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& order, const Metadata& metadata) {

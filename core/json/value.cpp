@@ -39,7 +39,8 @@ class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
     if (++values_ > most_) fail("{}: more than {} values", {what_, most_});
     if (open_.empty()) return root_;
     JsonValue& parent = *open_.back();
-    return parent.is_object() ? std::get<JsonValue::Object>(parent.value_).values.emplace_back() : std::get<JsonValue::List>(parent.value_).emplace_back();
+    return parent.is_object() ? std::get<JsonValue::Object>(parent.value_).values.emplace_back()
+                              : std::get<JsonValue::List>(parent.value_).emplace_back();
   }
   template <class Value> bool put(Value value) {
     place().value_.emplace<Value>(std::move(value));
@@ -105,7 +106,8 @@ void JsonValue::append_json(std::string& json) const {
 
 JsonValue parse_json(std::string_view text, const char* what, const JsonLimits& limits) {
   if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {what, text.size(), limits.bytes});
-  if (const int depth = json_depth(text); depth > limits.depth) fail("{}: the JSON is nested {} levels deep, at most {} are read", {what, depth, limits.depth});
+  if (const int depth = json_depth(text); depth > limits.depth)
+    fail("{}: the JSON is nested {} levels deep, at most {} are read", {what, depth, limits.depth});
   JsonBuilder builder(what, text.size(), limits.values);
   if (!nlohmann::json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {what, text.size()});
   return builder.take();

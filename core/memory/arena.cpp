@@ -34,7 +34,7 @@ struct SizeClass {
 
 SizeClass class_of(int64_t bytes) {
   const uint64_t units = static_cast<uint64_t>(bytes < 256 ? 255 : bytes - 1);
-  const int shift = 61 - std::countl_zero(units);         // units >> shift is 4 .. 7
+  const int shift = 61 - std::countl_zero(units);                    // units >> shift is 4 .. 7
   const int64_t quarter = static_cast<int64_t>(units >> shift) + 1;  // 5 .. 8
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
 }

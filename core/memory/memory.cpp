@@ -57,7 +57,7 @@ void reset_peak(Device device) { account_of(device).peak = account_of(device).cu
 
 void set_allocator(Device device, Allocator* allocator) { account_of(device).allocator.store(allocator, std::memory_order_release); }
 
-Storage* allocate_storage(int64_t bytes, Device device, Asker asker) {
+Storage* allocate_storage(int64_t bytes, Device device, CallSite asker) {
   if (watch.on_request && watch.device == device) watch.on_request(bytes);
   void* data = allocator_of(device).allocate(bytes);
   Account& account = account_of(device);

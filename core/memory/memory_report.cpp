@@ -46,8 +46,9 @@ std::string list_of(const HeldBytes& bytes) {
   return text + "together " + show_bytes(all);
 }
 
-// "gelu (ops/elements/gelu.cu:49)" and, from a function of another name, "gelu: forward (ops/elements/gelu.cu:49)": a file is called as its op.
-std::string name_of(const Asker& asker) {
+// "gelu (ops/elements/gelu.cu:49)" and, from a function of another name, "gelu: forward (ops/elements/gelu.cu:49)": a file is called as its
+// op.
+std::string name_of(const CallSite& asker) {
   const std::string_view file = asker.file, base = file.substr(file.rfind('/') + 1), signature = asker.function;
   const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
   std::string name(base.substr(0, base.find('.')));
@@ -99,7 +100,7 @@ std::string show_bytes(int64_t bytes) {
   return format_message("{:.1f} {}", {size, units[unit]});
 }
 
-std::string out_of_memory(int64_t bytes, Device device, const Asker& asker) {
+std::string out_of_memory(int64_t bytes, Device device, const CallSite& asker) {
   std::string doing;
   for (const MemoryHolder* holder : holders())
     if (const std::string now = holder->doing(); !now.empty()) doing = ", " + now + ",";
@@ -107,7 +108,7 @@ std::string out_of_memory(int64_t bytes, Device device, const Asker& asker) {
   if (!room.empty()) room = "; " + room;
   const std::string exactly = bytes < 1024 ? "" : format_message(" ({} bytes)", {bytes});
   return format_message("out of memory on {}: {}{} asked for {}{}{}; held: {}",
-                        {name_of(device), name_of(asker), doing, show_bytes(bytes), exactly, room, list_of(held_on(device))});
+      {name_of(device), name_of(asker), doing, show_bytes(bytes), exactly, room, list_of(held_on(device))});
 }
 
 }  // namespace ricci

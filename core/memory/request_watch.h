@@ -7,8 +7,8 @@
 
 namespace ricci {
 
-// While alive, `on_request` is told the bytes of each tensor that this thread asks for on the device, before they are counted. One at a time
-// on a thread. (A dry run has its own: core/memory/dry_run.h.)
+// While alive, `on_request` is told the bytes of each tensor that this thread asks for on the device, before they are counted. One at a
+// time on a thread. (A dry run has its own: core/memory/dry_run.h.)
 class RequestWatch {
  public:
   using OnRequest = std::function<void(int64_t bytes)>;

@@ -97,14 +97,12 @@ Tensor to(const Tensor& t, Device device) {
   return moved;
 }
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker) {
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker) {
   require(device);
   Tensor t(shape, dtype, device, asker);
   if (t.bytes() == 0 || is_dry_run()) return t;
-  if (device == Device::cpu)
-    std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
-  else
-    device_memory(device).fill_zero(t.raw(), t.bytes());
+  if (device == Device::cpu) std::memset(t.raw(), 0, static_cast<size_t>(t.bytes()));
+  else device_memory(device).fill_zero(t.raw(), t.bytes());
   return t;
 }
 

@@ -8,7 +8,7 @@ namespace ricci {
 bool available(Device device);
 // Why `device` cannot be used, in one line; empty when it can.
 const char* why_not(Device device);
-void require(Device device);  // error: says why_not
+void require(Device device);            // error: says why_not
 Device parse_device(const char* name);  // error: unknown name, device not available
 
 void synchronize(Device device);  // waits until everything launched on it has run
@@ -20,8 +20,8 @@ Tensor to(const Tensor& t, Device device);
 // caller's line (Tensor::written): a tape that kept dst notices at its backward. Errors: an empty tensor, another length.
 void copy(const Tensor& dst, const Tensor& src, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-Tensor zeros(const Shape& shape, Dtype dtype, Device device, Asker asker = {});
-inline Tensor zeros_like(const Tensor& t, Asker asker = {}) { return zeros(t.shape(), t.dtype(), t.device(), asker); }
+Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker = {});
+inline Tensor zeros_like(const Tensor& t, CallSite asker = {}) { return zeros(t.shape(), t.dtype(), t.device(), asker); }
 // Value i of a tensor on any device, as a double (i64 included); for logging and tests.
 double item(const Tensor& t, int64_t i = 0);
 

@@ -11,7 +11,7 @@ class DeviceMemory : public Allocator {
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
   virtual void copy_within(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  virtual void synchronize() = 0;  // waits for all streams
+  virtual void synchronize() = 0;            // waits for all streams
   virtual int64_t shared_bytes() const = 0;  // that one thread block can have at most
 
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.

@@ -12,7 +12,8 @@ namespace ricci {
 // f64, rounded. Errors: a dtype that is not floating, a device that is not there.
 Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype = Dtype::f32, Device device = Device::cpu);
 
-template <class T> concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int64_t>;
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int64_t>;
 
 // A copy of the values, row by row: tensor_of(std::vector<float>{1, 2, 3, 4}, {2, 2}).
 // Errors: another number of values than the shape has, a device that is not there.

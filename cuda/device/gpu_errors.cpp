@@ -61,13 +61,14 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
 std::string why_no_gpu(const GpuFound& f) {
   if (f.error == kInsufficientDriver && f.driver == 0) return "no NVIDIA driver found";
   if (f.error == kInsufficientDriver)
-    return format_message("the NVIDIA driver is too old: it supports CUDA {}, this binary needs {}", {version(f.driver), version(f.runtime)});
+    return format_message(
+        "the NVIDIA driver is too old: it supports CUDA {}, this binary needs {}", {version(f.driver), version(f.runtime)});
   if (f.error == kNoDevice || (f.error == 0 && f.devices == 0))
     return f.visible.data() ? format_message("no GPU found, with CUDA_VISIBLE_DEVICES='{}'", {f.visible}) : std::string("no GPU found");
   if (f.error) return format_message("{} (CUDA error {})", {f.error_text, f.error});
   if (!has_code_for(f.architectures, f.major, f.minor))
     return format_message("{} has compute capability {}.{}, this binary has code for {}; build it with -DCMAKE_CUDA_ARCHITECTURES={}",
-                          {f.name, f.major, f.minor, shown(f.architectures), f.major * 10 + f.minor});
+        {f.name, f.major, f.minor, shown(f.architectures), f.major * 10 + f.minor});
   if (!f.memory_pools) return format_message("{} or its driver has no memory pools (cudaMallocAsync)", {f.name});
   return {};
 }

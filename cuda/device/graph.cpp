@@ -28,9 +28,9 @@ struct Block {
 // What goes on between begin and end of measure() or record().
 struct Session {
   Device device;
-  Block* block;                               // of record(); null: measuring
-  OffsetHeap* plan = nullptr;                 // of measure()
-  std::map<void*, int64_t> offset = {};       // where what was allocated since would lie
+  Block* block;                                          // of record(); null: measuring
+  OffsetHeap* plan = nullptr;                            // of measure()
+  std::map<void*, int64_t> offset = {};                  // where what was allocated since would lie
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
 };
 

@@ -36,10 +36,8 @@ void OffsetHeap::release(int64_t offset) {
     first = before->first;
     holes_.erase(before);
   }
-  if (after == end_)
-    end_ = first;
-  else
-    holes_[first] = after - first;
+  if (after == end_) end_ = first;
+  else holes_[first] = after - first;
 }
 
 }  // namespace ricci

@@ -115,7 +115,7 @@ void Block::finish(uint64_t seed) {
   if (!damage.variable) return;
   const std::string who = find_writer(damage, seed);
   throw ricci::Error(ricci::format_message("{}{}: {} of {} bytes was written out of bounds, at byte {}{}",
-                                           {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.at, launched_at()}));
+      {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.at, launched_at()}));
 }
 
 // ---- who wrote what it must not: found by doing it again. Data that the first run changed may lead the second elsewhere.
@@ -133,9 +133,7 @@ std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed
   return stop_watching();
 }
 
-void Block::watch(const unsigned char* byte) {
-  watched_ = byte, watched_value_ = *byte;
-}
+void Block::watch(const unsigned char* byte) { watched_ = byte, watched_value_ = *byte; }
 
 std::string Block::stop_watching() {
   watched_ = nullptr;

@@ -98,8 +98,8 @@ struct Options {
   uint64_t seed = 1;
   int workers = 1;
   bool strict = true;
-  bool lazy = false;     // the main stream too runs its work when it is waited for
-  bool isolate = false;  // with one worker
+  bool lazy = false;           // the main stream too runs its work when it is waited for
+  bool isolate = false;        // with one worker
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };
 Options& options();  // not to be changed while a launch runs

@@ -117,8 +117,8 @@ void Work::end_isolated_block(uint64_t b) {
   const dim3 grid = launch.grid;
   const uint64_t first = std::min(b, found.other_block), second = std::max(b, found.other_block);
   race = ricci::format_message("{}: race between blocks {} and {}: both write byte {} of a device allocation of {} bytes (launched at {})",
-                               {launch.name, position(block_index(first, grid), grid), position(block_index(second, grid), grid), found.byte,
-                                found.bytes, describe(launch.loc)});
+      {launch.name, position(block_index(first, grid), grid), position(block_index(second, grid), grid), found.byte, found.bytes,
+          describe(launch.loc)});
   failed = true;
 }
 
@@ -156,7 +156,7 @@ void check_device_memory(const Work& work) {
   while (repair_device_memory().at) {
   }
   ricci::fail("{}: {}device memory was written out of bounds, at byte {} of an allocation of {} bytes (launched at {})",
-              {work.launch.name, who.empty() ? who : who + ": ", damage.offset, damage.bytes, describe(work.launch.loc)});
+      {work.launch.name, who.empty() ? who : who + ": ", damage.offset, damage.bytes, describe(work.launch.loc)});
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ void check_launch(const Launch& l) {
     fail("grid size", l.grid, "1 to 2147483647 x 65535 x 65535 blocks");
   if (l.dynamic_shared_bytes > SharedMemory::kMaxBytes)
     ricci::fail("{}: {} bytes of dynamic shared memory, expected at most {} (launched at {})",
-                {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
+        {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
   if (current_block)
     ricci::fail("{}: launched from inside kernel {} (launched at {})", {l.name, current_block->launch().name, describe(l.loc)});
 }
@@ -192,7 +192,7 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   Work work{launch, body, kernel, BlockOrder(blocks, options())};
   show_device_memory();
   try {
-    options().isolate && blocks > 1 ? run_isolated(work) : run_on_workers(work, workers);
+    options().isolate&& blocks > 1 ? run_isolated(work) : run_on_workers(work, workers);
   } catch (...) {
     hide_device_memory();
     throw;

@@ -82,8 +82,7 @@ void Block::check_nobody_waits() const {
 }
 
 void Block::check_copies_arrived() {
-  if (const Loc* at = copies().under_way())
-    fail_thread("returned without waiting for the cp_async at " + describe(*at));
+  if (const Loc* at = copies().under_way()) fail_thread("returned without waiting for the cp_async at " + describe(*at));
 }
 
 }  // namespace emu
@@ -94,6 +93,6 @@ extern "C" void __asan_on_error() {
   const emu::Block* block = emu::current_block;
   if (!block) return;
   std::fprintf(stderr, "emulator: kernel %s, %s, launched at %s\n", block->launch().name, block->running_thread().c_str(),
-               emu::describe(block->launch().loc).c_str());
+      emu::describe(block->launch().loc).c_str());
 }
 #endif

@@ -29,8 +29,8 @@ class Stream {
 };
 
 Stream& main_stream();
-Stream& current_stream();            // of the calling OS thread: the main one, or the one of use_stream
-void use_stream(Stream* stream);     // null: the main one. To be outlived by `stream`
+Stream& current_stream();                       // of the calling OS thread: the main one, or the one of use_stream
+void use_stream(Stream* stream);                // null: the main one. To be outlived by `stream`
 void queue_or_run(std::function<void()> work);  // on the current stream
 
 // From begin to end, what this OS thread would queue or run is returned instead, in order.

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kBlockBytes = 2048;             // of one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
 constexpr int64_t kStripBytes = 256;              // of one row of a strip, as sums
-constexpr int64_t kMostRows = 512;                // of a task
-constexpr int64_t kMostColumns = 4096;            // of a task
+constexpr int64_t kMaxRows = 512;                 // of a task
+constexpr int64_t kMaxColumns = 4096;             // of a task
 constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
@@ -145,7 +145,7 @@ template <class Isa, class Kind, class C> struct Task {
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
-  Cut(const Gemm& g, int64_t column_unit) : row_parts(parts(g.m, kMostRows)), column_parts(parts(g.n, kMostColumns)) {
+  Cut(const Gemm& g, int64_t column_unit) : row_parts(parts(g.m, kMaxRows)), column_parts(parts(g.n, kMaxColumns)) {
     const int64_t threads = thread_count(), wanted = std::min(threads == 1 ? 1 : 2 * threads, parts(g.m * g.n * (g.k + 1), kTaskTerms));
     while (tasks() < wanted) (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
     while (tasks() > 1 && tasks() < 8 * threads && tasks() % threads != 0) ++row_parts;
@@ -162,8 +162,8 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   using Packed = typename Kind::Packed;
   using Work = Task<Isa, Kind, C>;
   static_assert(sizeof(Packed) == sizeof(Sum));
-  constexpr int64_t kMostKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
-  const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMostKs)), block_ks = std::max<int64_t>(16, round_up(parts(g.k, blocks), 16));
+  constexpr int64_t kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kStrip = kStripBytes / sizeof(Sum);
+  const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max<int64_t>(16, round_up(parts(g.k, blocks), 16));
   const Cut cut(g, Work::kColumns);
   const int64_t strip = round_up(parts(cut.columns, parts(cut.columns, kStrip)), Work::kColumns);
   // Packed a, packed b, sums where c cannot hold them between blocks, bias.
@@ -176,17 +176,15 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
       const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
       TileTo<Sum, C> to{};
       C* const c = static_cast<C*>(g.c) + i * g.c_at.row_stride + j;
-      if constexpr (std::is_same_v<C, Sum>)
-        to.sums = c, to.sum_stride = g.c_at.row_stride, to.add = g.accumulate;
-      else
-        to.sums = room + a + b, to.sum_stride = cut.columns, to.c = c, to.c_stride = g.c_at.row_stride, to.accumulate = g.accumulate;
+      if constexpr (std::is_same_v<C, Sum>) to.sums = c, to.sum_stride = g.c_at.row_stride, to.add = g.accumulate;
+      else to.sums = room + a + b, to.sum_stride = cut.columns, to.c = c, to.c_stride = g.c_at.row_stride, to.accumulate = g.accumulate;
       if (g.bias_n) {
         std::copy_n(static_cast<const T*>(g.bias_n) + j, columns, room + a + b + sums);
         to.bias = room + a + b + sums;
       }
       Isa::run(Work{std::min(cut.rows, g.m - i), columns, g.k, block_ks, strip, static_cast<const T*>(g.a) + i * g.a_at.row_stride,
-                    static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, reinterpret_cast<Packed*>(room),
-                    reinterpret_cast<Packed*>(room + a), to});
+          static_cast<const T*>(g.b) + j * g.b_at.column_stride, g.a_at, g.b_at, reinterpret_cast<Packed*>(room),
+          reinterpret_cast<Packed*>(room + a), to});
     }
   });
 }
@@ -228,13 +226,10 @@ template <class T, class C> void multiply(const Gemm& g) {
     case Isa::avx512_bf16:
       if constexpr (std::is_same_v<T, bf16>) return multiply<Avx512Bf16, Pairs, C>(g);
       [[fallthrough]];
-    case Isa::avx512:
-      return multiply<Avx512, Single<T>, C>(g);
-    case Isa::avx2:
-      return multiply<Avx2, Single<T>, C>(g);
+    case Isa::avx512: return multiply<Avx512, Single<T>, C>(g);
+    case Isa::avx2: return multiply<Avx2, Single<T>, C>(g);
 #endif
-    default:
-      return multiply<Baseline, Single<T>, C>(g);
+    default: return multiply<Baseline, Single<T>, C>(g);
   }
 }
 
@@ -242,12 +237,9 @@ template <class T, class C> void multiply(const Gemm& g) {
 
 void gemm_blocked(const Gemm& g) {
   switch (g.dtype) {
-    case Dtype::f32:
-      return multiply<float, float>(g);
-    case Dtype::f64:
-      return multiply<double, double>(g);
-    default:
-      return g.c_f32 ? multiply<bf16, float>(g) : multiply<bf16, bf16>(g);
+    case Dtype::f32: return multiply<float, float>(g);
+    case Dtype::f64: return multiply<double, double>(g);
+    default: return g.c_f32 ? multiply<bf16, float>(g) : multiply<bf16, bf16>(g);
   }
 }
 

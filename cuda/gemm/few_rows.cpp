@@ -26,10 +26,8 @@ template <int M, class T> struct Rows {
     if (row >= m) return;
     if (bias) sum += A(bias[column]);
     const int64_t at = row * c_at.row_stride + column * c_at.column_stride;
-    if (c_f32)
-      put(static_cast<float*>(c) + at, sum);
-    else
-      put(static_cast<T*>(c) + at, sum);
+    if (c_f32) put(static_cast<float*>(c) + at, sum);
+    else put(static_cast<T*>(c) + at, sum);
   }
   template <class C> HD void put(C* to, A sum) const { *to = static_cast<C>(accumulate ? sum + static_cast<A>(*to) : sum); }
 };
@@ -115,8 +113,8 @@ template <int M, class T> void multiply(const Gemm& g) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t z = chunk / chunks, first = chunk % chunks * columns, last = std::min(g.n, first + columns);
       const Rows<M, T> p{g.m, g.k, a.data<A>() + z * M * g.k, static_cast<const T*>(g.b) + z * g.b_at.batch_stride,
-                         static_cast<const T*>(g.bias_n), static_cast<char*>(g.c) + z * g.c_at.batch_stride * c_size, g.b_at, g.c_at,
-                         g.accumulate, g.c_f32};
+          static_cast<const T*>(g.bias_n), static_cast<char*>(g.c) + z * g.c_at.batch_stride * c_size, g.b_at, g.c_at, g.accumulate,
+          g.c_f32};
       g.b_at.row_stride == 1 ? run_vectorized(AlongK<M, T>{p}, first, last) : run_vectorized(AlongN<M, T>{p}, first, last);
     }
   });

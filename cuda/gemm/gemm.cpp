@@ -15,8 +15,7 @@ namespace {
 void check(const Gemm& g) {
   if (g.dtype == Dtype::i64) fail("gemm: expected f32, f64 or bf16, got {}", {name_of(g.dtype)});
   if (g.c_f32 && g.dtype != Dtype::bf16) fail("gemm: c_f32 is for bf16, not for {}", {name_of(g.dtype)});
-  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0)
-    fail("gemm: negative extent in batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
+  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0) fail("gemm: negative extent in batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
   require(g.device);
 }
 

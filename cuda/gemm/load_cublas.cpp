@@ -23,8 +23,9 @@ bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load)
     if (reason.empty()) return true;
     tried += (tried.empty() ? "" : ", ") + file + " (" + reason + ")";
   }
-  fail("gemm: cuBLASLt cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
-       {tried});
+  fail("gemm: cuBLASLt cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower "
+       "kernels",
+      {tried});
 }
 
 }  // namespace ricci

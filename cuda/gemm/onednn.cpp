@@ -24,21 +24,21 @@ namespace ricci {
 namespace onednn {
 namespace {
 
-constexpr int64_t kMostTerms = 8192;  // longer sums are made in parts: pieces then find a and b in the caches
+constexpr int64_t kMaxTerms = 8192;  // longer sums are made in parts: pieces then find a and b in the caches
 // The same for f32 where the columns of a lie together, as in gradients of weights. Such products take 0.85 to 1.00 of the processor time
 // that they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
-constexpr int64_t kMostTermsF32 = 512;
-constexpr int64_t kMostOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
+constexpr int64_t kMaxTermsF32 = 512;
+constexpr int64_t kMaxOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
 // Rows of an f32 a whose columns lie together: of more, gemm_blocked takes 0.5 to 0.98 of the time.
-constexpr int64_t kMostRowsOfTransposed = 1023;
-constexpr double kMostTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
+constexpr int64_t kMaxRowsOfTransposed = 1023;
+constexpr double kMaxTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 
 // The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in
 // memory would be fetched for each, so such a c is made without gaps in a buffer and copied.
 Gemm as_made(const Gemm& g) {
   if (g.dtype != Dtype::bf16 || !g.c_f32 || g.accumulate || g.batch != 1) return g;
-  if (g.m * g.n < kLeastBuffered || g.m * g.n > kMostBuffered) return g;
-  thread_local std::vector<float> buffer_mn(kMostBuffered);
+  if (g.m * g.n < kMinBuffered || g.m * g.n > kMaxBuffered) return g;
+  thread_local std::vector<float> buffer_mn(kMaxBuffered);
   Gemm made = g;
   made.c = buffer_mn.data(), made.c_at = {g.n, 1, g.m * g.n};
   return made;
@@ -51,10 +51,10 @@ bool unit_stride(const MatrixAt& at, int64_t rows, int64_t columns) {
 // Where gemm_blocked has been measured to be faster.
 bool better_blocked(const Gemm& g) {
   if (g.dtype == Dtype::f32) {
-    if (g.batch == 1 && g.a_at.column_stride != 1 && g.m > kMostRowsOfTransposed && g.n >= kLeast) return true;
-    return g.b_at.column_stride != 1 && g.k > kMostOfColumn && g.m >= kLeast;
+    if (g.batch == 1 && g.a_at.column_stride != 1 && g.m > kMaxRowsOfTransposed && g.n >= kMin) return true;
+    return g.b_at.column_stride != 1 && g.k > kMaxOfColumn && g.m >= kMin;
   }
-  return cpu_isa() == Isa::avx512_bf16 && !cpu_has_bf16_tiles() && g.batch == 1 && double(g.m) * double(g.n) * double(g.k) > kMostTermsBf16;
+  return cpu_isa() == Isa::avx512_bf16 && !cpu_has_bf16_tiles() && g.batch == 1 && double(g.m) * double(g.n) * double(g.k) > kMaxTermsBf16;
 }
 
 void multiply_piece(const Gemm& g) {
@@ -94,7 +94,7 @@ bool gemm_onednn(const Gemm& g) {
   if (better_blocked(g)) return false;
   if (multiply_by_tiles(g)) return true;
   if (g.dtype == Dtype::bf16 && !g.c_f32) return multiply_pieces(g);  // sums are f32 to the end
-  const int64_t most = g.dtype == Dtype::f32 && g.a_at.column_stride != 1 ? kMostTermsF32 : kMostTerms;
+  const int64_t most = g.dtype == Dtype::f32 && g.a_at.column_stride != 1 ? kMaxTermsF32 : kMaxTerms;
   const int64_t blocks = (g.k + most - 1) / most, terms = (g.k + blocks - 1) / blocks;
   for (int64_t first = 0; first < g.k; first += terms)
     if (!multiply_pieces(terms_of(g, first, terms))) return false;

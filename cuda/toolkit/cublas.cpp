@@ -35,7 +35,7 @@ struct Library {
   decltype(&cublasLtMatmulPreferenceCreate) create_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
-  cublasLtHandle_t handle = nullptr;  // null: products take our own kernels
+  cublasLtHandle_t handle = nullptr;          // null: products take our own kernels
   std::map<cudaStream_t, Tensor> workspaces;  // products of two streams may run at the same time
 
   Library() {
@@ -170,8 +170,8 @@ Plan make_plan(const Gemm& g) {
 Plan& plan_for(const Gemm& g) {
   static std::map<Key, Plan> plans;
   const Key key{g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride,
-                g.b_at.column_stride, g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride,
-                static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c), alignment_of_sum(g)};
+      g.b_at.column_stride, g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride,
+      static_cast<int64_t>(g.dtype), g.bias_n != nullptr, g.c_f32, alignment(g.a), alignment(g.b), alignment(g.c), alignment_of_sum(g)};
   const auto known = plans.find(key);
   return known != plans.end() ? known->second : plans.emplace(key, make_plan(g)).first->second;
 }
@@ -196,9 +196,9 @@ bool gemm_cublas(const Gemm& g) {
   const cudaStream_t stream = cuda_build::stream();
   void* const workspace = l.workspace(stream);
   cuda_build::begin_launch("gemm");
-  const cublasStatus_t status = l.matmul(
-      l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
-      f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
+  const cublasStatus_t status =
+      l.matmul(l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
+          f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
   cuda_build::check_launch("gemm");
   plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
   if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});

@@ -96,7 +96,9 @@ class CudaMemory final : public DeviceMemory {
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
 
   // Of this OS thread alone: what others do meanwhile goes on.
-  void begin_recording() override { check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture"); }
+  void begin_recording() override {
+    check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  }
   void* end_recording() override {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t ready = nullptr;

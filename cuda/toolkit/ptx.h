@@ -4,13 +4,19 @@
 
 namespace ricci::ptx {
 
-#define RICCI_MMA(shape_and_types) \
+#define RICCI_MMA(shape_and_types)                                                                                    \
   asm volatile("mma.sync.aligned." shape_and_types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) \
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                       \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-__device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k16.row.col.f32.bf16.bf16.f32"); }
-__device__ inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k16.row.col.f32.f16.f16.f32"); }
-__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { RICCI_MMA("m16n8k8.row.col.f32.tf32.tf32.f32"); }
+__device__ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  RICCI_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+}
+__device__ inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  RICCI_MMA("m16n8k16.row.col.f32.f16.f16.f32");
+}
+__device__ inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  RICCI_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+}
 #undef RICCI_MMA
 
 __device__ inline uint32_t to_tf32(float x) {
@@ -36,9 +42,9 @@ __device__ inline uint32_t shared_address(const void* p) { return static_cast<ui
 
 #define RICCI_LDMATRIX(how, operands, ...) \
   asm volatile("ldmatrix.sync.aligned.m8n8." how ".shared.b16 " operands ";" : __VA_ARGS__ : "r"(shared_address(row)) : "memory")
-#define RICCI_LDMATRIX_OF(trans) \
-  static_assert(N == 1 || N == 2 || N == 4); \
-  if constexpr (N == 1) RICCI_LDMATRIX("x1" trans, "{%0}, [%1]", "=r"(r[0])); \
+#define RICCI_LDMATRIX_OF(trans)                                                              \
+  static_assert(N == 1 || N == 2 || N == 4);                                                  \
+  if constexpr (N == 1) RICCI_LDMATRIX("x1" trans, "{%0}, [%1]", "=r"(r[0]));                 \
   if constexpr (N == 2) RICCI_LDMATRIX("x2" trans, "{%0, %1}, [%2]", "=r"(r[0]), "=r"(r[1])); \
   if constexpr (N == 4) RICCI_LDMATRIX("x4" trans, "{%0, %1, %2, %3}, [%4]", "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]))
 template <int N> __device__ inline void ldmatrix(uint32_t (&r)[N], const void* row) { RICCI_LDMATRIX_OF(""); }
@@ -50,7 +56,8 @@ template <int N> __device__ inline void cp_async(void* shared, const void* globa
   static_assert(N == 4 || N == 8 || N == 16);
   const uint32_t at = shared_address(shared);
   if constexpr (N == 16)  // past the L1 cache
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(__cvta_generic_to_global(global)), "r"(source_bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(__cvta_generic_to_global(global)), "r"(source_bytes)
+                 : "memory");
   else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(__cvta_generic_to_global(global)), "n"(N), "r"(source_bytes)
                  : "memory");

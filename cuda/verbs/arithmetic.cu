@@ -36,9 +36,9 @@ template <class T> struct Fill {
   template <class V> HD auto arrays(V visit) { return visit(y); }
 };
 template <class T> struct FillFew {
-  static constexpr int kMost = 8;
+  static constexpr int kMax = 8;
   T* y;
-  Accumulator<T> values[kMost];
+  Accumulator<T> values[kMax];
   HD void operator()(int64_t i) const { y[i] = T(values[i]); }
 };
 template <class To, class From> struct Convert {
@@ -100,8 +100,8 @@ HOST void check_addends(const Tensor& y, const Tensor& x) {
   if (!y || !x) fail("add_to: {} is empty", {y ? "x" : "y"});
   const bool widens = y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16;
   if (y.shape() == x.shape() && (widens || y.dtype() == x.dtype()) && y.device() == x.device()) return;
-  fail("add_to: {} {} on {} and {} {} on {} differ", {name_of(y.dtype()), show(y.shape()), name_of(y.device()),
-                                                     name_of(x.dtype()), show(x.shape()), name_of(x.device())});
+  fail("add_to: {} {} on {} and {} {} on {} differ",
+      {name_of(y.dtype()), show(y.shape()), name_of(y.device()), name_of(x.dtype()), show(x.shape()), name_of(x.device())});
 }
 
 }  // namespace arithmetic
@@ -123,7 +123,8 @@ HOST void fill(const Tensor& y, double value, const char* file, int line) {
 
 HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file, int line) {
   const int64_t n = static_cast<int64_t>(values.size());
-  if (n != y_i.size() || n > arithmetic::FillFew<float>::kMost) fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
+  if (n != y_i.size() || n > arithmetic::FillFew<float>::kMax)
+    fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
   y_i.written(file, line);
   with_dtype(y_i, [&]<class T>(T) {
     FillFew<T> f{y_i.data<T>(), {}};
@@ -135,7 +136,9 @@ HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const ch
 
 HOST void multiply_by(const Tensor& y, double factor, const char* file, int line) {
   y.written(file, line);
-  with_dtype(y, [&]<class T>(T) { for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)}); });
+  with_dtype(y, [&]<class T>(T) {
+    for_each_element("multiply_by", y.device(), y.size(), Scale<T>{y.data<T>(), y.data<T>(), Accumulator<T>(factor)});
+  });
 }
 
 HOST Tensor convert(const Tensor& x, Dtype dtype) {

@@ -20,7 +20,7 @@ void multiply_by(const Tensor& y, double factor, const char* file = __builtin_FI
 // Sums over what broadcasting `shape` to x's shape repeated. `dtype` is x's, or f32 where x is bf16: then nothing is rounded.
 Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype);
 inline Tensor sum_to(const Tensor& x, const Shape& shape) { return sum_to(x, shape, x.dtype()); }
-Tensor convert(const Tensor& x, Dtype dtype);        // the same values, rounded to another floating-point dtype
-int64_t count_nonfinite(const Tensor& x);            // how many elements are NaN or infinite
+Tensor convert(const Tensor& x, Dtype dtype);  // the same values, rounded to another floating-point dtype
+int64_t count_nonfinite(const Tensor& x);      // how many elements are NaN or infinite
 
 }  // namespace ricci

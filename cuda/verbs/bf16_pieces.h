@@ -18,7 +18,7 @@ __device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) {
 // Rounded to nearest even.
 __device__ inline void store_piece(bf16* p, const float (&from)[kPiece]) {
   ptx::store16(p, {ptx::pack_bf16(from[0], from[1]), ptx::pack_bf16(from[2], from[3]), ptx::pack_bf16(from[4], from[5]),
-                   ptx::pack_bf16(from[6], from[7])});
+                      ptx::pack_bf16(from[6], from[7])});
 }
 
 }  // namespace ricci

@@ -40,10 +40,8 @@ template <class Item> struct TensorBatch {
     int low = 0, high = count;
     while (high - low > 1) {
       const int middle = (low + high) / 2;
-      if (first_chunk[middle] <= chunk)
-        low = middle;
-      else
-        high = middle;
+      if (first_chunk[middle] <= chunk) low = middle;
+      else high = middle;
     }
     return low;
   }

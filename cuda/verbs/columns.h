@@ -102,8 +102,8 @@ template <class Program> struct ColumnTotal {
 // Chunks of at least 256 rows, so many that they fill a GPU together with the columns.
 template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   using Value = typename Program::Value;
-  constexpr int64_t kBlocks = 2048, kLeast = 256;
-  const int64_t blocks = (n + 31) / 32, wanted = blocks ? (kBlocks + blocks - 1) / blocks : 1, most = (rows + kLeast - 1) / kLeast;
+  constexpr int64_t kBlocks = 2048, kMin = 256;
+  const int64_t blocks = (n + 31) / 32, wanted = blocks ? (kBlocks + blocks - 1) / blocks : 1, most = (rows + kMin - 1) / kMin;
   const int64_t chunks = wanted < most ? wanted : most;
   if (chunks <= 1) return launch(name, device, {blocks, 256}, ColumnKernel<Program>{rows, n, rows, program, nullptr});
   const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>, device);
@@ -128,11 +128,11 @@ template <class Program> void for_columns(const char* name, Device device, int64
 #endif
 
 // Builds a column program for the GPU; F<float>, F<double> and F<bf16>.
-#define CUDA_COLUMN(...) \
+#define CUDA_COLUMN(...)                  \
   CUDA_KERNEL(ColumnKernel<__VA_ARGS__>); \
   CUDA_KERNEL(ColumnKernel<PartialColumns<__VA_ARGS__>>)
-#define CUDA_COLUMNS(F) \
-  CUDA_COLUMN(F<float>); \
+#define CUDA_COLUMNS(F)   \
+  CUDA_COLUMN(F<float>);  \
   CUDA_COLUMN(F<double>); \
   CUDA_COLUMN(F<bf16>)
 

@@ -24,10 +24,8 @@ template <class F> struct ElementKernel {
   __device__ void operator()() const {
     const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    if constexpr (requires { f.on_gpu(); })
-      f.on_gpu()(i);
-    else
-      f(i);
+    if constexpr (requires { f.on_gpu(); }) f.on_gpu()(i);
+    else f(i);
   }
 };
 
@@ -71,7 +69,10 @@ struct TypesOfArrays {
 struct AllAligned {
   template <class... Ts> HD bool operator()(Ts*&... array) const { return ((reinterpret_cast<uintptr_t>(array) % 16 == 0) && ...); }
 };
-template <class F> concept NamesArrays = requires(F f) { f.arrays(TypesOfArrays{}); };
+template <class F>
+concept NamesArrays = requires(F f) {
+  f.arrays(TypesOfArrays{});
+};
 
 template <class F> struct NeighboursKernel {
   static constexpr int kThreads = 256, kCount = decltype(std::declval<F&>().arrays(TypesOfArrays{}))::count();
@@ -126,8 +127,8 @@ template <class F> void for_each_element(const char* name, Device device, int64_
 
 // Builds what for_each_element launches for the functor, and for F<float>, F<double> and F<bf16>.
 #define CUDA_ELEMENT(...) CUDA_KERNEL(typename GpuElements<__VA_ARGS__>::Kernel)
-#define CUDA_ELEMENTS(F) \
-  CUDA_ELEMENT(F<float>); \
+#define CUDA_ELEMENTS(F)   \
+  CUDA_ELEMENT(F<float>);  \
   CUDA_ELEMENT(F<double>); \
   CUDA_ELEMENT(F<bf16>)
 

@@ -94,15 +94,16 @@ template <class Program> void for_rows(const char* name, Device device, int64_t 
   constexpr int64_t kGrain = 16384, kMaxBlocks = int64_t{1} << 20;
   if (device != Device::cpu)
     return launch(name, device, {rows < kMaxBlocks ? rows : kMaxBlocks, threads_for_row(n)}, RowKernel<Program>{rows, n, program});
-  parallel_for(rows, n ? (kGrain + n - 1) / n : rows,
-               [&](int64_t begin, int64_t end) { run_vectorized(RowLoop<Program>{n, program}, begin, end); });
+  parallel_for(rows, n ? (kGrain + n - 1) / n : rows, [&](int64_t begin, int64_t end) {
+    run_vectorized(RowLoop<Program>{n, program}, begin, end);
+  });
 }
 
 #endif
 
 // Builds the row programs F<float>, F<double> and F<bf16> for the GPU.
-#define CUDA_ROWS(F) \
-  CUDA_KERNEL(RowKernel<F<float>>); \
+#define CUDA_ROWS(F)                 \
+  CUDA_KERNEL(RowKernel<F<float>>);  \
   CUDA_KERNEL(RowKernel<F<double>>); \
   CUDA_KERNEL(RowKernel<F<bf16>>)
 

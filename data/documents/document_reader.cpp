@@ -18,11 +18,18 @@ std::string separator_of(const DocumentOptions& options) {
 
 }  // namespace
 
-DocumentReader::DocumentReader(std::vector<TextSource> files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from)
-    : files_(std::move(files)), options_(options), complete_prefix_(std::move(complete_prefix)), from_(from), at_{.input = from.input},
-      separator_(separator_of(options)), keeps_separator_(options.documents == "line" && options.keep_line_ends) {
+DocumentReader::DocumentReader(
+    std::vector<TextSource> files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from)
+    : files_(std::move(files)),
+      options_(options),
+      complete_prefix_(std::move(complete_prefix)),
+      from_(from),
+      at_{.input = from.input},
+      separator_(separator_of(options)),
+      keeps_separator_(options.documents == "line" && options.keep_line_ends) {
   check(options);
-  for (int64_t i = 0; i < std::min(from.input, static_cast<int64_t>(files_.size())); ++i) closed_ += files_[static_cast<size_t>(i)].bytes_on_disk();
+  for (int64_t i = 0; i < std::min(from.input, static_cast<int64_t>(files_.size())); ++i)
+    closed_ += files_[static_cast<size_t>(i)].bytes_on_disk();
 }
 
 int64_t DocumentReader::bytes_of_files() const { return closed_ + (members_ ? members_->bytes_of_files() : 0); }
@@ -62,10 +69,8 @@ void DocumentReader::read_more() {
   text_.erase(0, std::exchange(used_, 0));
   const std::string_view block = members_->next();
   member_ended_ = block.empty();
-  if (member_ended_)
-    decoder_->finish(members_->name());
-  else
-    decoder_->append(block, members_->name(), text_);
+  if (member_ended_) decoder_->finish(members_->name());
+  else decoder_->append(block, members_->name(), text_);
 }
 
 // Takes a piece from the front of what is known of the document; `whole`: that is all of it. A unit of the tokenizer that is longer
@@ -113,7 +118,7 @@ bool DocumentReader::next_line() {
     const std::string_view rest = std::string_view(text_).substr(used_);
     const size_t found = rest.find('\n', searched_);
     if (found == rest.npos && !member_ended_) {
-      if (rest.size() > kMostLine) fail("{}:{}: a line of more than {} bytes", {members_->name(), line_ + 1, kMostLine});
+      if (rest.size() > kMaxLine) fail("{}:{}: a line of more than {} bytes", {members_->name(), line_ + 1, kMaxLine});
       searched_ = rest.size();
       read_more();
       continue;
@@ -126,7 +131,8 @@ bool DocumentReader::next_line() {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.find_first_not_of(" \t") == line.npos) continue;
     record_place_ = format_message("{}:{}", {members_->name(), line_});
-    record_ = options_.format == DocumentFormat::jsonl ? record_of_json(line, options_, record_place_) : record_of_tsv(line, options_, record_place_);
+    record_ = options_.format == DocumentFormat::jsonl ? record_of_json(line, options_, record_place_)
+                                                       : record_of_tsv(line, options_, record_place_);
     return true;
   }
 }

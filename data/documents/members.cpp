@@ -57,8 +57,8 @@ struct MemberStream::Tar {
   MemberStream& from;
   std::unique_ptr<archive, Free> handle{archive_read_new()};
   std::exception_ptr error = {};  // of the text below
-  int64_t given = 0;      // bytes of the text
-  std::string last = {};  // the last of them, a block or fewer
+  int64_t given = 0;              // bytes of the text
+  std::string last = {};          // the last of them, a block or fewer
 
   explicit Tar(MemberStream& of) : from(of) {
     if (!handle) throw std::bad_alloc();
@@ -94,7 +94,8 @@ struct MemberStream::Tar {
   void check_end() const {
     const int64_t consumed = archive_filter_bytes(handle.get(), 0);
     const bool at_end_of_file = consumed == given && (archive_read_header_position(handle.get()) == consumed || !is_empty_block(last));
-    if (at_end_of_file && given == from.bytes_on_disk_) fail("data: cannot read {}: it has no end, and was cut short behind a member", {from.file_name_});
+    if (at_end_of_file && given == from.bytes_on_disk_)
+      fail("data: cannot read {}: it has no end, and was cut short behind a member", {from.file_name_});
   }
 
   [[noreturn]] void fail_reading() const {
@@ -104,7 +105,8 @@ struct MemberStream::Tar {
   }
 };
 
-MemberStream::MemberStream(const TextSource& file) : file_name_(file.name()), name_(file_name_), stream_(file), bytes_on_disk_(file.bytes_on_disk()) {}
+MemberStream::MemberStream(const TextSource& file)
+    : file_name_(file.name()), name_(file_name_), stream_(file), bytes_on_disk_(file.bytes_on_disk()) {}
 MemberStream::~MemberStream() = default;
 
 bool MemberStream::next_member() {

@@ -26,7 +26,8 @@ struct Batch {
 std::optional<Batch> read_batch(DocumentReader& reader) {
   Batch batch;
   DocumentPiece piece;
-  for (size_t bytes = 0; bytes < kBatchBytes && batch.pieces.size() < kBatchPieces && reader.next(piece); bytes += batch.pieces.back().text.size())
+  for (size_t bytes = 0; bytes < kBatchBytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
+       bytes += batch.pieces.back().text.size())
     batch.pieces.push_back(std::move(piece));
   batch.bytes_of_files = reader.bytes_of_files();
   if (batch.pieces.empty()) return {};
@@ -62,7 +63,8 @@ std::vector<std::string> encode(const Batch& batch, const Tokenizer& tokenizer) 
 // What the bytes of the shards depend on.
 uint64_t source_hash(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const PrepareOptions& options) {
   const DocumentOptions& o = options.documents;
-  std::string all = format_message("{} {} {} {} {} {}", {tokenizer.hash(), options.shard_tokens, name_of(o.format), name_of(o.encoding), int(o.keep_line_ends), o.classes});
+  std::string all = format_message("{} {} {} {} {} {}",
+      {tokenizer.hash(), options.shard_tokens, name_of(o.format), name_of(o.encoding), int(o.keep_line_ends), o.classes});
   for (const std::string& text : {o.documents, o.text_field, o.label_field}) all += format_message(" {}:", {text.size()}) + text;
   for (const TextSource& file : files) all += format_message(" {}", {file.content_hash()});
   return hash_bytes(all);
@@ -127,7 +129,7 @@ void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer) {
   const FilePlace place(folder, "tokenizer.json");
   const std::string json = tokenizer.to_json();
   if (!OpenFile::find(place)) return static_cast<void>(write_file_atomically(place, json));
-  if (read_text(place, kMostTokenizer) != json) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
+  if (read_text(place, kMaxTokenizer) != json) fail("{}: another tokenizer is there; name another folder, or remove it", {place.path});
 }
 
 }  // namespace
@@ -138,7 +140,8 @@ std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>
   for (DocumentPiece piece; reader.next(piece);) {
     for (size_t at = 0; at < piece.text.size();) {
       const Utf8Character character = decode_utf8(piece.text, at);
-      if (character.bytes == 0) fail("{}: byte {} is not valid UTF-8, and no character", {piece.place, piece.first_byte + static_cast<int64_t>(at)});
+      if (character.bytes == 0)
+        fail("{}: byte {} is not valid UTF-8, and no character", {piece.place, piece.first_byte + static_cast<int64_t>(at)});
       found[character.code] = true;
       at += character.bytes;
     }
@@ -149,8 +152,8 @@ std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>
   return std::make_shared<CharTokenizer>(characters);
 }
 
-Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
-                        const std::function<void(const PrepareProgress&)>& progress) {
+Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder,
+    const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress) {
   if (options.shard_tokens < 1) fail("shard_tokens: {}, expected 1 or more", {options.shard_tokens});
   ShardHeader first;
   first.vocab_size = tokenizer.vocab_size();
@@ -166,7 +169,8 @@ Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& t
   if (last && last->is_last) return all;
 
   first.number = all.found;
-  DocumentReader reader(files, options.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); }, last ? last->end : InputPlace());
+  DocumentReader reader(
+      files, options.documents, [&](std::string_view text) { return tokenizer.complete_prefix(text); }, last ? last->end : InputPlace());
   Prefetch<Batch> batches([&] { return read_batch(reader); }, kBatchesAhead);
   ShardWriter writer(folder, first);
   const auto write = [&](bool is_last) { count(all, writer.write(is_last)); };

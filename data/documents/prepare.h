@@ -15,7 +15,8 @@ namespace ricci {
 
 struct PrepareOptions {
   DocumentOptions documents;
-  int64_t shard_tokens = 16 << 20;  // a shard ends with the piece of a document that brings it to so many; a labelled document is in one shard
+  int64_t shard_tokens =
+      16 << 20;  // a shard ends with the piece of a document that brings it to so many; a labelled document is in one shard
 };
 
 struct PrepareProgress {
@@ -34,7 +35,7 @@ std::shared_ptr<const Tokenizer> char_tokenizer_of(const std::vector<TextSource>
 // made again.
 // Errors: those of reading, encoding and writing; the folder holds shards of other inputs, settings or tokenizer, whatever their
 // numbers, or another program is preparing shards in it; no tokens.
-Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder, const PrepareOptions& options,
-                        const std::function<void(const PrepareProgress&)>& progress = {});
+Prepared prepare_shards(const std::vector<TextSource>& files, const Tokenizer& tokenizer, const Folder& folder,
+    const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
 
 }  // namespace ricci

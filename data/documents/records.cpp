@@ -23,7 +23,8 @@ int64_t column_of(const char* key, const std::string& field) {
 }
 
 int32_t label_in_range(int64_t label, const DocumentOptions& options, const std::string& place) {
-  if (label < 0 || label >= options.classes) fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
+  if (label < 0 || label >= options.classes)
+    fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
   return static_cast<int32_t>(label);
 }
 
@@ -52,8 +53,10 @@ std::string_view column(std::string_view line, const char* key, const std::strin
 
 void check(const DocumentOptions& o) {
   if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
-  if (o.format != DocumentFormat::text && o.documents != "file") fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
-  if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty())) fail("text_field, label_field: only jsonl and tsv have fields");
+  if (o.format != DocumentFormat::text && o.documents != "file")
+    fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
+  if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty()))
+    fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (o.format == DocumentFormat::tsv) column_of(kText, o.text_field), column_of(kLabel, o.label_field);

@@ -34,12 +34,12 @@ struct ShardHeader {
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t text_bytes = 0;
-  InputPlace end;             // where the next shard goes on
-  uint32_t is_last = 0;       // of its corpus
-  uint32_t goes_on = 0;       // the first document here is the rest of the last one of the shard before
-  int64_t classes = 0;        // labels are 0 ... classes - 1; 0: there are none
-  uint64_t body_hash = 0;     // hash_of_file of everything behind the header
-  uint64_t own_hash = 0;      // of everything above
+  InputPlace end;          // where the next shard goes on
+  uint32_t is_last = 0;    // of its corpus
+  uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
+  int64_t classes = 0;     // labels are 0 ... classes - 1; 0: there are none
+  uint64_t body_hash = 0;  // hash_of_file of everything behind the header
+  uint64_t own_hash = 0;   // of everything above
 
   uint64_t hash() const;
   int64_t index_offset() const { return static_cast<int64_t>(sizeof *this) + (tokens * bytes_per_token + 7) / 8 * 8; }

@@ -8,7 +8,7 @@
 namespace ricci {
 namespace {
 
-constexpr size_t kMostMaps = 64;  // open files and maps are limited
+constexpr size_t kMaxMaps = 64;      // open files and maps are limited
 constexpr int64_t kBlock = 2 << 20;  // what the system may map around a page that is touched: a huge page at most
 
 template <class T> T value_at(std::string_view bytes, int64_t offset) {
@@ -50,7 +50,8 @@ void MappedShard::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size
   const char* const packed = map_.bytes().data() + layout_.ids_offset + first * layout_.bytes_per_token;
   const int64_t wrong = layout_.bytes_per_token == 2 ? widen<uint16_t>(packed, ids, vocab_size) : widen<uint32_t>(packed, ids, vocab_size);
   if (wrong >= 0)
-    fail("{}: id {} of token {} is outside the vocabulary of {}", {file_.path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
+    fail("{}: id {} of token {} is outside the vocabulary of {}",
+        {file_.path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
 }
 
 int64_t MappedShard::start(int64_t document) const {
@@ -92,7 +93,7 @@ void ShardMaps::map(size_t number) {
 
 std::shared_ptr<const MappedShard> ShardMaps::get(size_t number, int64_t offset, int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (touched_ > kMostResident || maps_.size() > kMostMaps) maps_.clear(), touched_ = 0;
+  if (touched_ > kMaxResident || maps_.size() > kMaxMaps) maps_.clear(), touched_ = 0;
   if (!maps_.contains(number)) map(number);
   Map& map = maps_[number];
   touched_ += touch(map, offset, bytes);

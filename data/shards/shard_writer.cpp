@@ -46,7 +46,9 @@ ShardHeader ShardWriter::write(bool is_last) {
   next_.body_hash = hash.finish();
   next_.own_hash = next_.hash();
   write_file_atomically(FilePlace(folder_, shard_name(next_.number)), [&](FileWriter& file) {
-    for (const std::string_view part : {std::string_view(reinterpret_cast<const char*>(&next_), sizeof next_), std::string_view(ids_), bytes_of(starts_), labels}) file.write(part);
+    for (const std::string_view part :
+        {std::string_view(reinterpret_cast<const char*>(&next_), sizeof next_), std::string_view(ids_), bytes_of(starts_), labels})
+      file.write(part);
   });
   const ShardHeader written = next_;
   ids_.clear(), starts_.clear(), labels_.clear();

@@ -38,7 +38,8 @@ struct ShardedTokens::Contents {
   int64_t start(const ShardPart& part, int64_t document) const {
     const ShardLayout& shard = layout(part);
     if (!shard.is_prepared) return std::min(shard.tokens, document * kBlock);
-    return document == shard.header.documents ? shard.tokens : maps->get(part.number, shard.header.index_offset() + document * 8, 8)->start(document);
+    return document == shard.header.documents ? shard.tokens
+                                              : maps->get(part.number, shard.header.index_offset() + document * 8, 8)->start(document);
   }
 };
 
@@ -86,15 +87,18 @@ void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& 
     if (layout.is_prepared != first.layout.is_prepared || layout.bytes_per_token != first.layout.bytes_per_token)
       fail("{}: a shard of another format than {}", {place, first.path});
     if (!layout.is_prepared) continue;
-    if (header.tokenizer_hash != first.layout.header.tokenizer_hash) fail("{}: the shard was made by another tokenizer than {}", {place, first.path});
+    if (header.tokenizer_hash != first.layout.header.tokenizer_hash)
+      fail("{}: the shard was made by another tokenizer than {}", {place, first.path});
     if (header.source_hash != first.layout.header.source_hash) fail("{}: a shard of another corpus than {}", {place, first.path});
-    if (header.number != static_cast<int64_t>(i)) fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
+    if (header.number != static_cast<int64_t>(i))
+      fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
   if (!first.layout.is_prepared) return;
-  if (!shards.back().layout.header.is_last) fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
+  if (!shards.back().layout.header.is_last)
+    fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
   if (first.layout.header.tokenizer_hash != tokenizer.hash() || first.layout.header.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens",
-         {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size()});
+        {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size()});
 }
 
 }  // namespace
@@ -109,7 +113,8 @@ bool names_shards(const std::string& path) {
     return false;
   }
   if (!paths.empty() && is_shard_name(file_name(paths[0]))) return true;
-  const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file), other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
+  const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file),
+             other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
   if (shard != paths.end() && other != paths.end())
     fail("{}: {} is a shard and {} is none; give shards a folder of their own", {path, file_name(*shard), file_name(*other)});
   return shard != paths.end();
@@ -122,7 +127,7 @@ bool has_tokenizer(const std::string& path) {
 
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
   try {
-    return tokenizer_from_json(read_text(tokenizer_path(path), kMostTokenizer));
+    return tokenizer_from_json(read_text(tokenizer_path(path), kMaxTokenizer));
   } catch (const Error& error) {
     fail("{}: {}", {path, error.what()});
   }
@@ -133,10 +138,12 @@ ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& toke
   for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
   if (shards.empty()) fail("{}: no shards are there", {path});
   // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
-  std::stable_sort(shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
+  std::stable_sort(
+      shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
   check_corpus(path, shards, tokenizer);
   std::string hashes;
-  for (const auto& [place, layout] : shards) hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
+  for (const auto& [place, layout] : shards)
+    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
   Contents contents{.maps = std::make_shared<ShardMaps>(std::move(shards))};
   contents.vocab_size = tokenizer.vocab_size();
   contents.tokenizer_hash = contents.maps->shards()[0].layout.header.tokenizer_hash;
@@ -194,7 +201,8 @@ void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
     const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
     const int64_t in_shard = part.tokens.first + first - part.first;
     const auto [is_prepared, tokens, width, ids_offset, header] = contents_->layout(part);
-    contents_->maps->get(part.number, ids_offset + in_shard * width, static_cast<int64_t>(count) * width)->read(in_shard, ids.first(count), vocab_size());
+    contents_->maps->get(part.number, ids_offset + in_shard * width, static_cast<int64_t>(count) * width)
+        ->read(in_shard, ids.first(count), vocab_size());
     ids = ids.subspan(count);
     first += static_cast<int64_t>(count);
   }
@@ -202,7 +210,8 @@ void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
 
 TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
   const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
-  const int64_t document = part.first_document + index, first = contents_->start(part, document), end = contents_->start(part, document + 1);
+  const int64_t document = part.first_document + index, first = contents_->start(part, document),
+                end = contents_->start(part, document + 1);
   if (end <= first) fail("{}: document {} of the shard ends before it starts", {contents_->maps->shards()[part.number].path, document});
   return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
 }
@@ -210,7 +219,9 @@ TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
 int64_t ShardedTokens::label(int64_t shard, int64_t index) const {
   const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
   const int64_t document = part.first_document + index;
-  return classes() == 0 ? -1 : contents_->maps->get(part.number, contents_->layout(part).header.labels_offset() + document * 4, 4)->label(document);
+  return classes() == 0
+             ? -1
+             : contents_->maps->get(part.number, contents_->layout(part).header.labels_offset() + document * 4, 4)->label(document);
 }
 
 }  // namespace ricci

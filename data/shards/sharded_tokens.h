@@ -1,5 +1,5 @@
 // The tokens of shards, prepared ones or those of llm.c, read through memory maps. Corpora may be larger than memory: maps are
-// given back as soon as they may hold more than kMostResident bytes.
+// given back as soon as they may hold more than kMaxResident bytes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "data/tokens/tokens.h"
 #include "data/tokenizers/tokenizer.h"
+#include "data/tokens/tokens.h"
 
 namespace ricci {
 
-inline constexpr int64_t kMostResident = 96 << 20;
+inline constexpr int64_t kMaxResident = 96 << 20;
 
 // Whether a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c. Error: some are, and
 // others are not; either would be left out without a word.

@@ -30,7 +30,8 @@ void check_labelled(const Tokens& tokens) {
   if (tokens.classes() == 0) fail("{}: has no labels", {tokens.name()});
 }
 
-DocumentBatches::DocumentBatches(Tokens tokens, int64_t batch, int64_t context) : tokens_(std::move(tokens)), batch_(batch), context_(context), before_{0} {
+DocumentBatches::DocumentBatches(Tokens tokens, int64_t batch, int64_t context)
+    : tokens_(std::move(tokens)), batch_(batch), context_(context), before_{0} {
   if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
   check_labelled(tokens_);
   for (int64_t shard = 0; shard < tokens_.shards(); ++shard) before_.push_back(before_.back() + tokens_.documents(shard));

@@ -74,7 +74,8 @@ void DocumentOrder::skip(int64_t tokens) {
 
 void DocumentOrder::go_to(const StreamPlace& place) {
   const auto impossible = [&] {
-    fail("{}: epoch {}, shard {}, document {}, token {} is no place in its {} shards", {tokens_.name(), place.epoch, place.shard, place.document, place.token, tokens_.shards()});
+    fail("{}: epoch {}, shard {}, document {}, token {} is no place in its {} shards",
+        {tokens_.name(), place.epoch, place.shard, place.document, place.token, tokens_.shards()});
   };
   if (place.epoch < 0 || place.shard < 0 || place.shard >= tokens_.shards() || place.document < 0 || place.token < 0) impossible();
   place_ = {place.epoch, place.shard, 0, 0};

@@ -36,15 +36,16 @@ std::vector<double> shares_of(const std::vector<Tokens>& corpora, const StreamOp
 
 void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
   if (corpora.empty()) fail("data: no tokens were given");
-  if (o.context < 1 || o.shuffle_buffer < 1) fail("sequence stream: context {} and shuffle_buffer {}, expected 1 or more of each", {o.context, o.shuffle_buffer});
-  if (!o.weights.empty() && o.weights.size() != corpora.size()) fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
+  if (o.context < 1 || o.shuffle_buffer < 1)
+    fail("sequence stream: context {} and shuffle_buffer {}, expected 1 or more of each", {o.context, o.shuffle_buffer});
+  if (!o.weights.empty() && o.weights.size() != corpora.size())
+    fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
   for (const double weight : o.weights)
     if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
   if (o.rank < 0 || o.rank >= o.ranks) fail("sequence stream: rank {} of {} ranks", {o.rank, o.ranks});
   check_same_tokenizer(corpora);
   for (const Tokens& tokens : corpora)
-    if (o.whole_documents)
-      check_labelled(tokens);
+    if (o.whole_documents) check_labelled(tokens);
     else if (tokens.size() <= o.context)
       fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
 }
@@ -62,8 +63,14 @@ int64_t next_number(std::string_view& text, const std::string& whole) {
 }  // namespace
 
 ShuffledSequences::ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed)
-    : tokens_(tokens), head_(tokens, seed), at_(tokens, seed), context_(options.context), buffer_(buffer_of(tokens, options)),
-      whole_documents_(options.whole_documents), seed_(seed), order_(1, 0) {}
+    : tokens_(tokens),
+      head_(tokens, seed),
+      at_(tokens, seed),
+      context_(options.context),
+      buffer_(buffer_of(tokens, options)),
+      whole_documents_(options.whole_documents),
+      seed_(seed),
+      order_(1, 0) {}
 
 void ShuffledSequences::fill() {
   sequences_.clear();
@@ -100,7 +107,8 @@ void ShuffledSequences::go_to(const Place& place) {
   sequences_.clear();
 }
 
-SequenceStream::SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options) : corpora_(std::move(corpora)), options_(options) {
+SequenceStream::SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options)
+    : corpora_(std::move(corpora)), options_(options) {
   check(corpora_, options_);
   shares_ = shares_of(corpora_, options_);
   for (size_t i = 0; i < corpora_.size(); ++i)

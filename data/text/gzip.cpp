@@ -29,7 +29,8 @@ bool is_gzip(const OpenFile& file) {
   return file.read(start.data(), start.size(), 0) == start.size() && std::memcmp(start.data(), kMark, sizeof kMark) == 0;
 }
 
-GzipStream::GzipStream(const OpenFile& file) : file_(file), decoder_(std::make_unique<Decoder>()), packed_(kBlock, '\0'), text_(kBlock, '\0') {}
+GzipStream::GzipStream(const OpenFile& file)
+    : file_(file), decoder_(std::make_unique<Decoder>()), packed_(kBlock, '\0'), text_(kBlock, '\0') {}
 
 GzipStream::~GzipStream() = default;
 
@@ -55,7 +56,8 @@ std::string_view GzipStream::next() {
     if (!inside_) inflateReset(decoder_.get());
     const bool starts = !inside_;
     const int status = inflate(decoder_.get(), Z_NO_FLUSH);
-    if (status != Z_OK && status != Z_STREAM_END) reject(starts ? "bytes that are not gzip follow its end" : decoder_->msg ? decoder_->msg : "damaged");
+    if (status != Z_OK && status != Z_STREAM_END)
+      reject(starts ? "bytes that are not gzip follow its end" : decoder_->msg ? decoder_->msg : "damaged");
     inside_ = status != Z_STREAM_END;
   }
   return std::string_view(text_).substr(0, text_.size() - decoder_->avail_out);

@@ -30,7 +30,7 @@ class GzipStream {
   const OpenFile& file_;
   std::unique_ptr<Decoder> decoder_;
   std::string packed_, text_;
-  int64_t read_ = 0;  // bytes of the file
+  int64_t read_ = 0;    // bytes of the file
   bool inside_ = true;  // a member
 };
 

@@ -49,8 +49,7 @@ std::string find_cut(const TextSource& text, double train_fraction) {
   const TextSize size = measure(text);
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(size.characters) * train_fraction));
   if (train < 1 || train >= size.characters)
-    fail("split: {} has {} characters, too few for a training fraction of {}",
-         {text.name(), size.characters, train_fraction});
+    fail("split: {} has {} characters, too few for a training fraction of {}", {text.name(), size.characters, train_fraction});
   const int64_t cut = bytes_before(text, train);
   return format_message("{} {}", {cut, size.bytes});
 }

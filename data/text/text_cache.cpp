@@ -9,7 +9,7 @@ namespace ricci {
 namespace {
 
 constexpr size_t kDigits = 16;
-constexpr int64_t kMostAnswer = 16 << 20;  // bytes; every character there is takes 4.3 million
+constexpr int64_t kMaxAnswer = 16 << 20;  // bytes; every character there is takes 4.3 million
 
 std::string head_of(const TextSource& text, const std::string& answer) {
   return format_message("{:016x}\n", {static_cast<int64_t>(hash_bytes(answer, text.content_hash()) >> 1)});
@@ -18,7 +18,7 @@ std::string head_of(const TextSource& text, const std::string& answer) {
 // The answer that is kept; nothing where there is none, or it is of another text, or damaged.
 std::optional<std::string> kept(const FilePlace& place, const TextSource& text) {
   try {
-    const std::string known = read_text(place, kMostAnswer);
+    const std::string known = read_text(place, kMaxAnswer);
     if (known.size() <= kDigits) return {};
     const std::string answer = known.substr(kDigits + 1);
     if (known == head_of(text, answer) + answer) return answer;
@@ -29,8 +29,8 @@ std::optional<std::string> kept(const FilePlace& place, const TextSource& text) 
 
 }  // namespace
 
-std::string remembered(const TextSource& text, const std::string& what, const std::string& cache_folder,
-                       const std::function<std::string()>& find) {
+std::string remembered(
+    const TextSource& text, const std::string& what, const std::string& cache_folder, const std::function<std::string()>& find) {
   std::optional<FilePlace> place;
   try {
     if (!cache_folder.empty())

@@ -11,7 +11,7 @@ namespace ricci {
 // use while the files of the text have the same bytes; another, or a damaged one, is found again.
 // An empty folder name, a folder of another user, or one that cannot be written, remembers nothing.
 // Errors: those of find; a text that changed meanwhile.
-std::string remembered(const TextSource& text, const std::string& what, const std::string& cache_folder,
-                       const std::function<std::string()>& find);
+std::string remembered(
+    const TextSource& text, const std::string& what, const std::string& cache_folder, const std::function<std::string()>& find);
 
 }  // namespace ricci

@@ -62,10 +62,8 @@ class FolderWalk {
     for (const std::string& name : folder.names()) {
       if (name.starts_with('.')) continue;
       std::error_code ignored;  // what cannot be looked at is no folder, and a later error when it is read
-      if (fs::is_directory(path / name, ignored))
-        enter(path / name);
-      else
-        files.push_back(path / name);
+      if (fs::is_directory(path / name, ignored)) enter(path / name);
+      else files.push_back(path / name);
     }
   }
   std::set<std::pair<dev_t, ino_t>> visited_;
@@ -113,17 +111,14 @@ TextSource TextSource::of_paths(const std::vector<std::string>& paths, std::span
   for (const std::string& path : paths) {
     const auto known = std::find_if(built_in.begin(), built_in.end(), [&](const BuiltInText& text) { return text.name == path; });
     if (path.empty()) fail("data: an empty file name was given");
-    if (known == built_in.end())
-      source.add(path);
-    else
-      source.files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
+    if (known == built_in.end()) source.add(path);
+    else source.files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
   }
   return source;
 }
 
 TextSource TextSource::part(const std::string& label, int64_t first, int64_t end) const {
-  if (first < 0 || first >= end || end > end_ - first_)
-    fail("data: {} has no part of bytes {} to {}", {name(), first, end});
+  if (first < 0 || first >= end || end > end_ - first_) fail("data: {} has no part of bytes {} to {}", {name(), first, end});
   TextSource result = *this;
   result.label_ = label;
   result.first_ = first_ + first;
@@ -170,8 +165,7 @@ void TextSource::check_unchanged() const {
     if (file.built_in) continue;
     const File now = inspect(file.path);
     if (now.bytes != file.bytes || now.hash != file.hash)
-      fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others",
-           {file.path.string(), file.bytes, now.bytes});
+      fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }
 }
 

@@ -100,14 +100,14 @@ class TextStream {
   [[noreturn]] void fail_reading() const;
 
   TextSource source_;
-  size_t file_ = 0;  // the file that is open, or the next to open
+  size_t file_ = 0;                        // the file that is open, or the next to open
   bool opened_ = false, yielded_ = false;  // the file is open; it gave bytes
   // What is open: a file, and what unpacks it; or what is left of a built-in text.
   std::optional<OpenFile> open_;
   std::unique_ptr<GzipStream> gzip_;
   std::unique_ptr<archive, CloseArchive> handle_;
   std::string_view built_in_;
-  int64_t read_ = 0;  // bytes of the joined text that were read
+  int64_t read_ = 0;    // bytes of the joined text that were read
   int64_t closed_ = 0;  // bytes on disk of the files that are done
   int64_t offset_ = 0;
 };
@@ -116,6 +116,6 @@ class TextStream {
 // complete_prefix(text) tells how many bytes are certain to be complete. Memory: one block and one unfinished unit. Where a unit is
 // long, complete_prefix is asked again only when twice as many bytes are known, so that the time grows with the text alone.
 void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
-                    const std::function<void(std::string_view piece, int64_t offset)>& use);
+    const std::function<void(std::string_view piece, int64_t offset)>& use);
 
 }  // namespace ricci

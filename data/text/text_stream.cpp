@@ -31,10 +31,8 @@ void TextStream::open_file() {
   } catch (const Error& error) {
     fail("data: {}", {error.what()});
   }
-  if (is_gzip(*open_))
-    gzip_ = std::make_unique<GzipStream>(*open_);
-  else
-    open_archive();
+  if (is_gzip(*open_)) gzip_ = std::make_unique<GzipStream>(*open_);
+  else open_archive();
 }
 
 void TextStream::open_archive() {
@@ -115,7 +113,7 @@ std::string_view TextStream::next() {
 }
 
 void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
-                    const std::function<void(std::string_view, int64_t)>& use) {
+    const std::function<void(std::string_view, int64_t)>& use) {
   TextStream stream(source);
   std::string rest;   // the unit that is not complete yet
   size_t wanted = 0;  // bytes of it before the question is asked again: a long unit is looked at few times
@@ -127,10 +125,8 @@ void for_each_piece(const TextSource& source, const std::function<size_t(std::st
     const size_t complete = complete_prefix(block);
     if (complete > 0) use(block.substr(0, complete), offset);
     offset += static_cast<int64_t>(complete);
-    if (joined)
-      rest.erase(0, complete);
-    else
-      rest = block.substr(complete);
+    if (joined) rest.erase(0, complete);
+    else rest = block.substr(complete);
     wanted = 2 * rest.size();
   }
   if (!rest.empty()) use(rest, offset);

@@ -39,7 +39,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
     if (token.content.empty()) fail("added tokens: the one with id {} is empty", {token.id});
     starts_[static_cast<unsigned char>(token.content[0])] = true;
   }
-  std::stable_sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
+  std::stable_sort(
+      tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
 }
 
 AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
@@ -51,7 +52,8 @@ AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
       Match match{at, at + token.content.size(), token.id};
       if (token.single_word && !stands_alone(text, match.begin, match.end)) break;
       size_t next = 0;
-      while (token.lstrip && match.begin > from && (class_before(text, match.begin, &next) & unicode::space)) match.begin = std::max(next, from);
+      while (token.lstrip && match.begin > from && (class_before(text, match.begin, &next) & unicode::space))
+        match.begin = std::max(next, from);
       while (token.rstrip && match.end < text.size() && (class_at(text, match.end, &next) & unicode::space)) match.end = next;
       return match;
     }

@@ -17,7 +17,7 @@ Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
   const Utf8Character character = decode_utf8(piece, at);
   if (character.bytes == 0)
     fail("char tokenizer: byte {} (value 0x{:02x}) is not valid UTF-8",
-         {offset + static_cast<int64_t>(at), static_cast<unsigned char>(piece[at])});
+        {offset + static_cast<int64_t>(at), static_cast<unsigned char>(piece[at])});
   return character;
 }
 
@@ -49,8 +49,7 @@ CharTokenizer::CharTokenizer(std::string_view characters) {
   for (size_t at = 0; at < characters.size();) {
     const Utf8Character character = character_at(characters, at, 0);
     if (character.code >= id_of_.size()) id_of_.resize(character.code + 1, -1);
-    if (id_of_[character.code] >= 0)
-      fail("char tokenizer: {} stands twice in the vocabulary", {describe_character(character.code)});
+    if (id_of_[character.code] >= 0) fail("char tokenizer: {} stands twice in the vocabulary", {describe_character(character.code)});
     id_of_[character.code] = static_cast<int32_t>(characters_.size());
     characters_ += character.code;
     at += character.bytes;
@@ -74,7 +73,7 @@ void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vect
     const int32_t id = character.code < id_of_.size() ? id_of_[character.code] : -1;
     if (id < 0)
       fail("char tokenizer: {} at byte {} is not among the {} characters of the vocabulary",
-           {describe_character(character.code), offset + static_cast<int64_t>(at), vocab_size()});
+          {describe_character(character.code), offset + static_cast<int64_t>(at), vocab_size()});
     ids.push_back(id);
     at += character.bytes;
   }

@@ -1,8 +1,8 @@
 #include "data/tokenizers/eos_tokenizer.h"
 
 #include "core/error.h"
-#include "data/tokenizers/json/read.h"
 #include "core/json/value.h"
+#include "data/tokenizers/json/read.h"
 
 namespace ricci {
 
@@ -13,7 +13,8 @@ EosTokenizer::EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos behin
 }
 
 std::string EosTokenizer::to_json() const {
-  return R"({"name":"eos","behind":")" + std::string(name_of(behind_)) + R"(","piece":)" + quoted_json(piece_) + R"(,"tokenizer":)" + tokenizer_->to_json() + "}";
+  return R"({"name":"eos","behind":")" + std::string(name_of(behind_)) + R"(","piece":)" + quoted_json(piece_) + R"(,"tokenizer":)" +
+         tokenizer_->to_json() + "}";
 }
 
 void EosTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {

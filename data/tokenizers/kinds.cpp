@@ -18,7 +18,8 @@ constexpr TokenizerKind kKinds[] = {
     {"byte", "a byte", false, false, "", train_bytes},
     {"word", "what white space divides; rare words are <unk>", true, false, "vocab min-count special", train_words},
     {"bpe", "a frequent sequence of bytes inside a word, as GPT-2's", true, true, "vocab min-count special split", train_bpe},
-    {"wordpiece", "a frequent beginning or continuation of a word, as BERT's", true, true, "vocab min-count special alphabet lowercase", train_wordpiece},
+    {"wordpiece", "a frequent beginning or continuation of a word, as BERT's", true, true, "vocab min-count special alphabet lowercase",
+        train_wordpiece},
 };
 
 }  // namespace
@@ -48,9 +49,12 @@ std::string list_of_readers(std::string_view option) {
   return list;
 }
 
-std::shared_ptr<const Tokenizer> train_tokenizer(const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {
-  if (kind.needs_size && options.vocab == 0) fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
-  if (eos.behind != Eos::none && !kind.has_pieces) fail("{} tokenizer: its vocabulary has no place for '{}'", {kind.name, one_line(eos.piece)});
+std::shared_ptr<const Tokenizer> train_tokenizer(
+    const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos) {
+  if (kind.needs_size && options.vocab == 0)
+    fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
+  if (eos.behind != Eos::none && !kind.has_pieces)
+    fail("{} tokenizer: its vocabulary has no place for '{}'", {kind.name, one_line(eos.piece)});
   if (eos.behind != Eos::none) options.special.push_back(eos.piece);
   options.lines = eos.behind == Eos::line;
   return with_eos(kind.train(text, options), eos.behind, eos.piece);

@@ -39,6 +39,7 @@ struct EosOptions {
 
 // A tokenizer of this kind with a vocabulary made from the text, which ends lines or documents with <eos> where asked to.
 // Errors: those of training; a kind that needs a size and has none, or has no <eos>.
-std::shared_ptr<const Tokenizer> train_tokenizer(const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos);
+std::shared_ptr<const Tokenizer> train_tokenizer(
+    const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos);
 
 }  // namespace ricci

@@ -7,9 +7,9 @@
 
 #include "core/error.h"
 #include "core/files/file.h"
+#include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/json/read.h"
-#include "core/json/value.h"
 #include "data/tokenizers/utf8.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Names under which merges and their vocabulary stand side by side; what comes before them, as in gpt2-merges.txt, is the same.
-constexpr std::pair<const char*, const char*> kPairs[] = {{"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}, {"vocab.bpe", "vocab.json"}, {"merges.txt", "encoder.json"}};
+constexpr std::pair<const char*, const char*> kPairs[] = {
+    {"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}, {"vocab.bpe", "vocab.json"}, {"merges.txt", "encoder.json"}};
 constexpr const char* kVocabTxt = "vocab.txt";
 
 // The text in lines; a last line without a line end counts, \r before a line end does not.
@@ -36,7 +37,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }
 
 std::vector<BpeTokenizer::Pair> read_merges(const std::string& path) {
-  const std::string text = read_text(path, kMostTokenizer);
+  const std::string text = read_text(path, kMaxTokenizer);
   std::vector<BpeTokenizer::Pair> merges;
   int64_t number = 0;
   for (const std::string_view line : lines_of(text)) {
@@ -51,7 +52,7 @@ std::vector<BpeTokenizer::Pair> read_merges(const std::string& path) {
 }
 
 Vocabulary read_vocabulary(const std::string& path) {
-  const JsonValue root = parse_json(read_text(path, kMostTokenizer), "vocabulary");
+  const JsonValue root = parse_json(read_text(path, kMaxTokenizer), "vocabulary");
   if (!root.is_object() || root.keys().empty()) fail("vocabulary: expected an object of pieces and their ids");
   return Vocabulary::of_pairs(pieces_of(root));
 }
@@ -74,7 +75,7 @@ std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std:
 }
 
 std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const OpenOptions& options) {
-  const std::string text = read_text(path, kMostTokenizer);
+  const std::string text = read_text(path, kMaxTokenizer);
   check_utf8("vocabulary", text, 0);
   std::vector<std::string> pieces;
   for (const std::string_view line : lines_of(text)) pieces.emplace_back(line);
@@ -130,7 +131,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
   if (auto pair = open_one_of_pair(path)) return pair;
   if (path.ends_with(".txt") || path.ends_with(".bpe"))
     fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});
-  return naming(path, [&] { return tokenizer_from_json(read_text(path, kMostTokenizer)); });
+  return naming(path, [&] { return tokenizer_from_json(read_text(path, kMaxTokenizer)); });
 }
 
 }  // namespace ricci

@@ -50,7 +50,8 @@ void append_ids_in_parallel(const Tokenizer& tokenizer, std::string_view text, i
   for (const Part& part : parts) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
 }
 
-void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t> ids, int64_t bytes)>& use) {
+void for_each_ids(
+    const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t> ids, int64_t bytes)>& use) {
   const auto encode_piece = [&](std::string_view piece, int64_t offset) {
     try {
       return encode(tokenizer, piece, offset);
@@ -59,10 +60,12 @@ void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std:
     }
   };
   std::string last;  // the last byte
-  for_each_piece(text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); }, [&](std::string_view piece, int64_t offset) {
-    for (const Part& part : encode_piece(piece, offset)) use(part.ids, static_cast<int64_t>(part.text.size()));
-    if (!piece.empty()) last = piece.back();
-  });
+  for_each_piece(
+      text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); },
+      [&](std::string_view piece, int64_t offset) {
+        for (const Part& part : encode_piece(piece, offset)) use(part.ids, static_cast<int64_t>(part.text.size()));
+        if (!piece.empty()) last = piece.back();
+      });
   std::vector<int64_t> end;
   tokenizer.append_end(last, end);
   use(end, 0);

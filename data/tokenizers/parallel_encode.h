@@ -13,6 +13,7 @@ void append_ids_in_parallel(const Tokenizer& tokenizer, std::string_view text, i
 
 // Calls use(ids, bytes) with the ids of the text in their order, some of them at a time, and the bytes they stand for. At the
 // end come the ids that mark the end of a document, for no bytes. Errors name the text.
-void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t> ids, int64_t bytes)>& use);
+void for_each_ids(
+    const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t> ids, int64_t bytes)>& use);
 
 }  // namespace ricci

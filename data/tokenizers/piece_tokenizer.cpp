@@ -15,7 +15,8 @@ template <class NormalForm> std::vector<AddedToken> raw_tokens(const std::vector
   return chosen;
 }
 
-template <class NormalForm> std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
+template <class NormalForm>
+std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
   std::vector<AddedToken> chosen;
   for (AddedToken token : tokens) {
     if (!token.normalized || !normal_form) continue;
@@ -30,13 +31,18 @@ bool is_ascii_word(char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a'
 }  // namespace
 
 PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form)
-    : vocabulary_(std::move(vocabulary)), added_(std::move(added)), normal_form_(std::move(normal_form)), raw_(raw_tokens(added_, normal_form_)),
+    : vocabulary_(std::move(vocabulary)),
+      added_(std::move(added)),
+      normal_form_(std::move(normal_form)),
+      raw_(raw_tokens(added_, normal_form_)),
       normalized_(normalized_tokens(added_, normal_form_)) {
   const int64_t most = vocabulary_.size() + static_cast<int64_t>(added_.size()) + kSpareIds;
   for (const AddedToken& token : added_) {
     const int32_t known = vocabulary_.find(token.content);
-    if (known >= 0 && known != token.id) fail("added tokens: '{}' has the id {}, but {} in the vocabulary", {one_line(token.content), token.id, known});
-    if (token.id < 0 || token.id >= most) fail("added tokens: the id {} of '{}' is not in 0 ... {}", {token.id, one_line(token.content), most - 1});
+    if (known >= 0 && known != token.id)
+      fail("added tokens: '{}' has the id {}, but {} in the vocabulary", {one_line(token.content), token.id, known});
+    if (token.id < 0 || token.id >= most)
+      fail("added tokens: the id {} of '{}' is not in 0 ... {}", {token.id, one_line(token.content), most - 1});
     if (known < 0) vocabulary_.add(token.content, token.id);
   }
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");

@@ -53,7 +53,7 @@ class PieceTokenizer : public Tokenizer {
   std::vector<AddedToken> added_;
   NormalForm normal_form_;
   AddedTokens raw_, normalized_;  // found in the text; in the normalised text
-  bool divisible_ = true;  // texts may be cut
+  bool divisible_ = true;         // texts may be cut
   std::vector<const AddedToken*> added_of_id_;
 };
 

@@ -57,7 +57,7 @@ class Tokenizer {
   virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
 };
 
-inline constexpr int64_t kMostTokenizer = 64 << 20;  // bytes of its JSON
+inline constexpr int64_t kMaxTokenizer = 64 << 20;  // bytes of its JSON
 
 // The tokenizer that to_json() or another program described (json/read.h). Errors: not JSON, too long or nested too deeply,
 // missing or wrong fields, and what is not supported, named.

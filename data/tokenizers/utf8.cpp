@@ -27,7 +27,8 @@ size_t beginning_bytes(std::string_view text, size_t at) {
   while (length + 1 < bytes && at + length < text.size() && continues(text[at + length])) {
     // The second byte decides about overlong forms, surrogates and what is beyond the last code point.
     const auto first = static_cast<unsigned char>(text[at]), second = static_cast<unsigned char>(text[at + 1]);
-    const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+    const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
+                       (first == 0xf4 && second > 0x8f);
     if (wrong) break;
     ++length;
   }
@@ -77,8 +78,7 @@ size_t complete_utf8_prefix(std::string_view text) {
   const size_t reach = std::min<size_t>(text.size(), 3);
   for (size_t back = 1; back <= reach; ++back) {
     const size_t start = text.size() - back;
-    if (!continues(text[start]))
-      return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
+    if (!continues(text[start])) return announced_bytes(static_cast<unsigned char>(text[start])) > back ? start : text.size();
   }
   return text.size();
 }
@@ -91,7 +91,8 @@ void check_utf8(const char* who, std::string_view text, int64_t offset) {
     }
     const Utf8Character character = decode_utf8(text, at);
     if (character.bytes == 0)
-      fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8", {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])});
+      fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
+          {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])});
     at += character.bytes;
   }
 }

@@ -13,11 +13,12 @@ Vocabulary::Vocabulary(const std::vector<std::string>& pieces) {
 }
 
 Vocabulary Vocabulary::of_pairs(const std::vector<std::pair<std::string, int64_t>>& pairs) {
-  const int64_t most = std::min(kMostPieces, 2 * static_cast<int64_t>(pairs.size()) + kSpareIds);
+  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(pairs.size()) + kSpareIds);
   Vocabulary vocabulary;
   vocabulary.ids_.reserve(pairs.size());
   for (const auto& [piece, id] : pairs) {
-    if (id < 0 || id >= most) fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {id, one_line(piece), pairs.size(), most - 1});
+    if (id < 0 || id >= most)
+      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {id, one_line(piece), pairs.size(), most - 1});
     vocabulary.add(piece, id);
   }
   return vocabulary;
@@ -29,7 +30,7 @@ int32_t Vocabulary::find(std::string_view piece) const {
 }
 
 void Vocabulary::add(std::string_view piece, int64_t id) {
-  if (id >= kMostPieces) fail("vocabulary: more than {} pieces", {kMostPieces});
+  if (id >= kMaxPieces) fail("vocabulary: more than {} pieces", {kMaxPieces});
   if (const int32_t before = find(piece); before >= 0) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), before, id});
   if (id >= size()) pieces_.resize(static_cast<size_t>(id) + 1, nullptr);
   const std::string*& place = pieces_[static_cast<size_t>(id)];

@@ -10,7 +10,7 @@
 
 namespace ricci {
 
-inline constexpr int64_t kMostPieces = int64_t{1} << 24;
+inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
 inline constexpr int64_t kSpareIds = 1024;  // a file may leave out so many ids
 
 class Vocabulary {

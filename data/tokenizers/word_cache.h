@@ -15,7 +15,7 @@ namespace ricci {
 // A table in which every word has one place; a later word takes it over. It begins small, for prompts, and grows with what is kept.
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 23, kMostIds = 8;  // bytes, ids
+  static constexpr size_t kLongestWord = 23, kMaxIds = 8;  // bytes, ids
 
   // A word as three numbers: its bytes, zeros, and its length in the last byte.
   struct Key {
@@ -45,8 +45,8 @@ class WordCache {
     return slot.key == key ? std::span(slot.ids.data(), slot.count) : std::span<const uint32_t>();
   }
   void keep(const Key& key, std::span<const int64_t> ids) {
-    if (ids.empty() || ids.size() > kMostIds) return;
-    if (++kept_ > slots_.size() && bits_ < kMostBits) grow();
+    if (ids.empty() || ids.size() > kMaxIds) return;
+    if (++kept_ > slots_.size() && bits_ < kMaxBits) grow();
     Slot& slot = slots_[place_of(key)];
     slot.key = key;
     slot.count = static_cast<uint32_t>(ids.size());
@@ -54,11 +54,11 @@ class WordCache {
   }
 
  private:
-  static constexpr int kMostBits = 15;  // 2 MiB
+  static constexpr int kMaxBits = 15;  // 2 MiB
   struct alignas(64) Slot {
     Key key{};  // of an empty slot: a word of no bytes, which nobody looks for
     uint32_t count = 0;
-    std::array<uint32_t, kMostIds> ids;
+    std::array<uint32_t, kMaxIds> ids;
   };
   static_assert(sizeof(Slot) == 64);  // one line of the processor's cache
 
@@ -70,7 +70,7 @@ class WordCache {
   }
   // The words are found again as they come.
   void grow() {
-    bits_ = std::min(bits_ + 3, kMostBits);
+    bits_ = std::min(bits_ + 3, kMaxBits);
     slots_.assign(size_t{1} << bits_, Slot());
     kept_ = 0;
   }

@@ -20,7 +20,8 @@ void check_same_tokenizer(std::span<const Tokens> sources) {
     const Tokens& first = sources[0];
     const bool known = tokens.tokenizer_hash() != 0 && first.tokenizer_hash() != 0;
     if ((known && tokens.tokenizer_hash() != first.tokenizer_hash()) || tokens.vocab_size() != first.vocab_size())
-      fail("data: {} and {} were made by different tokenizers, of {} and {} tokens", {first.name(), tokens.name(), first.vocab_size(), tokens.vocab_size()});
+      fail("data: {} and {} were made by different tokenizers, of {} and {} tokens",
+          {first.name(), tokens.name(), first.vocab_size(), tokens.vocab_size()});
   }
 }
 

@@ -43,8 +43,7 @@ std::string cache_name(const TextSource& text, const Tokenizer& tokenizer) {
 }
 
 // Empty where the file holds the tokens of this text, else what is wrong with it.
-std::string check_cache(const OpenFile& file, TokenTrailer& trailer, const TextSource& text,
-                        const Tokenizer& tokenizer) {
+std::string check_cache(const OpenFile& file, TokenTrailer& trailer, const TextSource& text, const Tokenizer& tokenizer) {
   const std::string damage = check_token_file(file, trailer);
   if (!damage.empty()) return damage;
   if (trailer.tokenizer_hash != tokenizer.hash()) return "it was made by another tokenizer";
@@ -107,7 +106,8 @@ std::optional<FilePlace> cache_place(const TextSource& text, const Tokenizer& to
 }
 
 // The file that is kept; nothing, and why, where it cannot be used.
-std::optional<OpenFile> read_cache(const FilePlace& place, TokenTrailer& trailer, const TextSource& text, const Tokenizer& tokenizer, std::string& problem) {
+std::optional<OpenFile> read_cache(
+    const FilePlace& place, TokenTrailer& trailer, const TextSource& text, const Tokenizer& tokenizer, std::string& problem) {
   try {
     std::optional<OpenFile> file = OpenFile::find(place);
     if (!file) return {};
@@ -183,13 +183,14 @@ void TokenFile::read(int64_t first, std::span<int64_t> ids) const {
   const char* packed = reinterpret_cast<const char*>(ids.data());
   const int64_t position = first * static_cast<int64_t>(width);
   if (contents_->file.read(ids.data(), ids.size() * width, position) < ids.size() * width)
-    fail("{}: the token file was cut while it was in use, it has no {} tokens any more", {name(), first + static_cast<int64_t>(ids.size())});
+    fail(
+        "{}: the token file was cut while it was in use, it has no {} tokens any more", {name(), first + static_cast<int64_t>(ids.size())});
   for (size_t i = ids.size(); i-- > 0;) {
     uint32_t id = 0;
     std::memcpy(&id, packed + i * width, width);
     if (id >= trailer.vocab_size)
       fail("{}: the token file is damaged, id {} at index {} is outside the vocabulary of {}",
-           {name(), id, first + static_cast<int64_t>(i), trailer.vocab_size});
+          {name(), id, first + static_cast<int64_t>(i), trailer.vocab_size});
     ids[i] = id;
   }
 }

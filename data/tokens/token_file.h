@@ -33,7 +33,7 @@ class TokenFile final : public TokenSource {
 
   int64_t size() const override;
   int64_t vocab_size() const override;
-  int64_t text_bytes() const;         // size of the text in bytes, for bits per byte; 0 for of_ids
+  int64_t text_bytes() const;  // size of the text in bytes, for bits per byte; 0 for of_ids
   uint64_t hash() const override;
   uint64_t tokenizer_hash() const override;
   const std::string& name() const override;

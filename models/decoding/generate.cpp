@@ -31,11 +31,11 @@ Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {
 }  // namespace
 
 void check_samples(int64_t samples) {
-  if (samples < 1 || samples > kMostSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMostSamples});
+  if (samples < 1 || samples > kMaxSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMaxSamples});
 }
 
-void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling, Device device,
-                      const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
+void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
+    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
   check(sampling);
   if (model.config().family == Family::coarse) fail("generate: a coarse model says which tokens come next, but not in which order");
   if (prompt.empty()) fail("generate: the prompt is empty");
@@ -70,8 +70,9 @@ void generate_samples(const Model& model, std::span<const int64_t> prompt, int64
 }
 
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
-              const std::function<bool(int64_t)>& use, int64_t context) {
-  generate_samples(model, prompt, 1, count, sampling, device, [&](int64_t, int64_t token) { return use(token); }, context);
+    const std::function<bool(int64_t)>& use, int64_t context) {
+  generate_samples(
+      model, prompt, 1, count, sampling, device, [&](int64_t, int64_t token) { return use(token); }, context);
 }
 
 }  // namespace ricci

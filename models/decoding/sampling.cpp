@@ -24,10 +24,8 @@ std::vector<Candidate> candidates(std::span<const double> logits_v, const Sampli
   if (all.empty()) fail("sampling: every logit is NaN");
   const size_t k = s.temperature == 0 ? 1 : s.top_k > 0 ? std::min(all.size(), static_cast<size_t>(s.top_k)) : all.size();
   const auto before = [](const Candidate& a, const Candidate& b) { return a.weight != b.weight ? a.weight > b.weight : a.token < b.token; };
-  if (k < all.size())
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), before);
-  else
-    std::sort(all.begin(), all.end(), before);
+  if (k < all.size()) std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), before);
+  else std::sort(all.begin(), all.end(), before);
   all.resize(k);
   const double most = all.front().weight, temperature = s.temperature > 0 ? s.temperature : 1;
   for (Candidate& c : all) c.weight = c.weight == most ? 1 : std::exp((c.weight - most) / temperature);

@@ -36,14 +36,14 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
 // before it a token is drawn from at most; 0: as many as the model takes. Nothing is recorded, dropout is off.
 // Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
-              const std::function<bool(int64_t token)>& use, int64_t context = 0);
+    const std::function<bool(int64_t token)>& use, int64_t context = 0);
 
-inline constexpr int64_t kMostSamples = 65536;
-void check_samples(int64_t samples);  // error: fewer than 1 or more than kMostSamples
+inline constexpr int64_t kMaxSamples = 65536;
+void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSamples
 
 // The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 those of generate.
 // Errors also: those of check_samples.
-void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling, Device device,
-                      const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context = 0);
+void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
+    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context = 0);
 
 }  // namespace ricci

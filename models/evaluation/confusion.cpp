@@ -27,7 +27,8 @@ void Confusion::add(int64_t target, int64_t predicted) {
 
 void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
   if (logits_bk.shape().rank() != 2 || logits_bk.shape()[1] != classes_ || !(targets_b.shape() == Shape{logits_bk.shape()[0]}))
-    fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]", {show(logits_bk.shape()), show(targets_b.shape()), classes_});
+    fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]",
+        {show(logits_bk.shape()), show(targets_b.shape()), classes_});
   each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
 }
 

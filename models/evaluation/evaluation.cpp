@@ -12,7 +12,8 @@ namespace ricci {
 namespace {
 
 // Calls nats_of(batch) for the mean nats of each batch; returns the mean over all targets that the loss counts, and their number.
-template <class NatsOf> Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, const NatsOf& nats_of) {
+template <class NatsOf>
+Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
   Evaluation total;

@@ -13,8 +13,8 @@ namespace ricci {
 
 struct Evaluation {
   double nats_per_token = 0;
-  int64_t tokens = 0;   // that the loss counts
-  int64_t targets = 0;  // other than -1
+  int64_t tokens = 0;                           // that the loss counts
+  int64_t targets = 0;                          // other than -1
   std::optional<Predictions> predictions = {};  // where they are counted
   std::optional<double> accuracy = {};          // the part of the documents, or of the rows to sort, that is predicted right
   double perplexity() const { return std::exp(nats_per_token); }

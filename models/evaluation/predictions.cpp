@@ -24,7 +24,8 @@ void each_prediction(const Tensor& logits, const Tensor& targets, const OnPredic
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   const Shape &of_logits = logits_bcv.shape(), &of_targets = targets_bc.shape();
   if (of_logits.rank() != 3 || !(of_targets == Shape{of_logits[0], of_logits[1]}))
-    fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]", {show(of_logits), show(of_targets)});
+    fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]",
+        {show(of_logits), show(of_targets)});
   std::vector<bool> right(static_cast<size_t>(of_targets[0]), true);  // all targets of the sequence
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
     ++tokens, tokens_right += prediction == target;

@@ -15,7 +15,7 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kMostLogits = int64_t{1} << 25;
+constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
 double nats_of(const float* logits, int64_t vocab, int64_t target) {
   const float most = *std::max_element(logits, logits + vocab);
@@ -39,10 +39,12 @@ std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
   check_targets(inputs.targets, inputs.ids_bc);
   const NoTape unrecorded;
   const Training off(false);
-  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b}), Dtype::f32), Device::cpu), targets = to(inputs.targets, Device::cpu);
+  const Tensor logits = to(convert(model.logits({inputs.ids_bc, {}, inputs.lengths_b}), Dtype::f32), Device::cpu),
+               targets = to(inputs.targets, Device::cpu);
   const int64_t vocab = logits.shape()[2], rows = targets.size();
   for (int64_t r = 0; r < rows; ++r)
-    if (const int64_t target = targets.data<int64_t>()[r]; target < -1 || target >= vocab) fail("token nats: target {}, expected -1 .. {}", {target, vocab - 1});
+    if (const int64_t target = targets.data<int64_t>()[r]; target < -1 || target >= vocab)
+      fail("token nats: target {}, expected -1 .. {}", {target, vocab - 1});
   std::vector<double> nats(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
@@ -58,7 +60,7 @@ int64_t first_scored(const Model& model, int64_t context) {
 }
 
 int64_t rows_at_once(const Model& model, int64_t context) {
-  return std::clamp<int64_t>(kMostLogits / (model.config().vocab * context), 1, 32);
+  return std::clamp<int64_t>(kMaxLogits / (model.config().vocab * context), 1, 32);
 }
 
 std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device) {
@@ -71,8 +73,8 @@ std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> id
     const int64_t inputs = std::min(context, size - 1 - begin), end = begin + inputs;
     if (end < next) continue;
     const auto window = ids.subspan(static_cast<size_t>(begin));
-    const std::vector<double> of_window = token_nats(model, {tensor_of(window.first(static_cast<size_t>(inputs)), device),
-                                                             tensor_of(window.subspan(1, static_cast<size_t>(inputs)), device)});
+    const std::vector<double> of_window = token_nats(model,
+        {tensor_of(window.first(static_cast<size_t>(inputs)), device), tensor_of(window.subspan(1, static_cast<size_t>(inputs)), device)});
     nats.insert(nats.end(), of_window.begin() + (next - 1 - begin), of_window.end());
     next = end + 1;
   }

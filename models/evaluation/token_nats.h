@@ -19,9 +19,9 @@ int64_t first_scored(const Model& model, int64_t context);
 // How many sequences of `context` tokens to compute at a time, so that their logits are not more than 2^25 numbers: 1 .. 32.
 int64_t rows_at_once(const Model& model, int64_t context);
 
-// Of the tokens ids[first], ids[first + 1] ... of one text, 0 < first. Where the text is longer than `context`, it is read in windows each of
-// which goes on for half of the context: a token has that much or more in front of it, or all that there is.
-// Error: first outside of 1 .. the length of the text.
+// Of the tokens ids[first], ids[first + 1] ... of one text, 0 < first. Where the text is longer than `context`, it is read in windows each
+// of which goes on for half of the context: a token has that much or more in front of it, or all that there is. Error: first outside of 1
+// .. the length of the text.
 std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device);
 
 }  // namespace ricci

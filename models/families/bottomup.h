@@ -34,7 +34,7 @@ struct Aggregation {
   LayerNorm ln_q;
   ScaleAttention attention;
 
-  Aggregation(const MixerPlace& place, bool norm_bias, int64_t heads, const std::vector<int64_t>& coarse)
+  Aggregation(const MixerShape& place, bool norm_bias, int64_t heads, const std::vector<int64_t>& coarse)
       : ln_q(place.d, norm_bias), attention(place, divided_heads(heads, static_cast<int64_t>(coarse.size())), cells_of(coarse)) {}
 
   // z of the tokens.
@@ -68,7 +68,8 @@ struct BottomUp {
   Aggregation agg;
   bool chain;
 
-  BottomUp(const StacksConfig& c, const ScalesConfig& list, const StackLayersConfig& layers, const DownConfig& down, const BottomUpConfig& config)
+  BottomUp(const StacksConfig& c, const ScalesConfig& list, const StackLayersConfig& layers, const DownConfig& down,
+      const BottomUpConfig& config)
       : fine(c.at(1, layers.of(list)[0])),
         agg(fine_place(c, layers.of(list)[0]), c.block.norm_bias, c.attention.heads, {list.scales.begin() + 1, list.scales.end()}),
         chain(config.chain) {
@@ -78,7 +79,9 @@ struct BottomUp {
     }
   }
 
-  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return through_fine(e_bcd, of_coarse(e_bcd, lengths_b), lengths_b); }
+  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const {
+    return through_fine(e_bcd, of_coarse(e_bcd, lengths_b), lengths_b);
+  }
 
   std::vector<Representation> representations(const Tensor& e_bcd, const Tensor& lengths_b) const {
     const std::vector<Tensor> h_s = of_coarse(e_bcd, lengths_b);
@@ -149,8 +152,8 @@ struct BottomUp {
   Tensor through_fine(const Tensor& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
     return through(fine, agg(e_bcd, h_s, lengths_b), lengths_b, 1);
   }
-  static MixerPlace fine_place(const StacksConfig& c, int64_t layers) {
-    MixerPlace place = c.place;
+  static MixerShape fine_place(const StacksConfig& c, int64_t layers) {
+    MixerShape place = c.place;
     place.init.layers = layers;
     return place;
   }

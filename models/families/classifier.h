@@ -32,8 +32,11 @@ template <Mixer M> struct Classifier {
   int64_t ctx;
 
   Classifier(int64_t vocab, const EmbeddingConfig& embedding, const ClassifierConfig& config, const StackConfig<M>& c)
-      : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), stack(c),
-        head(c.place.d, config.classes, config.head_bias, c.place.init.output()), ctx(c.place.ctx) {}
+      : embedding_config(embedding),
+        tok(vocab, c.place.d, c.place.init.tokens()),
+        stack(c),
+        head(c.place.d, config.classes, config.head_bias, c.place.init.output()),
+        ctx(c.place.ctx) {}
 
   Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
     check_positions(inputs.ids_bc.shape()[1], ctx);
@@ -55,7 +58,9 @@ template <Mixer M> struct Classifier {
   Tensor advance_all(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
 
   void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
-  template <class V> void visit(V&& v) { v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", head); }
+  template <class V> void visit(V&& v) {
+    v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", head);
+  }
 };
 
 }  // namespace ricci

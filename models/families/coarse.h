@@ -1,5 +1,5 @@
-// family: coarse. A language model of one coarse scale alone (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens that have
-// been read it says which tokens are in the next one, in whatever order.
+// family: coarse. A language model of one coarse scale alone (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens that
+// have been read it says which tokens are in the next one, in whatever order.
 //   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
 #pragma once
 #include <algorithm>
@@ -25,7 +25,7 @@ template <std::same_as<CoarseConfig> Config, class Field> void visit_fields(Conf
   field("scale", c.scale, "tokens per cell");
 }
 
-inline void check(const CoarseConfig& c) { check_size("scale", c.scale, 1, Visibility::kMostTokens); }
+inline void check(const CoarseConfig& c) { check_size("scale", c.scale, 1, Visibility::kMaxTokens); }
 
 struct Coarse {
   EmbeddingConfig embedding_config;
@@ -36,9 +36,14 @@ struct Coarse {
   int64_t scale, ctx;
 
   Coarse(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const StacksConfig& c, int64_t layers,
-         const DownConfig& of_down, const CoarseConfig& config)
-      : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), down(of_down, config.scale, c.place.d, c.place.init),
-        stack(c.at(config.scale, layers)), output(vocab, of_output, c.place), scale(config.scale), ctx(c.place.ctx) {}
+      const DownConfig& of_down, const CoarseConfig& config)
+      : embedding_config(embedding),
+        tok(vocab, c.place.d, c.place.init.tokens()),
+        down(of_down, config.scale, c.place.d, c.place.init),
+        stack(c.at(config.scale, layers)),
+        output(vocab, of_output, c.place),
+        scale(config.scale),
+        ctx(c.place.ctx) {}
 
   Tensor logits(const Inputs& inputs) const {  // behind every whole cell, [b m v]
     return output.logits(hidden(inputs), tok);

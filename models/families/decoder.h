@@ -13,10 +13,14 @@ template <Mixer M> struct Decoder {
   Table tok;
   Stack<M> stack;
   Output output;
-  MixerPlace place;
+  MixerShape place;
 
   Decoder(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const StackConfig<M>& c)
-      : embedding_config(embedding), tok(vocab, c.place.d, c.place.init.tokens()), stack(c), output(vocab, of_output, c.place), place(c.place) {}
+      : embedding_config(embedding),
+        tok(vocab, c.place.d, c.place.init.tokens()),
+        stack(c),
+        output(vocab, of_output, c.place),
+        place(c.place) {}
 
   Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
     check_positions(inputs.ids_bc.shape()[1], place.ctx);
@@ -38,9 +42,7 @@ template <Mixer M> struct Decoder {
   }
   // Reads the next positions of every sequence. advance returns the logits behind the last of them [b v], advance_all those
   // of each [b c v].
-  Tensor advance(const Tensor& ids_bc, State& state) const {
-    return output.last_logits(read(ids_bc, state).back(), tok);
-  }
+  Tensor advance(const Tensor& ids_bc, State& state) const { return output.last_logits(read(ids_bc, state).back(), tok); }
   Tensor advance_all(const Tensor& ids_bc, State& state) const {
     std::vector<Arg> logits;
     for (const Tensor& x_bcd : read(ids_bc, state)) logits.push_back(output.logits(x_bcd, tok));
@@ -48,7 +50,9 @@ template <Mixer M> struct Decoder {
   }
 
   void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
-  template <class V> void visit(V&& v) { v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", output.head); }
+  template <class V> void visit(V&& v) {
+    v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", output.head);
+  }
 
  private:
   // What the head reads of the next positions, as many at a time as the mixers take.

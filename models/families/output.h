@@ -26,7 +26,7 @@ template <std::same_as<OutputConfig> Config, class Field> void visit_fields(Conf
 struct Output {
   Linear head;  // weight is empty when tied to tok
 
-  Output(int64_t vocab, const OutputConfig& config, const MixerPlace& place) {
+  Output(int64_t vocab, const OutputConfig& config, const MixerShape& place) {
     if (!config.tie) head = Linear(place.d, vocab, config.head_bias, place.init.output());
     if (config.tie && config.head_bias) head.bias.value = Tensor({vocab});
   }

@@ -38,7 +38,7 @@ inline void check_windows(const std::vector<Range>& windows, size_t scales) {
     check_size("windows", w.hi);
     if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
       fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
-           {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
+          {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
   }
 }
 
@@ -48,7 +48,8 @@ inline void check(const RetinaConfig& c, const ScalesConfig& scales, const Atten
   if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
   if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
   check_windows(c.windows, count);
-  if (!c.head_groups.empty() && c.head_groups.size() != heads) fail("model.head_groups: {} numbers for {} heads", {c.head_groups.size(), heads});
+  if (!c.head_groups.empty() && c.head_groups.size() != heads)
+    fail("model.head_groups: {} numbers for {} heads", {c.head_groups.size(), heads});
   for (int64_t group : c.head_groups)
     if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
 }
@@ -70,14 +71,14 @@ struct Retina {
   std::vector<int64_t> scales;
   std::vector<Downsample> down;  // per scale; the first one, of tokens, is not read
 
-  Retina(const MixerPlace& place, const Config& c)
-      : attention(place, groups_of(c), windows_of(c, place.ctx)), scales(c.scales.scales) {
+  Retina(const MixerShape& place, const Config& c) : attention(place, groups_of(c), windows_of(c, place.ctx)), scales(c.scales.scales) {
     for (int64_t s : scales) down.emplace_back(s > 1 ? c.down : DownConfig(), s, place.d, place.init);
   }
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> cells_s;
-    for (size_t i = 0; i < scales.size(); ++i) cells_s.push_back(!attention.reads(i) ? Tensor() : scales[i] > 1 ? down[i](x_bcd) : Tensor(x_bcd));
+    for (size_t i = 0; i < scales.size(); ++i)
+      cells_s.push_back(!attention.reads(i) ? Tensor() : scales[i] > 1 ? down[i](x_bcd) : Tensor(x_bcd));
     return attention(x_bcd, cells_s, lengths_b);
   }
 
@@ -99,7 +100,8 @@ struct Retina {
 
  private:
   static std::vector<int64_t> groups_of(const Config& c) {
-    return c.retina.head_groups.empty() ? divided_heads(c.attention.heads, static_cast<int64_t>(c.scales.scales.size())) : c.retina.head_groups;
+    return c.retina.head_groups.empty() ? divided_heads(c.attention.heads, static_cast<int64_t>(c.scales.scales.size()))
+                                        : c.retina.head_groups;
   }
   static std::vector<Visibility> windows_of(const Config& c, int64_t ctx) {
     std::vector<Visibility> sees;
@@ -112,7 +114,7 @@ struct Retina {
 };
 
 // The keys are checked with the config of the model.
-inline void check(const Retina::Config& c, const MixerPlace&) { check(c.retina, c.scales, c.attention); }
+inline void check(const Retina::Config& c, const MixerShape&) { check(c.retina, c.scales, c.attention); }
 
 static_assert(Mixer<Retina>);
 

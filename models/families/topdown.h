@@ -1,5 +1,5 @@
-// family: topdown. From coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its cells, and hears what
-// the next coarser scale made of the cells that are complete by then. e are the token embeddings, s_1 = 1 < ... < s_n the scales.
+// family: topdown. From coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its cells, and hears
+// what the next coarser scale made of the cells that are complete by then. e are the token embeddings, s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
 #include <cmath>
@@ -35,12 +35,15 @@ struct TopDownConfig {
 template <std::same_as<TopDownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
   field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
-  field("bag_weights", c.bag_weights, "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over the cells of a micro-batch; one number: the same for each; null: 0");
+  field("bag_weights", c.bag_weights,
+      "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over "
+      "the cells of a micro-batch; one number: the same for each; null: 0");
 }
 
 inline void check(const TopDownConfig& c, const ScalesConfig& scales) {
   const size_t coarse = scales.scales.size() - 1;
-  if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse) fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
+  if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse)
+    fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
   for (const double weight : c.bag_weights)
     if (!(weight >= 0 && std::isfinite(weight))) fail("model.bag_weights: {}, expected 0 or more", {weight});
 }
@@ -50,14 +53,15 @@ struct TopDown {
     int64_t tokens;  // of a cell
     Downsample down;
     Stack<Sdp> stack;
-    Linear combine;  // with the next coarser scale; none of the coarsest
-    Upsample up;     // to the next finer scale; none of the finest
+    Linear combine;         // with the next coarser scale; none of the coarsest
+    Upsample up;            // to the next finer scale; none of the finest
     double bag_weight = 0;  // of bag_loss in the loss of training
   };
   std::vector<Scale> scales;  // from fine to coarse
   TopDownConfig config;
 
-  TopDown(const StacksConfig& c, const ScalesConfig& list, const StackLayersConfig& layers, const DownConfig& down, const TopDownConfig& of_shift)
+  TopDown(const StacksConfig& c, const ScalesConfig& list, const StackLayersConfig& layers, const DownConfig& down,
+      const TopDownConfig& of_shift)
       : config(of_shift) {
     const int64_t d = c.place.d;
     const InitialWeights& init = c.place.init;
@@ -65,8 +69,8 @@ struct TopDown {
     for (size_t i = 0; i < list.scales.size(); ++i) {
       const int64_t s = list.scales[i];
       scales.push_back({s, Downsample(s > 1 ? down : DownConfig(), s, d, init), Stack<Sdp>(c.at(s, layers.of(list)[i])),
-                        s < list.scales.back() ? Linear(2 * d, d, true, init.map(2 * d)) : Linear(),
-                        s > 1 ? Upsample(s / list.scales[i - 1], d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
+          s < list.scales.back() ? Linear(2 * d, d, true, init.map(2 * d)) : Linear(),
+          s > 1 ? Upsample(s / list.scales[i - 1], d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
     }
   }
 

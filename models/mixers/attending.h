@@ -24,7 +24,7 @@ template <std::same_as<AttentionConfig> Config, class Field> void visit_fields(C
   field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all");
 }
 
-inline void check(const AttentionConfig& c, const MixerPlace& place) {
+inline void check(const AttentionConfig& c, const MixerShape& place) {
   check_heads(c.heads, place.d);
   if (c.window) check_size("window", *c.window);
 }
@@ -34,9 +34,11 @@ struct Attending {
   AttentionOptions options;
   int64_t d, ctx;
 
-  Attending(const MixerPlace& place, const AttentionConfig& config)
+  Attending(const MixerShape& place, const AttentionConfig& config)
       : sees(place.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
-        options{.heads = config.heads, .dropout = place.dropout}, d(place.d), ctx(place.ctx) {}
+        options{.heads = config.heads, .dropout = place.dropout},
+        d(place.d),
+        ctx(place.ctx) {}
 
   // The options of a call on whole sequences.
   AttentionOptions now(const Tensor& lengths_b) const {

@@ -19,7 +19,7 @@ template <std::same_as<AveragePoolConfig> Config, class Field> void visit_fields
   field("pool", c.pool, "positions per mean; odd unless causal");
 }
 
-inline void check(const AveragePoolConfig& c, const MixerPlace& place) {
+inline void check(const AveragePoolConfig& c, const MixerShape& place) {
   check_size("pool", c.pool);
   if (!place.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
 }
@@ -34,7 +34,7 @@ struct AveragePool {
   MeanWindow window;
   int64_t ctx;
 
-  AveragePool(const MixerPlace& place, const AveragePoolConfig& config) : window{config.pool, place.causal}, ctx(place.ctx) {}
+  AveragePool(const MixerShape& place, const AveragePoolConfig& config) : window{config.pool, place.causal}, ctx(place.ctx) {}
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
 

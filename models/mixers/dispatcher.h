@@ -48,18 +48,18 @@ template <std::same_as<DispatcherConfig> Config, class Field> void visit_fields(
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
-inline void check(const DispatcherConfig& c, const MixerPlace& place) {
+inline void check(const DispatcherConfig& c, const MixerShape& place) {
   check_heads(c.heads, place.d);
   if (c.levels) check_size("levels", *c.levels, 1, 30);
   if (!place.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
 }
 
 // What a user should know of a config that can be trained. Empty: nothing.
-inline std::string warning(const DispatcherConfig& c, const MixerPlace& place) {
+inline std::string warning(const DispatcherConfig& c, const MixerShape& place) {
   const int64_t needed = DispatcherConfig::levels_for(place.ctx);
   if (!c.levels || *c.levels >= needed) return {};
   return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
-                        {*c.levels, int64_t{1} << *c.levels, place.ctx, needed});
+      {*c.levels, int64_t{1} << *c.levels, place.ctx, needed});
 }
 
 struct Dispatcher {
@@ -78,7 +78,7 @@ struct Dispatcher {
   int64_t d, ctx, levels;
   double dropout;
 
-  Dispatcher(const MixerPlace& place, const Config& c)
+  Dispatcher(const MixerShape& place, const Config& c)
       : config(c), d(place.d), ctx(place.ctx), levels(c.levels.value_or(Config::levels_for(place.ctx))), dropout(place.dropout) {
     const int64_t width = c.share_heads ? d / c.heads : d, of_coef = c.share_heads ? levels : c.heads * levels;
     value = Linear(width, width, c.mixer_bias, place.init.map(width));
@@ -107,13 +107,13 @@ struct Dispatcher {
   }
   int64_t positions_at_once() const { return ctx; }
 
-  // The formula around any shift-and-sum: shift_and_add(v, coef) -> [b c d].
-  template <class Mix> Tensor mix(const Arg& x_bcd, const Mix& shift_and_add) const {
+  // The formula around any shift-and-sum: shift_and_sum(v, coef) -> [b c d].
+  template <class Mix> Tensor mix(const Arg& x_bcd, const Mix& shift_and_sum) const {
     const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
     const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
     Tensor coef_bcx = reshape(coef(x), {b, c, config.heads * levels});
     if (config.coef_act == CoefficientActivation::sigmoid) coef_bcx = sigmoid(coef_bcx);
-    const Tensor y_bcd = shift_and_add(reshape(value(x), {b, c, d}), coef_bcx);
+    const Tensor y_bcd = shift_and_sum(reshape(value(x), {b, c, d}), coef_bcx);
     return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
   }
 

@@ -8,7 +8,7 @@ struct IdentityConfig {
   bool operator==(const IdentityConfig&) const = default;
 };
 template <std::same_as<IdentityConfig> Config, class Field> void visit_fields(Config&, Field&&) {}
-inline void check(const IdentityConfig&, const MixerPlace&) {}
+inline void check(const IdentityConfig&, const MixerShape&) {}
 
 struct Identity {
   static constexpr const char* kName = "identity";
@@ -17,7 +17,7 @@ struct Identity {
 
   int64_t ctx;
 
-  Identity(const MixerPlace& place, const IdentityConfig&) : ctx(place.ctx) {}
+  Identity(const MixerShape& place, const IdentityConfig&) : ctx(place.ctx) {}
   Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache&) const { return x_bcd; }

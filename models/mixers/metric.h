@@ -22,7 +22,7 @@ template <std::same_as<FormConfig> Config, class Field> void visit_fields(Config
   field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
 }
 
-inline void check(const FormConfig& c, const MixerPlace& place) { check(static_cast<const AttentionConfig&>(c), place); }
+inline void check(const FormConfig& c, const MixerShape& place) { check(static_cast<const AttentionConfig&>(c), place); }
 
 // A form makes queries of the projection. whole() are its matrices [n k k]; empty: the identity.
 struct PackedForm {
@@ -79,10 +79,11 @@ template <class Form> struct FormAttention {
   Form form;
   Attending attending;
 
-  FormAttention(const MixerPlace& place, const Config& config)
+  FormAttention(const MixerShape& place, const Config& config)
       : proj_in(place.d, place.d, place.bias, place.init.attention_input(place.d)),
         out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        form(config.heads, place.d / config.heads), attending(place, config) {
+        form(config.heads, place.d / config.heads),
+        attending(place, config) {
     if (config.value_proj) val = Linear(place.d, place.d, place.bias, place.init.attention_input(place.d));
   }
 

@@ -12,11 +12,11 @@
 namespace ricci {
 
 // What a block tells the mixer that is made for it.
-struct MixerPlace {
-  int64_t d = 0;        // width of what goes in and comes out
-  int64_t ctx = 0;      // most positions
-  bool causal = true;   // no position hears from a later one
-  bool bias = true;     // its linear maps have biases
+struct MixerShape {
+  int64_t d = 0;       // width of what goes in and comes out
+  int64_t ctx = 0;     // most positions
+  bool causal = true;  // no position hears from a later one
+  bool bias = true;    // its linear maps have biases
   double dropout = 0;
   InitialWeights init{};
 };
@@ -34,11 +34,11 @@ struct MixerPlace {
 //   kOnlyCausal         true: it cannot hear from later positions, and `causal` is true unless a run file says otherwise
 //   warning(config, place)   what a user should know of a config that works, beside its check; empty: nothing
 template <class M>
-concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache, typename M::Config& config,
-                         const MixerPlace& place, Dtype dtype, Device device) {
+concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
+    typename M::Config& config, const MixerShape& place, Dtype dtype, Device device) {
   { M::kName } -> std::convertible_to<const char*>;
   { check(config, place) } -> std::same_as<void>;
-  { M(place, config) };
+  {M(place, config)};
   { m(x_bcd, lengths_b) } -> std::same_as<Tensor>;
   { m.make_cache(int64_t{}, dtype, device) } -> std::same_as<typename M::Cache>;
   { m(x_bcd, cache) } -> std::same_as<Tensor>;

@@ -22,10 +22,11 @@ struct QuadFull {
   Attending attending;  // of one head of width d
   int64_t heads;
 
-  QuadFull(const MixerPlace& place, const Config& config)
+  QuadFull(const MixerShape& place, const Config& config)
       : val(place.d, place.d, place.bias, place.init.attention_input(place.d)),
         out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        attending(place, {1, config.window}), heads(config.heads) {
+        attending(place, {1, config.window}),
+        heads(config.heads) {
     u_ndD.value = Tensor({heads, place.d, place.d}), u_ndD.init = place.init.attention_input(place.d).weight;
     attending.options.scale = 1 / std::sqrt(static_cast<double>(place.d / heads));
   }

@@ -14,9 +14,10 @@ struct Sdp {
   Linear qkv, proj;  // qkv.weight (3d, d): row blocks q | k | v, head-major inside each block
   Attending attending;
 
-  Sdp(const MixerPlace& place, const Config& config)
+  Sdp(const MixerShape& place, const Config& config)
       : qkv(place.d, 3 * place.d, place.bias, place.init.packed_projection(place.d)),
-        proj(place.d, place.d, place.bias, place.init.attention_output(place.d)), attending(place, config) {}
+        proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+        attending(place, config) {}
 
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return mix(x_bcd, attending.whole(lengths_b)); }
 

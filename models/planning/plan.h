@@ -16,13 +16,14 @@
 
 namespace ricci {
 
-constexpr int64_t kProgramBytes = 25 << 20;  // that a process on the CPU holds beside tensors, measured: code, libraries, the threads' buffers
+constexpr int64_t kProgramBytes =
+    25 << 20;  // that a process on the CPU holds beside tensors, measured: code, libraries, the threads' buffers
 
 struct StepShape {
   int64_t sequences = 1, context = 1, micro_batches = 1;
   Dtype dtype = Dtype::f32;  // of weights and activations
   bool recompute_blocks = false;
-  Device device = Device::cpu;  // cuda is planned with the kernels of cuda_emulated, which are the same
+  Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
 };
 
@@ -53,8 +54,8 @@ struct Plan : StepMemory {
 // Errors: those of Model and Optimizer, a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
-// The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device that
-// is not available.
+// The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device
+// that is not available.
 StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.

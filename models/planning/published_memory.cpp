@@ -23,11 +23,11 @@ class Formula {
 
   PublishedMemory layers_alone(const std::string& name, double count, double length) const {
     return {.name = name,
-            .qkv = count * 3 * u(length),
-            .scores = count * scores(length),
-            .projection = count * 2 * u(length),
-            .feed_forward = count * 10 * u(length),
-            .norms = count * kNormsAlone * u(length)};
+        .qkv = count * 3 * u(length),
+        .scores = count * scores(length),
+        .projection = count * 2 * u(length),
+        .feed_forward = count * 10 * u(length),
+        .norms = count * kNormsAlone * u(length)};
   }
   PublishedMemory layers_of_model(const std::string& name, double count, double length) const {
     PublishedMemory row = layers_alone(name, count, length);
@@ -79,9 +79,8 @@ std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
   const double words = std::max(0.0, length - 1 - kFirstFull);
   const double quarter = cells(words - 1), sixteenth = cells(quarter), coarsest = cells(sixteenth);
   std::vector<PublishedMemory> rows{formula.layers_of_model("top-down 64x, 7 layers", 7, coarsest),
-                                    formula.layers_of_model("top-down 16x, 7 layers", 7, sixteenth),
-                                    formula.layers_of_model("top-down 4x, 8 layers", 8, quarter),
-                                    formula.with_ends(formula.layers_of_model("top-down 1x, 8 layers", 8, words), words)};
+      formula.layers_of_model("top-down 16x, 7 layers", 7, sixteenth), formula.layers_of_model("top-down 4x, 8 layers", 8, quarter),
+      formula.with_ends(formula.layers_of_model("top-down 1x, 8 layers", 8, words), words)};
   rows[0].hierarchy = 16 * formula.u(coarsest), rows[1].hierarchy = 16 * formula.u(sixteenth), rows[2].hierarchy = 16 * formula.u(quarter);
   rows[3].hierarchy = 7 * formula.u(words);
   rows.push_back(sum_of("top-down", rows, formula.weights(30)));
@@ -90,8 +89,8 @@ std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
 
 std::vector<PublishedMemory> bottom_up(const Formula& formula, const PublishedSetting& s) {
   std::vector<PublishedMemory> rows{formula.layers_of_model("bottom-up 16x, 7 layers", 7, s.length / 16),
-                                    formula.layers_of_model("bottom-up 4x, 8 layers", 8, s.length / 4),
-                                    formula.with_ends(formula.layers_of_model("bottom-up 1x, 8 layers", 8, s.length), s.length)};
+      formula.layers_of_model("bottom-up 4x, 8 layers", 8, s.length / 4),
+      formula.with_ends(formula.layers_of_model("bottom-up 1x, 8 layers", 8, s.length), s.length)};
   rows[0].hierarchy = formula.u(s.length / 16), rows[1].hierarchy = formula.u(s.length / 4);  // their pooled inputs
   rows[2].hierarchy = formula.aggregation();
   rows.push_back(sum_of("bottom-up", rows, formula.weights(23, 4 * s.d * s.d)));

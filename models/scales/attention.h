@@ -23,9 +23,15 @@ struct ScaleAttention {
   int64_t head_width, ctx;
   double dropout;
 
-  ScaleAttention(const MixerPlace& place, const std::vector<int64_t>& scale_of_head, std::vector<Visibility> sees)
-      : q(projection(place)), k(projection(place)), v(projection(place)), proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        runs(head_runs(scale_of_head)), sees_s(std::move(sees)), head_width(place.d / static_cast<int64_t>(scale_of_head.size())), ctx(place.ctx),
+  ScaleAttention(const MixerShape& place, const std::vector<int64_t>& scale_of_head, std::vector<Visibility> sees)
+      : q(projection(place)),
+        k(projection(place)),
+        v(projection(place)),
+        proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
+        runs(head_runs(scale_of_head)),
+        sees_s(std::move(sees)),
+        head_width(place.d / static_cast<int64_t>(scale_of_head.size())),
+        ctx(place.ctx),
         dropout(place.dropout) {}
 
   bool reads(size_t scale) const {
@@ -84,7 +90,8 @@ struct ScaleAttention {
   int64_t positions_at_once() const {
     int64_t least = ctx;
     for (const HeadRun& run : runs)
-      if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx) least = std::min(least, slots(sees) - sees.most + 1);
+      if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx)
+        least = std::min(least, slots(sees) - sees.most + 1);
     return least;
   }
 
@@ -98,7 +105,7 @@ struct ScaleAttention {
   template <class V> void visit(V&& f) { f("q", q), f("k", k), f("v", v), f("proj", proj); }
 
  private:
-  static Linear projection(const MixerPlace& place) { return Linear(place.d, place.d, place.bias, place.init.packed_projection(place.d)); }
+  static Linear projection(const MixerShape& place) { return Linear(place.d, place.d, place.bias, place.init.packed_projection(place.d)); }
   int64_t slots(const Visibility& sees) const { return std::min(ctx, 2 * sees.most); }
   // The columns of a map that belong to the heads of a run.
   Tensor rows_of(const Linear& map, const HeadRun& run, const Arg& x) const {
@@ -113,7 +120,7 @@ struct ScaleAttention {
 
   Tensor to_tokens(const Tensor& x_bcd, const Tensor& keys_bcd, const HeadRun& run, Keys& keys, int64_t position) const {
     return attention_cached({rows_of(q, run, x_bcd)}, {rows_of(k, run, keys_bcd)}, {rows_of(v, run, keys_bcd)}, keys.k, keys.v, position,
-                            sees_s[run.scale], {.heads = run.count});
+        sees_s[run.scale], {.heads = run.count});
   }
   Tensor to_cells(const Tensor& x_bcd, const Tensor& new_cells_bmd, const HeadRun& run, Keys& keys, int64_t position) const {
     const Visibility& sees = sees_s[run.scale];
@@ -123,7 +130,8 @@ struct ScaleAttention {
       keys.v = keys.v ? concatenate({keys.v, new_v}, 1) : new_v;
     }
     if (!keys.k) return nothing(x_bcd, run);
-    const Tensor y_bcx = attention({rows_of(q, run, x_bcd)}, {keys.k}, {keys.v}, sees.from(position - sees.scale * keys.first_cell), {.heads = run.count});
+    const Tensor y_bcx =
+        attention({rows_of(q, run, x_bcd)}, {keys.k}, {keys.v}, sees.from(position - sees.scale * keys.first_cell), {.heads = run.count});
     forget(keys, sees, position + x_bcd.shape()[1]);
     return y_bcx;
   }

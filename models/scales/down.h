@@ -26,7 +26,8 @@ struct DownConfig {
 
 template <std::same_as<DownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
   field("down", c.down, "what a coarser scale reads of the positions of a cell", decides());
-  field("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself", {.is_read = c.down == Down::conv, .by = "down: conv"});
+  field("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself",
+      {.is_read = c.down == Down::conv, .by = "down: conv"});
 }
 
 inline void check(const DownConfig& c) { check_size("conv_kernel", c.conv_kernel, 1, 1024); }
@@ -36,7 +37,8 @@ struct Downsample {
   Down kind;
   int64_t size, kernel;  // in positions
 
-  Downsample(const DownConfig& config, int64_t cell, int64_t d, const InitialWeights& init) : kind(config.down), size(cell), kernel(config.conv_kernel * cell) {
+  Downsample(const DownConfig& config, int64_t cell, int64_t d, const InitialWeights& init)
+      : kind(config.down), size(cell), kernel(config.conv_kernel * cell) {
     if (kind != Down::conv) return;
     const MapInit first = init.map(d * kernel);
     weight.value = Tensor({d, d, kernel}), weight.init = first.weight;

@@ -15,7 +15,8 @@ struct HeadRun {
 // the others; what is left over goes to the finer ones.
 inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
   std::vector<int64_t> scale_of_head;
-  for (int64_t s = 0; s < scales; ++s) scale_of_head.insert(scale_of_head.end(), static_cast<size_t>(heads / scales + (s < heads % scales)), s);
+  for (int64_t s = 0; s < scales; ++s)
+    scale_of_head.insert(scale_of_head.end(), static_cast<size_t>(heads / scales + (s < heads % scales)), s);
   return scale_of_head;
 }
 

@@ -29,13 +29,19 @@ template <class Body> struct LanguageModel {
   Output output;
   int64_t ctx;
 
-  LanguageModel(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const MixerPlace& place, Body of_scales)
-      : embedding_config(embedding), tok(vocab, place.d, place.init.tokens()), body(std::move(of_scales)), output(vocab, of_output, place), ctx(place.ctx) {}
+  LanguageModel(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const MixerShape& place, Body of_scales)
+      : embedding_config(embedding),
+        tok(vocab, place.d, place.init.tokens()),
+        body(std::move(of_scales)),
+        output(vocab, of_output, place),
+        ctx(place.ctx) {}
 
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
 
   // models/inspection/representations.h
-  std::vector<Representation> representations(const Inputs& inputs) const { return body.representations(embedded(inputs), inputs.lengths_b); }
+  std::vector<Representation> representations(const Inputs& inputs) const {
+    return body.representations(embedded(inputs), inputs.lengths_b);
+  }
   std::vector<Mask> masks(int64_t tokens) const { return body.masks(tokens); }
 
   // Mean nats over targets other than -1 of the positions that are scored, f64 []; of none: 0.

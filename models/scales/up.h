@@ -43,7 +43,7 @@ struct Upsample {
 
 // Decoding: the rows that no finer position has read yet.
 struct UpsampleState {
-  Tensor z_bmx{};          // of the cells from first_cell on; empty: none
+  Tensor z_bmx{};  // of the cells from first_cell on; empty: none
   int64_t first_cell = 0;
 
   void append(const Tensor& z) { z_bmx = z_bmx ? concatenate({z_bmx, z}, 1) : z; }

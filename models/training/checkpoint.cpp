@@ -24,7 +24,8 @@ template <class Number> Number number_of(const SafetensorsFile& file, const char
   const std::string& text = found->second;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) fail("{}: its metadata has {} = '{}', expected a number", {file.path(), key, text});
+  if (error != std::errc() || end != text.data() + text.size())
+    fail("{}: its metadata has {} = '{}', expected a number", {file.path(), key, text});
   return value;
 }
 
@@ -36,8 +37,10 @@ void each_tensor(Model& model, Optimizer& optimizer, const std::function<void(co
 
 void load_tensor(const SafetensorsFile& file, const std::string& name, const Tensor& into) {
   if (!file.contains(name)) fail("{}: tensor {} {} is missing", {file.path(), name, show(into.shape())});
-  if (!(file.shape(name) == into.shape())) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(into.shape())});
-  if (file.dtype(name) != into.dtype()) fail("{}: tensor {} is {}, expected {}", {file.path(), name, name_of(file.dtype(name)), name_of(into.dtype())});
+  if (!(file.shape(name) == into.shape()))
+    fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(into.shape())});
+  if (file.dtype(name) != into.dtype())
+    fail("{}: tensor {} is {}, expected {}", {file.path(), name, name_of(file.dtype(name)), name_of(into.dtype())});
   copy(into, file.load(name));
 }
 
@@ -53,19 +56,15 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
   std::vector<std::pair<std::string, Tensor>> tensors;
   each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) { tensors.emplace_back(name, to(t, Device::cpu)); });
   const RandomState random = random_state();
-  Metadata metadata = {{"format", "ricci checkpoint"},
-                       {"step", std::to_string(state.step)},
-                       {"best_step", std::to_string(state.best_step)},
-                       {"best_loss", fmt::format("{}", state.best_loss)},
-                       {"text_hash", std::to_string(state.text_hash)},
-                       {"optimizer_steps", std::to_string(optimizer.steps())},
-                       {"random_seed", std::to_string(random.seed)},
-                       {"random_stream", std::to_string(random.next_stream)},
-                       {"random_part", std::to_string(random.micro_batch)}};  // the file's name for it
+  Metadata metadata = {{"format", "ricci checkpoint"}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
+      {"best_loss", fmt::format("{}", state.best_loss)}, {"text_hash", std::to_string(state.text_hash)},
+      {"optimizer_steps", std::to_string(optimizer.steps())}, {"random_seed", std::to_string(random.seed)},
+      {"random_stream", std::to_string(random.next_stream)},
+      {"random_part", std::to_string(random.micro_batch)}};  // the file's name for it
   if (const auto& last = state.unrecorded)
-    metadata.insert({{"unrecorded_loss", fmt::format("{}", last->loss)},
-                     {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},
-                     {"unrecorded_learning_rate", fmt::format("{}", last->learning_rate)}});
+    metadata.insert(
+        {{"unrecorded_loss", fmt::format("{}", last->loss)}, {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},
+            {"unrecorded_learning_rate", fmt::format("{}", last->learning_rate)}});
   if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
   metadata.insert(more.begin(), more.end());
   save_checked_safetensors(place, tensors, metadata);
@@ -73,12 +72,12 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
 
 TrainState read_train_state(const SafetensorsFile& file) {
   TrainState state = {number_of<int64_t>(file, "step"), number_of<int64_t>(file, "best_step"), number_of<double>(file, "best_loss"),
-                      number_of<uint64_t>(file, "text_hash")};
-  if (state.step < 0 || state.step > kMostSteps || state.best_step > state.step)
+      number_of<uint64_t>(file, "text_hash")};
+  if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
     fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {file.path(), state.step, state.best_step});
   if (file.metadata().contains("unrecorded_loss"))
     state.unrecorded = {number_of<double>(file, "unrecorded_loss"), number_of<double>(file, "unrecorded_gradient_norm"),
-                        number_of<double>(file, "unrecorded_learning_rate")};
+        number_of<double>(file, "unrecorded_learning_rate")};
   if (const auto place = file.metadata().find("data_place"); place != file.metadata().end()) state.data_place = place->second;
   return state;
 }
@@ -95,7 +94,8 @@ TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer&
   for (const std::string& name : file.names())
     if (!known.count(name)) fail("{}: tensor {} {} belongs to no part of this training", {file.path(), name, show(file.shape(name))});
   optimizer.set_steps(number_of<int64_t>(file, "optimizer_steps"));
-  set_random_state({number_of<uint64_t>(file, "random_seed"), number_of<uint64_t>(file, "random_stream"), number_of<uint64_t>(file, "random_part")});
+  set_random_state(
+      {number_of<uint64_t>(file, "random_seed"), number_of<uint64_t>(file, "random_stream"), number_of<uint64_t>(file, "random_part")});
   return read_train_state(file);
 }
 

@@ -37,7 +37,7 @@ struct TrainState {
 };
 
 // More steps than any training takes; with it numbers of tokens stay inside of 64 bits.
-inline constexpr int64_t kMostSteps = int64_t{1} << 31;
+inline constexpr int64_t kMaxSteps = int64_t{1} << 31;
 
 // The prefix of what is no parameter in a checkpoint.
 inline constexpr const char* kOptimizerPrefix = "optimizer.";

@@ -35,7 +35,8 @@ int64_t bytes_moved(const std::vector<OptimizerTensor>& tensors) {
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config) : parameters_(std::move(parameters)), config_(config) {
+Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config)
+    : parameters_(std::move(parameters)), config_(config) {
   if (config.kind == Kind::sgd && config.nesterov && config.momentum == 0) fail("optimizer: nesterov needs a momentum above 0");
   const bool adam = config.kind != Kind::sgd;
   for (Parameter* p : parameters_) {
@@ -78,15 +79,18 @@ void Optimizer::apply(const Tensor& gradient_scale) {
   std::vector<OptimizerTensor> tensors;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    tensors.push_back({.value = p.value, .grad = p.grad.detached(), .m = moments_[i].m, .v = moments_[i].v, .master = p.master,
-                       .weight_decay = decays(p, config_) ? config_.weight_decay : 0, .name = p.path});
+    tensors.push_back({.value = p.value,
+        .grad = p.grad.detached(),
+        .m = moments_[i].m,
+        .v = moments_[i].v,
+        .master = p.master,
+        .weight_decay = decays(p, config_) ? config_.weight_decay : 0,
+        .name = p.path});
     p.grad = {};
   }
   const StepNumbers now{rates_, gradient_scale};
-  if (config_.kind == Kind::sgd)
-    sgd_update(tensors, sgd_options(config_), now);
-  else
-    adamw_update(tensors, adamw_options(config_), now);
+  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), now);
+  else adamw_update(tensors, adamw_options(config_), now);
   trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 

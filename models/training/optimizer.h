@@ -88,7 +88,7 @@ class Optimizer final : public MemoryHolder {
     Tensor m, v;  // of the gradient, of its square; empty where the rule has none
   };
   std::vector<Moments> moments_;  // of each parameter
-  Tensor rates_;  // of the step that begin_step() began
+  Tensor rates_;                  // of the step that begin_step() began
   int64_t steps_ = 0;
 };
 

@@ -29,7 +29,8 @@ Tensor scalar(double value, Device device) {
 
 }  // namespace
 
-TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options) : TrainStep(model, device, options.seed) {
+TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options)
+    : TrainStep(model, device, options.seed) {
   optimizer_ = &optimizer, options_ = options;
   if (!options.cuda_graph) return;
   graph_ = std::make_unique<StepGraph>(device);

@@ -13,8 +13,8 @@
 namespace ricci {
 
 struct StepResult {
-  // The loss of training: sum of nats / number of targets that count in all micro-batches together, and what a model adds to it for training
-  // alone, such as topdown's bag_weights. 0 when no target counts.
+  // The loss of training: sum of nats / number of targets that count in all micro-batches together, and what a model adds to it for
+  // training alone, such as topdown's bag_weights. 0 when no target counts.
   double loss;
   double gradient_norm;  // before clipping
 };
@@ -31,14 +31,16 @@ struct TrainStepOptions {
 class TrainStep {
  public:
   // For forward_backward() alone.
-  TrainStep(Model& model, Device device, uint64_t seed) : model_(model), parameters_(model.parameters()), device_(device), options_{.seed = seed} {}
+  TrainStep(Model& model, Device device, uint64_t seed)
+      : model_(model), parameters_(model.parameters()), device_(device), options_{.seed = seed} {}
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options);
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
   // Errors: a gradient is left from before, those of StepGraph::run.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
 
-  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32 masters.
+  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32
+  // masters.
   double forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const;
 
   // To be called when a result was not finite: runs the step again with every result looked at, and throws an error that
@@ -49,7 +51,8 @@ class TrainStep {
   std::vector<WeightedInputs> weighted(const std::vector<MicroBatch>& micro_batches) const;
   RandomState random_of(int64_t step) const;  // for the first micro-batch
   RandomState random_in_memory(int64_t step) const;
-  Tensor gradient(const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options = {}) const;  // returns the loss
+  Tensor gradient(
+      const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options = {}) const;  // returns the loss
 
   const Model& model_;
   std::vector<Parameter*> parameters_;

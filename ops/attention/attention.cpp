@@ -39,7 +39,7 @@ WeightDropout draw_dropout(double p, int64_t heads) {
 Outputs forward(const Problem& problem, const Views& in) {
   const Tensor& q = in.q.of;
   const Outputs out{like(q, {problem.batches, problem.queries, problem.d()}),
-                    like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
+      like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
   if (no_pairs(problem)) {
     fill(out.y_bcd, 0), fill(out.lse_bnc, HUGE_VAL);
     return out;
@@ -70,12 +70,12 @@ Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& 
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
   // problem.lengths is a raw pointer: keeping lengths_b, which the backward does not name, keeps its memory alive.
   return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
-                [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
-                   const Layout& layout) -> Grads {
-                  const Grads gradients = layout.gradients(of);
-                  attention_kernels::backward(kept, dy, layout.views(of), {y, lse}, layout.views(gradients));
-                  return gradients;
-                });
+      [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
+          const Layout& layout) -> Grads {
+        const Grads gradients = layout.gradients(of);
+        attention_kernels::backward(kept, dy, layout.views(of), {y, lse}, layout.views(gradients));
+        return gradients;
+      });
 }
 
 }  // namespace ricci

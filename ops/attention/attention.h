@@ -66,6 +66,6 @@ Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, c
 // Errors: a visibility that is not causal or not of tokens, lengths, caches of another shape, dtype or device, one cache for
 // two views, too few slots.
 Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
-                        const Visibility& sees, const AttentionOptions& options);
+    const Visibility& sees, const AttentionOptions& options);
 
 }  // namespace ricci

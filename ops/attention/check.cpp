@@ -43,7 +43,7 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
     for (int b = a + 1; b < 3; ++b)
       if (layout.tensor[a] == layout.tensor[b] && !layout.same(a, b) && std::abs(layout.offset[a] - layout.offset[b]) < layout.width)
         fail("{}: the columns {} of {} and {} of {} overlap, expected the same or separate ones",
-             {op, columns(layout.offset[a], layout.width), kNames[a], columns(layout.offset[b], layout.width), kNames[b]});
+            {op, columns(layout.offset[a], layout.width), kNames[a], columns(layout.offset[b], layout.width), kNames[b]});
 }
 
 void check_lengths(const char* op, const Tensor& lengths_b, int64_t keys) {
@@ -59,8 +59,8 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
   if (!(options.scale >= 0 && std::isfinite(options.scale)))
     fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
-  if (sees.scale < 1 || sees.scale > Visibility::kMostTokens)
-    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.scale, Visibility::kMostTokens});
+  if (sees.scale < 1 || sees.scale > Visibility::kMaxTokens)
+    fail("{}: keys of {} tokens, expected 1 .. {}", {op, sees.scale, Visibility::kMaxTokens});
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ template <class F> void each_query(const Problem& problem, F f) {
 
 Tensor weights(const Problem& problem, const Vectors& q, const Vectors& k) {
   const Tensor p_bncC({problem.batches, problem.heads, problem.queries, problem.keys}, Dtype::f64);
-  each_query(problem, [&](int64_t head, int64_t t, int64_t row) { probabilities(problem, q, k, head, t, p_bncC.data<double>() + row * problem.keys); });
+  each_query(problem,
+      [&](int64_t head, int64_t t, int64_t row) { probabilities(problem, q, k, head, t, p_bncC.data<double>() + row * problem.keys); });
   return p_bncC;
 }
 
@@ -96,7 +97,7 @@ void add_gradients(const Problem& problem, const Tensor& dy_bcd, const Tensor& p
 }
 
 Grads naive_backward(const Tensor& dy, const std::vector<Tensor>& given, const Tensor& p_bncC, const Tensor& lengths_b, const Problem& kept,
-                     const Layout& layout) {
+    const Layout& layout) {
   Grads gradients;
   for (const Tensor& t : given) gradients.push_back(zeros(t.shape(), Dtype::f64, Device::cpu));
   add_gradients(on_cpu(kept, lengths_b), as_f64_on_cpu(dy), p_bncC, layout.views(as_f64_on_cpu(given)), layout.views(gradients));
@@ -122,8 +123,8 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
       for (int64_t x = 0; x < problem.width && p[j] != 0; ++x) y.at(head, t)[x] += factor(problem, head, t, j) * p[j] * v_of.at(head, j)[x];
   });
   return record("naive_attention", checked.inputs, as(y_bcd, q.of), keep(tensors, p_bncC, lengths_b, problem, checked.layout),
-                [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& p, const Tensor& lengths, const Problem& kept,
-                   const Layout& layout) { return naive_backward(dy, of, p, lengths, kept, layout); });
+      [](const Tensor& dy, const std::vector<Tensor>& of, const Tensor& p, const Tensor& lengths, const Problem& kept,
+          const Layout& layout) { return naive_backward(dy, of, p, lengths, kept, layout); });
 }
 
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options) {

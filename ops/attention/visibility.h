@@ -24,14 +24,14 @@ namespace ricci {
 enum class CellRule : uint8_t { inside, end };
 
 struct Visibility {
-  static constexpr int64_t kEndless = int64_t{1} << 60, kMostTokens = int64_t{1} << 24;  // of a cell
+  static constexpr int64_t kEndless = int64_t{1} << 60, kMaxTokens = int64_t{1} << 24;  // of a cell
   int64_t scale = 1, least = 0, most = kEndless;
 
   // Keys are tokens. A window is a number of positions back, the query's own included; 0: none. Error: a negative window.
   static Visibility causal(int64_t window = 0);
   static Visibility not_causal(int64_t window = 0);  // every key; with a window those with t - j < window
   // Keys are cells of `scale` tokens, of which a query sees those that it has read to their end, between lo and hi tokens back.
-  // Errors: a scale outside 1 .. kMostTokens, lo below 0, hi not above lo.
+  // Errors: a scale outside 1 .. kMaxTokens, lo below 0, hi not above lo.
   static Visibility cells(int64_t scale, int64_t lo = 0, int64_t hi = kEndless, CellRule rule = CellRule::inside);
   // The same for queries of which the first, t = 0, stands at position `first`: new tokens against keys of earlier ones.
   Visibility from(int64_t first) const { return {scale, least - first, most - first}; }

@@ -12,7 +12,7 @@ const std::vector<OpCheck>& op_checks() {
   static const std::vector<OpCheck> checks = [] {
     std::vector<OpCheck> all;
     for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_scale_checks, add_product_checks, add_attention_checks,
-                     add_mixing_checks, add_model_checks})
+             add_mixing_checks, add_model_checks})
       add(all);
     return all;
   }();
@@ -51,7 +51,8 @@ std::vector<Parameter> draw_inputs(const OpCheck& check, Device device) {
         for (int64_t i = 0; i < n; ++i) t.data<double>()[i] = static_cast<double>(random.bits(static_cast<uint64_t>(i)) % 32) / 8 - 2;
         break;
       case CheckInput::Kind::integers:
-        for (int64_t i = 0; i < n; ++i) t.data<int64_t>()[i] = static_cast<int64_t>(random.bits(static_cast<uint64_t>(i)) % static_cast<uint64_t>(input.below));
+        for (int64_t i = 0; i < n; ++i)
+          t.data<int64_t>()[i] = static_cast<int64_t>(random.bits(static_cast<uint64_t>(i)) % static_cast<uint64_t>(input.below));
     }
     inputs.push_back({to(t, device), {}, "input " + std::to_string(inputs.size())});
   }

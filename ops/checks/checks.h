@@ -17,7 +17,9 @@ struct CheckInput {
 };
 inline CheckInput normal(Shape shape) { return {CheckInput::Kind::normal, shape, 0}; }
 inline CheckInput positive(Shape shape) { return {CheckInput::Kind::positive, shape, 0}; }  // in [0.5, 1.5)
-inline CheckInput eighths(Shape shape) { return {CheckInput::Kind::eighths, shape, 0}; }    // multiples of 1/8 in [-2, 2): exact in every dtype
+inline CheckInput eighths(Shape shape) {
+  return {CheckInput::Kind::eighths, shape, 0};
+}  // multiples of 1/8 in [-2, 2): exact in every dtype
 inline CheckInput integers(Shape shape, int64_t below) { return {CheckInput::Kind::integers, shape, below}; }
 
 struct OpCheck {
@@ -25,7 +27,7 @@ struct OpCheck {
   const char* what;  // what is special about this case
   std::vector<CheckInput> inputs;
   CheckedFunction run;
-  double h = 1e-5;   // how far elements are moved
+  double h = 1e-5;  // how far elements are moved
 };
 
 // gradcheck of one case on one device.

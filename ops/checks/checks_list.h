@@ -10,8 +10,8 @@ void add_pooling_checks(std::vector<OpCheck>& all);  // means over positions
 void add_scale_checks(std::vector<OpCheck>& all);    // cells of coarser scales
 void add_product_checks(std::vector<OpCheck>& all);  // contract, linear
 void add_attention_checks(std::vector<OpCheck>& all);
-void add_mixing_checks(std::vector<OpCheck>& all);   // shift-and-sum, metric scores
-void add_model_checks(std::vector<OpCheck>& all);    // embedding, classifier, recomputation
+void add_mixing_checks(std::vector<OpCheck>& all);  // shift-and-sum, metric scores
+void add_model_checks(std::vector<OpCheck>& all);   // embedding, classifier, recomputation
 
 Tensor integers_on(const std::vector<int64_t>& values, Device device);
 // Drawn targets of which every third is taken away.

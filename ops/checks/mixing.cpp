@@ -24,9 +24,8 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
     for (const auto& [what, triangle] : {std::pair{"a symmetric metric", Triangle::upper}, {"a factored metric", Triangle::lower}}) {
       const auto metric = [&all, name = name, what = what, f = f, triangle = triangle](Shape p, int64_t heads) {
         const int64_t k = p[2] / heads;
-        all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})}, [f, triangle](CheckInputs in) -> CheckOutputs {
-                         return {f(in[0], in[1], triangle)};
-                       }});
+        all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})},
+            [f, triangle](CheckInputs in) -> CheckOutputs { return {f(in[0], in[1], triangle)}; }});
       };
       metric({2, 5, 8}, 2), metric({1, 3, 5}, 1), metric({2, 1, 3}, 3);
     }

@@ -26,10 +26,10 @@ void add_product_checks(std::vector<OpCheck>& all) {
   all.push_back({"linear", "odd sizes", {normal({2, 3, 5}), normal({7, 5}), normal({7})}, map});
   all.push_back({"linear", "one row", {normal({1, 33}), normal({17, 33}), normal({17})}, map});
   all.push_back({"linear", "width one", {normal({3, 1}), normal({5, 1}), normal({5})}, map});
-  all.push_back({"linear", "no bias", {normal({4, 6}), normal({3, 6})}, [](CheckInputs x) -> CheckOutputs { return {linear(x[0], x[1], Tensor())}; }});
-  all.push_back({"linear", "between other ops", {normal({4, 6}), normal({3, 6}), normal({3})}, [](CheckInputs x) -> CheckOutputs {
-                   return {gelu(linear(gelu(x[0]), x[1], x[2]))};
-                 }});
+  all.push_back({"linear", "no bias", {normal({4, 6}), normal({3, 6})},
+      [](CheckInputs x) -> CheckOutputs { return {linear(x[0], x[1], Tensor())}; }});
+  all.push_back({"linear", "between other ops", {normal({4, 6}), normal({3, 6}), normal({3})},
+      [](CheckInputs x) -> CheckOutputs { return {gelu(linear(gelu(x[0]), x[1], x[2]))}; }});
 }
 
 }  // namespace ricci

@@ -51,12 +51,9 @@ template <class Op, class T> struct CombineStretch {
     const T *from_a = a + at[0], *from_b = b + at[1];
     T* to = y + i;
     const A first_a = A(*from_a), first_b = A(*from_b);
-    if (a_constant)
-      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(first_a, A(from_b[j]))); });
-    else if (b_constant)
-      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), first_b)); });
-    else
-      for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), A(from_b[j]))); });
+    if (a_constant) for_vector(count, [=](int64_t j) { to[j] = T(Op::of(first_a, A(from_b[j]))); });
+    else if (b_constant) for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), first_b)); });
+    else for_vector(count, [=](int64_t j) { to[j] = T(Op::of(A(from_a[j]), A(from_b[j]))); });
   }
 };
 
@@ -98,11 +95,11 @@ HOST Tensor subtract(const Arg& a, const Arg& b) {
 
 HOST Tensor multiply(const Arg& a, const Arg& b) {
   DIMS(a, b);
-  return record("multiply", {a, b}, combine<Times>("multiply", a, b), keep(a, b),
-                [](const Tensor& dy, const Tensor& a, const Tensor& b) -> Grads {
-    return {wants_gradient(0) ? combine<Times>("multiply'", dy, b) : Tensor(),
+  return record(
+      "multiply", {a, b}, combine<Times>("multiply", a, b), keep(a, b), [](const Tensor& dy, const Tensor& a, const Tensor& b) -> Grads {
+        return {wants_gradient(0) ? combine<Times>("multiply'", dy, b) : Tensor(),
             wants_gradient(1) ? combine<Times>("multiply'", dy, a) : Tensor()};
-  });
+      });
 }
 
 HOST Tensor divide(const Arg& a, const Arg& b) {
@@ -116,9 +113,8 @@ HOST Tensor divide(const Arg& a, const Arg& b) {
 
 HOST Tensor scale(const Arg& x, double factor) {
   DIMS(x);
-  return record("scale", {x}, broadcast(x, x.shape(), factor), keep(factor), [](const Tensor& dy, double factor) -> Grads {
-    return {broadcast(dy, dy.shape(), factor)};
-  });
+  return record("scale", {x}, broadcast(x, x.shape(), factor), keep(factor),
+      [](const Tensor& dy, double factor) -> Grads { return {broadcast(dy, dy.shape(), factor)}; });
 }
 
 CUDA_ELEMENTS(CombinePlus);

@@ -33,10 +33,8 @@ template <class T> struct RepeatStretch {
     const T* from = x + at[0];
     T* to = y + i;
     const Accumulator<T> by = factor, value = by * Accumulator<T>(*from);
-    if (constant)
-      for_vector(count, [=](int64_t j) { to[j] = T(value); });
-    else
-      for_vector(count, [=](int64_t j) { to[j] = T(by * Accumulator<T>(from[j])); });
+    if (constant) for_vector(count, [=](int64_t j) { to[j] = T(value); });
+    else for_vector(count, [=](int64_t j) { to[j] = T(by * Accumulator<T>(from[j])); });
   }
 };
 
@@ -59,8 +57,7 @@ HOST Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
   for (int d = 0; d < rank; ++d) {
     const int i = d - rank + a.rank(), j = d - rank + b.rank();
     const int64_t in_a = i < 0 ? 1 : a[i], in_b = j < 0 ? 1 : b[j];
-    if (in_a != in_b && in_a != 1 && in_b != 1)
-      fail("{}: {} and {} do not broadcast: {} against {}", {op, show(a), show(b), in_a, in_b});
+    if (in_a != in_b && in_a != 1 && in_b != 1) fail("{}: {} and {} do not broadcast: {} against {}", {op, show(a), show(b), in_a, in_b});
     shape.push_back(in_a == 1 ? in_b : in_a);
   }
   return shape;
@@ -90,8 +87,7 @@ HOST Tensor broadcast(const Tensor& x, const Shape& shape, double factor) {
   Tensor y = like(x, shape);
   with_dtype(x, [&]<class T>(T) {
     const Accumulator<T> by(factor);
-    if (x.device() == Device::cpu)
-      return for_strided(s, RepeatStretch<T>{x.data<T>(), y.data<T>(), by, s.stride[0][s.rank - 1] == 0});
+    if (x.device() == Device::cpu) return for_strided(s, RepeatStretch<T>{x.data<T>(), y.data<T>(), by, s.stride[0][s.rank - 1] == 0});
     const Repeat<T> f{x.data<T>(), y.data<T>(), by, s};
     launch("broadcast", x.device(), thread_per(y.size()), ElementKernel<Repeat<T>>{y.size(), f});
   });

@@ -23,9 +23,7 @@ struct Mask {
 };
 
 // Four elements, aligned so that they are read and written together, or 16 bytes at a time where they are larger.
-template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four {
-  T v[4];
-};
+template <class T> struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) Four { T v[4]; };
 
 // The generator, and where its stream is found: a kernel of a recorded CUDA graph reads it from memory when it runs, so that
 // each launch draws numbers of its own. The CPU reads it before its loop, which could not be vectorised otherwise.
@@ -82,10 +80,9 @@ HOST Tensor apply(const char* name, const Tensor& x, const Mask& mask) {
     const Drawn random(mask.random, x.device());
     const int64_t n = x.size(), fours = aligned ? n / 4 : 0;
     for_each_element(name, x.device(), fours,
-                     ApplyFour<T>{reinterpret_cast<const Four<T>*>(from), reinterpret_cast<Four<T>*>(to), random,
-                                  mask.first / 4, mask.least, A(mask.scale)});
-    for_each_element(name, x.device(), n - fours * 4,
-                     ApplyOne<T>{from, to, fours * 4, random, mask.first, mask.least, A(mask.scale)});
+        ApplyFour<T>{
+            reinterpret_cast<const Four<T>*>(from), reinterpret_cast<Four<T>*>(to), random, mask.first / 4, mask.least, A(mask.scale)});
+    for_each_element(name, x.device(), n - fours * 4, ApplyOne<T>{from, to, fours * 4, random, mask.first, mask.least, A(mask.scale)});
   });
   return y;
 }
@@ -97,11 +94,10 @@ using namespace dropout_kernels;
 HOST Tensor dropout(const Arg& x, double p) {
   DIMS(x);
   if (!(p >= 0 && p < 1)) fail("dropout: the probability must be in [0, 1), got {}", {p});
-  const Mask mask{take_stream(), random_state().micro_batch * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32),
-                  1 / (1 - p)};
-  return record("dropout", {x}, apply("dropout", x, mask), keep(mask), [](const Tensor& dy, const Mask& mask) -> Grads {
-    return {apply("dropout'", dy, mask)};
-  });
+  const Mask mask{
+      take_stream(), random_state().micro_batch * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
+  return record("dropout", {x}, apply("dropout", x, mask), keep(mask),
+      [](const Tensor& dy, const Mask& mask) -> Grads { return {apply("dropout'", dy, mask)}; });
 }
 
 CUDA_ELEMENTS(ApplyFour);

@@ -15,9 +15,7 @@
 namespace ricci {
 namespace gelu_kernels {
 
-template <class A> struct ValueAndSlope {
-  A value, slope;
-};
+template <class A> struct ValueAndSlope { A value, slope; };
 
 struct Erf {
   template <class A> HD static ValueAndSlope<A> at(A x) {
@@ -69,17 +67,17 @@ template <class Form> Outputs forward(const char* name, const Tensor& x) {
   const Tape* tape = Tape::recording();
   const Outputs out{like(x), tape && tape->has(x) ? like(x) : Tensor()};
   with_dtype(x, [&]<class T>(T) {
-    if (out.slope)
-      for_each_element(name, x.device(), x.size(), Both<Form, T>{x.data<T>(), out.y.data<T>(), out.slope.data<T>()});
-    else
-      for_each_element(name, x.device(), x.size(), Value<Form, T>{x.data<T>(), out.y.data<T>()});
+    if (out.slope) for_each_element(name, x.device(), x.size(), Both<Form, T>{x.data<T>(), out.y.data<T>(), out.slope.data<T>()});
+    else for_each_element(name, x.device(), x.size(), Value<Form, T>{x.data<T>(), out.y.data<T>()});
   });
   return out;
 }
 
 HOST Tensor backward(const char* name, const Tensor& dy, const Tensor& slope) {
   Tensor dx = like(dy);
-  with_dtype(dy, [&]<class T>(T) { for_each_element(name, dy.device(), dy.size(), Backward<T>{dy.data<T>(), slope.data<T>(), dx.data<T>()}); });
+  with_dtype(dy, [&]<class T>(T) {
+    for_each_element(name, dy.device(), dy.size(), Backward<T>{dy.data<T>(), slope.data<T>(), dx.data<T>()});
+  });
   return dx;
 }
 
@@ -96,7 +94,8 @@ HOST Tensor gelu(const Arg& x) {
 HOST Tensor gelu_tanh(const Arg& x) {
   DIMS(x);
   const auto [y, slope] = forward<Tanh>("gelu_tanh", x);
-  return record("gelu_tanh", {x}, y, keep(slope), [](const Tensor& dy, const Tensor& slope) -> Grads { return {backward("gelu_tanh'", dy, slope)}; });
+  return record(
+      "gelu_tanh", {x}, y, keep(slope), [](const Tensor& dy, const Tensor& slope) -> Grads { return {backward("gelu_tanh'", dy, slope)}; });
 }
 
 CUDA_ELEMENTS(ErfValue);

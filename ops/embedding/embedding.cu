@@ -100,8 +100,8 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
   with_dtype(table_vd, [&]<class T>(T) {
     void* bad = device == Device::cpu ? nullptr : bad_id_of(device).raw();
     for_rows("embedding", device, b * c, d,
-             Forward<T>{ids_bc.data<int64_t>(), table_vd.data<T>(), positions_Cd ? positions_Cd.data<T>() + first * d : nullptr,
-                        y_bcd.data<T>(), v, c, Accumulator<T>(scale), static_cast<unsigned long long*>(bad)});
+        Forward<T>{ids_bc.data<int64_t>(), table_vd.data<T>(), positions_Cd ? positions_Cd.data<T>() + first * d : nullptr, y_bcd.data<T>(),
+            v, c, Accumulator<T>(scale), static_cast<unsigned long long*>(bad)});
   });
   if (device == Device::cuda_emulated && !recording_graph()) check_embedding_ids(device);  // it has run already
   return y_bcd;
@@ -115,7 +115,7 @@ HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Sha
   const Bucket rows{buckets.start_u.data<int64_t>(), buckets.rows_k.data<int64_t>()};
   with_dtypes(dy_bcd, dtable_vd, [&]<class T, class To>(T, To) {
     sum_rows("embedding'", dy_bcd.device(), table[0], table[1], 64,
-             SumBucket<T, To>{dy_bcd.data<T>(), dtable_vd.data<To>(), Accumulator<T>(scale), rows, add});
+        SumBucket<T, To>{dy_bcd.data<T>(), dtable_vd.data<To>(), Accumulator<T>(scale), rows, add});
   });
   return dtable_vd;
 }
@@ -139,12 +139,11 @@ HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positio
   check_positions(ids_bc, positions_Cd, first_position);
   const Tensor y_bcd = forward(ids_bc, table_vd, positions_Cd, scale, first_position);
   return record("embedding", {ids_bc, table_vd, positions_Cd}, y_bcd,
-                keep(ids_bc, table_vd.shape(), positions_Cd.shape(), scale, first_position),
-                [](const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, const Shape& positions, double scale,
-                   int64_t first) -> Grads {
-    return {Tensor(), wants_gradient(1) ? backward_table(dy_bcd, ids_bc, table, scale) : Tensor(),
+      keep(ids_bc, table_vd.shape(), positions_Cd.shape(), scale, first_position),
+      [](const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, const Shape& positions, double scale, int64_t first) -> Grads {
+        return {Tensor(), wants_gradient(1) ? backward_table(dy_bcd, ids_bc, table, scale) : Tensor(),
             wants_gradient(2) ? backward_positions(dy_bcd, positions, first) : Tensor()};
-  });
+      });
 }
 
 HOST void check_embedding_ids(Device device) {

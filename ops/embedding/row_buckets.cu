@@ -116,10 +116,8 @@ struct Finish {
       int64_t low = 0, high = n;
       while (low < high) {
         const int64_t middle = (low + high) / 2;
-        if (words[middle] < static_cast<Word>(i) << 32)
-          low = middle + 1;
-        else
-          high = middle;
+        if (words[middle] < static_cast<Word>(i) << 32) low = middle + 1;
+        else high = middle;
       }
       start_u[i] = low;
     }
@@ -171,10 +169,8 @@ using namespace row_buckets_kernels;
 HOST RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary) {
   if (ids.size() >> 31) fail("bucket_rows: {} ids are more than 2^31", {ids.size()});
   const RowBuckets buckets{like(ids, {vocabulary + 1}), like(ids, {ids.size()})};
-  if (ids.device() == Device::cpu)
-    sort_on_cpu(ids, vocabulary, buckets);
-  else
-    sort_on_gpu(ids, vocabulary, buckets);
+  if (ids.device() == Device::cpu) sort_on_cpu(ids, vocabulary, buckets);
+  else sort_on_gpu(ids, vocabulary, buckets);
   return buckets;
 }
 

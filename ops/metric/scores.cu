@@ -105,9 +105,11 @@ HOST void add_weighted(const Extents& n, const Tensor& r_bncC, bool transposed, 
   const int64_t c = n.positions, d = n.d();
   const MatrixAt at{transposed ? 1 : c, transposed ? c : 1, c * c};
   for (int64_t b = 0; b < n.batches; ++b)
+    // clang-format off
     gemm({.device = x_bcd.device(), .dtype = x_bcd.dtype(), .batch = n.heads, .m = c, .n = n.width, .k = c,
           .a = r_bncC.rows(b, 1).raw(), .b = x_bcd.rows(b, 1).raw(), .a_at = at, .b_at = {d, 1, n.width},
           .c = y_bcd.rows(b, 1).raw(), .c_at = {d, 1, n.width}, .accumulate = add});
+  // clang-format on
 }
 
 HOST Grads scores_backward(const Tensor& dr_bncC, const Tensor& p_bcd, const Tensor& m_nl, Triangle triangle) {
@@ -138,9 +140,9 @@ HOST Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle) 
   const Dtype sums = sums_of(p_bcd.dtype());
   const Tensor r_bncC = scores(n, convert(p_bcd.detached(), sums), upper_triangle(m_nl.detached(), triangle, n.width, sums));
   return record("metric_scores", {p_bcd, m_nl}, convert(r_bncC, p_bcd.dtype()), keep(p_bcd, m_nl, triangle),
-                [](const Tensor& dr_bncC, const Tensor& p, const Tensor& m, Triangle triangle) -> Grads {
-                  return scores_backward(dr_bncC, p, m, triangle);
-                });
+      [](const Tensor& dr_bncC, const Tensor& p, const Tensor& m, Triangle triangle) -> Grads {
+        return scores_backward(dr_bncC, p, m, triangle);
+      });
 }
 
 CUDA_KERNEL(ScoresKernel<float>);

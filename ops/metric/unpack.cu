@@ -30,10 +30,8 @@ template <class T> struct Unpack {
     const Entry e(i, width);
     const bool stored = in_triangle(triangle, e.row, e.column);
     const int64_t at = stored ? packed_at(triangle, e.row, e.column, width) : packed_at(triangle, e.column, e.row, width);
-    if (stored || triangle == Triangle::upper)
-      whole[i] = m[e.head * packed_size(width) + at];
-    else
-      whole[i] = T(0);
+    if (stored || triangle == Triangle::upper) whole[i] = m[e.head * packed_size(width) + at];
+    else whole[i] = T(0);
   }
 };
 
@@ -63,7 +61,8 @@ HOST Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl) {
   n.bind(op, "p_bcd, m_nl", {p_bcd, m_nl});
   const int64_t width = checked_width(op, m_nl);
   if (n['n'] * width != n['d'])
-    fail("{}: m_nl{} is a metric of {} heads of width {}, but p_bcd{} has {} columns", {op, show(m_nl.shape()), n['n'], width, show(p_bcd.shape()), n['d']});
+    fail("{}: m_nl{} is a metric of {} heads of width {}, but p_bcd{} has {} columns",
+        {op, show(m_nl.shape()), n['n'], width, show(p_bcd.shape()), n['d']});
   return {n['b'], n['c'], n['n'], width};
 }
 
@@ -80,8 +79,10 @@ HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Ten
   const int64_t k = a_nkk.shape()[1];
   const Tensor c_nkk = like(a_nkk);
   const auto at = [k](bool transposed) { return MatrixAt{transposed ? 1 : k, transposed ? k : 1, k * k}; };
+  // clang-format off
   gemm({.device = a_nkk.device(), .dtype = a_nkk.dtype(), .batch = a_nkk.shape()[0], .m = k, .n = k, .k = k, .a = a_nkk.raw(), .b = b_nkk.raw(),
         .a_at = at(transpose_a), .b_at = at(transpose_b), .c = c_nkk.raw(), .c_at = at(false)});
+  // clang-format on
   return c_nkk;
 }
 
@@ -96,10 +97,10 @@ HOST Tensor pack(const Tensor& whole_nkk, Triangle triangle, bool add_mirrored) 
   const int64_t width = whole_nkk.shape()[1];
   const Tensor m_nl = like(whole_nkk, {whole_nkk.shape()[0], packed_size(width)});
   with_dtype(whole_nkk, [&]<class T>(T) {
-    if constexpr (dtype_of<T> == Dtype::bf16)
-      fail("pack_metric: the whole matrices are bf16, expected f32 or f64");
+    if constexpr (dtype_of<T> == Dtype::bf16) fail("pack_metric: the whole matrices are bf16, expected f32 or f64");
     else
-      for_each_element("pack_metric", m_nl.device(), whole_nkk.size(), Pack<T>{whole_nkk.data<T>(), m_nl.data<T>(), width, triangle, add_mirrored});
+      for_each_element(
+          "pack_metric", m_nl.device(), whole_nkk.size(), Pack<T>{whole_nkk.data<T>(), m_nl.data<T>(), width, triangle, add_mirrored});
   });
   return m_nl;
 }

@@ -53,7 +53,8 @@ HOST Rates rates_of(const AdamW& options, double learning_rate, int64_t step) {
   return {learning_rate, learning_rate / (1 - std::pow(options.beta1, t)), std::sqrt(1 - std::pow(options.beta2, t))};
 }
 
-HOST void adamw_update(const std::vector<OptimizerTensor>& tensors, const AdamW& options, const StepNumbers& now, const char* file, int line) {
+HOST void adamw_update(
+    const std::vector<OptimizerTensor>& tensors, const AdamW& options, const StepNumbers& now, const char* file, int line) {
   check_tensors("adamw", tensors, now, {.m = true, .v = true});
   update_tensors<Rule>("adamw", tensors, options, now);
   mark_written(tensors, file, line);

@@ -21,6 +21,6 @@ Rates rates_of(const AdamW& options, double learning_rate, int64_t step);
 // The values count as written at the caller's line. A tensor with an empty grad is left alone.
 // Errors: shapes, dtypes or devices that do not fit, named by the tensor's place in the list.
 void adamw_update(const std::vector<OptimizerTensor>& tensors, const AdamW& options, const StepNumbers& now,
-                  const char* file = __builtin_FILE(), int line = __builtin_LINE());
+    const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace ricci

@@ -97,7 +97,8 @@ HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
 HOST Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss) {
   DIMS(norm, loss);
   for (const Tensor* t : {&norm, &loss})
-    if (t->size() != 1 || t->dtype() != Dtype::f64) fail("clip_factor: {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
+    if (t->size() != 1 || t->dtype() != Dtype::f64)
+      fail("clip_factor: {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
   Tensor factor = like(norm);
   for_each_element("clip_factor", norm.device(), 1, ClipFactor{norm.data<double>(), loss.data<double>(), clip, factor.data<double>()});
   return factor;

@@ -26,7 +26,7 @@ template <class T> OptimizerItem<T> item_of(const OptimizerTensor& t) {
   using A = Accumulator<T>;
   const auto state = [](const Tensor& s) { return s ? s.data<A>() : nullptr; };
   return {t.value.data<T>(), state(t.master), state(t.m), state(t.v), t.master ? nullptr : t.grad.data<T>(),
-          t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay};
+      t.master ? t.grad.data<A>() : nullptr, t.value.size(), t.weight_decay};
 }
 
 template <class T, class Rule, class Options> struct OptimizerUpdate {
@@ -73,8 +73,8 @@ void update_tensors(const char* op, const std::vector<OptimizerTensor>& tensors,
   update_dtype<bf16, Rule<bf16>>(op, tensors, options, now);
 }
 
-#define CUDA_UPDATE(Rule, Options) \
-  CUDA_KERNEL(ChunkKernel<OptimizerUpdate<float, Rule<float>, Options>>); \
+#define CUDA_UPDATE(Rule, Options)                                          \
+  CUDA_KERNEL(ChunkKernel<OptimizerUpdate<float, Rule<float>, Options>>);   \
   CUDA_KERNEL(ChunkKernel<OptimizerUpdate<double, Rule<double>, Options>>); \
   CUDA_KERNEL(ChunkKernel<OptimizerUpdate<bf16, Rule<bf16>, Options>>)
 

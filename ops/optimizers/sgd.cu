@@ -18,7 +18,11 @@ template <class T, bool kMomentum> struct Rule {
   bool nesterov;
 
   HD Rule(const Sgd& options, const double* rates, const OptimizerItem<T>& t)
-      : m(t.m), decay(A(t.weight_decay)), momentum(A(options.momentum)), minus_learning_rate(A(-rates[kLearningRate])), nesterov(options.nesterov) {}
+      : m(t.m),
+        decay(A(t.weight_decay)),
+        momentum(A(options.momentum)),
+        minus_learning_rate(A(-rates[kLearningRate])),
+        nesterov(options.nesterov) {}
 
   HD A operator()(int64_t i, A x, A scaled_grad) const {
     A g = scaled_grad + decay * x;

@@ -20,6 +20,6 @@ inline Rates rates_of(const Sgd&, double learning_rate) { return {learning_rate,
 // The values count as written at the caller's line. A tensor with an empty grad is left alone; v is not used.
 // Errors: shapes, dtypes or devices that do not fit, named by the tensor's place in the list; nesterov without momentum.
 void sgd_update(const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now,
-                const char* file = __builtin_FILE(), int line = __builtin_LINE());
+    const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 }  // namespace ricci

@@ -111,21 +111,23 @@ using namespace window_mean_kernels;
 HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b) {
   const Dims n = DIMS(x_bcd, optional(i64(lengths_b)));
   if (window.window < 1) fail("window_mean_difference: the window is {}, expected 1 or more", {window.window});
-  if (!window.causal && window.window % 2 == 0) fail("window_mean_difference: the window is {}, expected an odd number where it is not causal", {window.window});
+  if (!window.causal && window.window % 2 == 0)
+    fail("window_mean_difference: the window is {}, expected an odd number where it is not causal", {window.window});
   check_lengths("window_mean_difference", lengths_b, n['c']);
   const Tensor y_bcd = like(x_bcd);
   with_extents(x_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-    for_rows("window_mean_difference", x_bcd.device(), b * c, d, Forward<T>{x_bcd.data<T>(), y_bcd.data<T>(), extent_of(window, lengths_b, c)});
+    for_rows(
+        "window_mean_difference", x_bcd.device(), b * c, d, Forward<T>{x_bcd.data<T>(), y_bcd.data<T>(), extent_of(window, lengths_b, c)});
   });
   return record("window_mean_difference", {x_bcd}, y_bcd, keep(window, Tensor(lengths_b)),
-                [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b) -> Grads {
-                  const Tensor dx_bcd = like(dy_bcd);
-                  with_extents(dy_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-                    for_rows("window_mean_difference'", dy_bcd.device(), b * c, d,
-                             Backward<T>{dy_bcd.data<T>(), dx_bcd.data<T>(), extent_of(window, lengths_b, c)});
-                  });
-                  return {dx_bcd};
-                });
+      [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b) -> Grads {
+        const Tensor dx_bcd = like(dy_bcd);
+        with_extents(dy_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
+          for_rows("window_mean_difference'", dy_bcd.device(), b * c, d,
+              Backward<T>{dy_bcd.data<T>(), dx_bcd.data<T>(), extent_of(window, lengths_b, c)});
+        });
+        return {dx_bcd};
+      });
 }
 
 HOST Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b) {
@@ -136,14 +138,14 @@ HOST Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b) {
     for_rows("mean_over_positions", x_bcd.device(), b, d, MeanOfSequence<T>{x_bcd.data<T>(), y_bd.data<T>(), lengths_of(lengths_b, c)});
   });
   return record("mean_over_positions", {x_bcd}, y_bd, keep(x_bcd.shape(), Tensor(lengths_b)),
-                [](const Tensor& dy_bd, const Shape& shape, const Tensor& lengths_b) -> Grads {
-                  const Tensor dx_bcd = like(dy_bd, shape);
-                  with_extents(dx_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-                    for_rows("mean_over_positions'", dy_bd.device(), b * c, d,
-                             SpreadOverSequence<T>{dy_bd.data<T>(), dx_bcd.data<T>(), lengths_of(lengths_b, c)});
-                  });
-                  return {dx_bcd};
-                });
+      [](const Tensor& dy_bd, const Shape& shape, const Tensor& lengths_b) -> Grads {
+        const Tensor dx_bcd = like(dy_bd, shape);
+        with_extents(dx_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
+          for_rows("mean_over_positions'", dy_bd.device(), b * c, d,
+              SpreadOverSequence<T>{dy_bd.data<T>(), dx_bcd.data<T>(), lengths_of(lengths_b, c)});
+        });
+        return {dx_bcd};
+      });
 }
 
 CUDA_ROWS(Forward);

@@ -16,122 +16,13 @@
 #include "cuda/math.h"
 #include "cuda/trace.h"
 #include "cuda/verbs/arithmetic.h"
-#include "cuda/verbs/bf16_pieces.h"
 #include "cuda/verbs/columns.h"
 #include "cuda/verbs/elements.h"
 #include "cuda/verbs/rows.h"
+#include "ops/products/cross_entropy.h"
 
 namespace ricci {
 namespace classifier_kernels {
-
-constexpr int64_t kNoTarget = -1;
-HD bool in_vocabulary(int64_t target, int64_t vocabulary) { return target >= 0 && target < vocabulary; }
-
-// One row of logits becomes its loss and, in place, the gradient of the logits. A target outside the vocabulary makes the loss NaN.
-template <class T> struct CrossEntropy {
-  using A = Accumulator<T>;
-  View<T, 2> l_rv;
-  const int64_t* target_r;
-  const double* counted;
-  double* nll_r;
-  bool gradient;
-
-  template <class Row> HD void operator()(int64_t r, Row row) const {
-    const int64_t target = target_r[r];
-    if (gradient) row.once([&] { clear_padding(r, row.n); });
-    if (target == kNoTarget) {  // the whole row agrees on this
-      row.once([&] { nll_r[r] = 0; });
-      if (gradient) row.each([&](int64_t v) { l_rv(r, v) = T(A(0)); });
-      return;
-    }
-    const A most = row.max([&](int64_t v) { return A(l_rv(r, v)); });
-    const A sum = row.sum([&](int64_t v) { return math::exp(A(l_rv(r, v)) - most); });
-    row.once([&] { nll_r[r] = in_vocabulary(target, row.n) ? double(math::log(sum)) + double(most) - double(A(l_rv(r, target))) : __builtin_nan(""); });
-    if (!gradient) return;
-    const A share = A(1 / *counted), factor = share / sum;
-    row.each([&](int64_t v) {
-      const A p = math::exp(A(l_rv(r, v)) - most) * factor;
-      l_rv(r, v) = T(v == target ? p - share : p);
-    });
-  }
-  HD void clear_padding(int64_t r, int64_t v) const {
-    for (; v < l_rv.extent[1]; ++v) l_rv(r, v) = T(A(0));
-  }
-};
-
-// The same for bf16 on the GPU, 16 bytes at a time. In one pass each thread finds the maximum of its logits and the sum of their
-// exponentials relative to it; the block combines them. A second pass writes the gradient, and finds the row in the L2 cache.
-//   bytes 4 V per row of V logits: 65,536 rows of 50,257 on an H200: 13 GB at 4.8 TB/s 2.7 ms, which is also the floor
-struct CrossEntropyOfPieces {
-  static constexpr int kThreads = 1024;
-  static constexpr float kLog2E = 1.44269504088896340736f, kLowest = -__builtin_huge_valf();
-  bf16* l_rv;  // rows on 16 bytes
-  int64_t pitch, vocabulary;
-  const int64_t* target_r;
-  const double* counted;
-  double* nll_r;
-  bool gradient;
-
-  struct Seen {
-    float most, sum;
-  };
-
-  static int threads(int64_t pitch) { return static_cast<int>(std::min<int64_t>(kThreads, (pitch / kPiece + 31) / 32 * 32)); }
-
-  __device__ void operator()() const {
-    const int64_t r = blockIdx.x, target = target_r[r];
-    bf16* const l_v = l_rv + r * pitch;
-    const Seen row = target == kNoTarget ? Seen{} : over_block(seen_by_thread(l_v));  // the whole block agrees on the target
-    if (threadIdx.x == 0) nll_r[r] = target == kNoTarget ? 0 : loss(row, l_v, target);
-    __syncthreads();  // the target's logit has been read
-    if (gradient) write_gradient(row, l_v, target);
-  }
-
-  __device__ double loss(const Seen& row, const bf16* l_v, int64_t target) const {
-    return in_vocabulary(target, vocabulary) ? double(math::log(row.sum)) + double(row.most) - double(float(l_v[target])) : __builtin_nan("");
-  }
-
-  __device__ Seen seen_by_thread(const bf16* l_v) const {
-    Seen seen{kLowest, 0};
-    for (int64_t v = int64_t{threadIdx.x} * kPiece; v < vocabulary; v += blockDim.x * kPiece) {
-      float l[kPiece];
-      load(l_v, v, l);
-      float most = seen.most;
-      for (int i = 0; i < kPiece; ++i) most = __builtin_fmaxf(most, l[i]);
-      if (most > seen.most) seen = {most, seen.sum * power(seen.most, most)};
-      for (int i = 0; i < kPiece; ++i) seen.sum += power(l[i], seen.most);
-    }
-    return seen;
-  }
-  __device__ static Seen over_block(const Seen& seen) {
-    const float most = block_reduce(seen.most, Max{}, kLowest);
-    return {most, block_reduce(seen.sum * power(seen.most, most), Sum{}, 0.0f)};
-  }
-
-  __device__ void write_gradient(const Seen& row, bf16* l_v, int64_t target) const {
-    const float share = static_cast<float>(1 / *counted), factor = share / row.sum;
-    for (int64_t v = int64_t{threadIdx.x} * kPiece; v < pitch; v += blockDim.x * kPiece) {
-      float l[kPiece];
-      load(l_v, v, l);
-      for (int i = 0; i < kPiece; ++i) {
-        const float p = power(l[i], row.most) * factor;
-        l[i] = target == kNoTarget || v + i >= vocabulary ? 0 : v + i == target ? p - share : p;
-      }
-      store_piece(l_v + v, l);
-    }
-  }
-
-  // e^(l - most). Where all logits so far are -infinity, or there were none, most is -infinity, and 0 stands in for it.
-  __device__ static float power(float l, float most) {
-    return ptx::exp2_approx(math::fma(l, kLog2E, most > kLowest ? -kLog2E * most : 0.0f));
-  }
-  // A logit of the padding reads as -infinity.
-  __device__ void load(const bf16* l_v, int64_t first, float (&l)[kPiece]) const {
-    load_piece(l_v + first, l);
-    if (first + kPiece <= vocabulary) return;
-    for (int i = 0; i < kPiece; ++i) l[i] = first + i < vocabulary ? l[i] : kLowest;
-  }
-};
 
 // How many rows have a target; 1 instead of 0, so that it can be divided by.
 struct CountTargets {
@@ -182,7 +73,8 @@ struct Problem {
 // are best, all of about the same length: at most 128 MiB of f32; on a GPU, whose products are so much faster, 1 GiB, and a
 // multiple of 128 rows, which fill whole tiles.
 inline int64_t rows_per_chunk(Device device, int64_t rows, int64_t vocabulary) {
-  const int64_t held = int64_t{device == Device::cuda ? 256 : 32} << 20, most = std::max<int64_t>(1, held / std::max<int64_t>(1, vocabulary));
+  const int64_t held = int64_t{device == Device::cuda ? 256 : 32} << 20,
+                most = std::max<int64_t>(1, held / std::max<int64_t>(1, vocabulary));
   const int64_t chunks = (rows + most - 1) / most, even = chunks ? (rows + chunks - 1) / chunks : 1;
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
@@ -214,8 +106,9 @@ template <class T> void cross_entropy(const Problem& p, const Tensor& l_rv, int6
   if constexpr (std::is_same_v<T, bf16>)
     if (device != Device::cpu)
       return launch("classifier_loss", device, {rows, CrossEntropyOfPieces::threads(pitch)},
-                    CrossEntropyOfPieces{l_rv.data<T>(), pitch, p.vocabulary, target_r, counted, nll_r, gradient});
-  for_rows("classifier_loss", device, rows, p.vocabulary, CrossEntropy<T>{{l_rv.data<T>(), {rows, pitch}}, target_r, counted, nll_r, gradient});
+          CrossEntropyOfPieces{l_rv.data<T>(), pitch, p.vocabulary, target_r, counted, nll_r, gradient});
+  for_rows(
+      "classifier_loss", device, rows, p.vocabulary, CrossEntropy<T>{{l_rv.data<T>(), {rows, pitch}}, target_r, counted, nll_r, gradient});
 }
 
 HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
@@ -223,22 +116,30 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   const int64_t v = l_rv.shape()[1], d = x_rd.shape()[1];
   const Device device = x_rd.device();
   const Dtype dtype = x_rd.dtype();
+  // clang-format off
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = v, .k = d, .a = x_rd.raw(), .b = p.w_vd.raw(),
         .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = l_rv.raw(), .c_at = {v, 1, 0}, .accumulate = false, .bias_n = p.bias_v.raw()});
+  // clang-format on
   trace::end("classifier_loss", "logits", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   with_dtype(l_rv, [&]<class T>(T) {
     cross_entropy<T>(p, l_rv, first);
-    if (p.dbias_v) for_columns("classifier_loss' bias", device, rows, p.vocabulary, BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
+    if (p.dbias_v)
+      for_columns("classifier_loss' bias", device, rows, p.vocabulary,
+          BiasGradient<T>{{l_rv.data<T>(), {rows, v}}, p.dbias_v.data<Accumulator<T>>()});
   });
   trace::end("classifier_loss", "softmax", device, 2 * l_rv.bytes());
   if (p.dx_rd) {
+    // clang-format off
     gemm({.device = device, .dtype = dtype, .batch = 1, .m = rows, .n = d, .k = v, .a = l_rv.raw(), .b = p.w_vd.raw(),
           .a_at = {v, 1, 0}, .b_at = {d, 1, 0}, .c = p.dx_rd.rows(first, rows).raw(), .c_at = {d, 1, 0}, .accumulate = false});
+    // clang-format on
     trace::end("classifier_loss", "dx", device, x_rd.bytes() + p.w_vd.bytes() + l_rv.bytes());
   }
   if (!p.dw_vd) return;
+  // clang-format off
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
         .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
+  // clang-format on
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }
 
@@ -262,7 +163,9 @@ HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg
 
 HOST Tensor scaled(const Tensor& t, const Tensor& factor) {
   if (!t || (factor.device() == Device::cpu && *factor.data<double>() == 1)) return t;
-  with_dtype(t, [&]<class T>(T) { for_each_element("classifier_loss'", t.device(), t.size(), ScaleBy<T>{t.data<T>(), t.data<T>(), factor.data<double>()}); });
+  with_dtype(t, [&]<class T>(T) {
+    for_each_element("classifier_loss'", t.device(), t.size(), ScaleBy<T>{t.data<T>(), t.data<T>(), factor.data<double>()});
+  });
   return t;
 }
 
@@ -276,7 +179,8 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   const Device device = x_rd.device();
   const Dtype dtype = w_vd.dtype(), sums = sums_of(dtype);  // over the chunks: rounded at the end if at all
   const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
-  Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device), Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
+  Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device),
+      Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   make_gradients(p, x_rd, w_vd, bias_v, sums, n['r'] > chunk);
   for_rows("classifier_loss: count", device, 1, n['r'], CountTargets{targets_r.data<int64_t>(), p.counted.data<double>()});
   for (int64_t first = 0; first < n['r']; first += chunk) run_chunk(p, first, std::min(chunk, n['r'] - first));
@@ -284,9 +188,9 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   Tensor loss({}, Dtype::f64, device);
   for_rows("classifier_loss: mean", device, 1, n['r'], MeanLoss{p.nll_r.data<double>(), p.counted.data<double>(), loss.data<double>()});
   return record("classifier_loss", {x_rd, w_vd, bias_v}, loss, keep(p.dx_rd, p.dw_vd, p.dbias_v),
-                [](const Tensor& dloss, const Tensor& dx_rd, const Tensor& dw_vd, const Tensor& dbias_v) -> Grads {
-    return {scaled(dx_rd, dloss), scaled(dw_vd, dloss), scaled(dbias_v, dloss)};
-  });
+      [](const Tensor& dloss, const Tensor& dx_rd, const Tensor& dw_vd, const Tensor& dbias_v) -> Grads {
+        return {scaled(dx_rd, dloss), scaled(dw_vd, dloss), scaled(dbias_v, dloss)};
+      });
 }
 
 CUDA_ROWS(CrossEntropy);

@@ -32,8 +32,8 @@ inline bool has(const std::string& letters, char letter) { return letters.find(l
 HOST Formula parse(std::string_view text) {
   const size_t comma = text.find(','), arrow = text.find("->");
   if (comma == text.npos || arrow == text.npos || comma > arrow || text.rfind(',') != comma) fail("contract: '{}' is not 'p,q->o'", {text});
-  const Formula f{std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)),
-                  std::string(text.substr(arrow + 2))};
+  const Formula f{
+      std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)), std::string(text.substr(arrow + 2))};
   for (const std::string& letters : {f.a, f.b, f.y})
     for (char letter : letters) {
       if (!std::isalpha(static_cast<unsigned char>(letter))) fail("contract: '{}' in '{}' is no index", {letter, text});
@@ -54,8 +54,8 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   for (size_t i = 0; i < f.a.size(); ++i) {
     const size_t j = f.b.find(f.a[i]);
     if (j == f.b.npos || a.shape()[static_cast<int>(i)] == b.shape()[static_cast<int>(j)]) continue;
-    fail("contract: index {} is {} in a{} but {} in b{} of '{}'", {f.a[i], a.shape()[static_cast<int>(i)], show(a.shape()),
-                                                                   b.shape()[static_cast<int>(j)], show(b.shape()), f.text()});
+    fail("contract: index {} is {} in a{} but {} in b{} of '{}'",
+        {f.a[i], a.shape()[static_cast<int>(i)], show(a.shape()), b.shape()[static_cast<int>(j)], show(b.shape()), f.text()});
   }
 }
 
@@ -137,10 +137,12 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
       in_a += count[i] * loops[i].a, in_b += count[i] * loops[i].b, in_y += count[i] * loops[i].y;
       accumulate |= i >= summed_from && count[i] > 0;
     }
+    // clang-format off
     gemm({.device = a.device(), .dtype = a.dtype(), .batch = of[batch].extent, .m = of[row].extent,
           .n = of[column].extent, .k = of[sum].extent, .a = at(a, in_a), .b = at(b, in_b),
           .a_at = {of[row].a, of[sum].a, of[batch].a}, .b_at = {of[sum].b, of[column].b, of[batch].b}, .c = at(y, in_y),
           .c_at = {of[row].y, of[column].y, of[batch].y}, .accumulate = accumulate, .c_f32 = f32});
+    // clang-format on
     more = false;
     for (size_t i = loops.size(); i-- > 0 && !more;) {
       more = ++count[i] < loops[i].extent;
@@ -163,10 +165,10 @@ HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::strin
 
 HOST Tensor record_product(const Formula& f, const Arg& a, const Arg& b) {
   return record("contract", {a, b}, multiply(f, a, b, a.dtype()), keep(a, b, f),
-                [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
-    return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b, gradient_dtype(0)) : Tensor(),
+      [](const Tensor& dy, const Tensor& a, const Tensor& b, const Formula& f) -> Grads {
+        return {wants_gradient(0) ? multiply({f.y, f.b, f.a}, dy, b, gradient_dtype(0)) : Tensor(),
             wants_gradient(1) ? multiply({f.y, f.a, f.b}, dy, a, gradient_dtype(1)) : Tensor()};
-  });
+      });
 }
 
 }  // namespace contract_details

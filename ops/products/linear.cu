@@ -18,11 +18,15 @@ HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool 
   const bool add = static_cast<bool>(dw_fd);
   if (!add && wants_gradient(1)) dw_fd = like(w_fd, w_fd.shape(), gradient_dtype(1));
   if (dx)
+    // clang-format off
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = r, .n = d, .k = f, .a = dy.raw(), .b = w_fd.raw(),
           .a_at = {f, 1, 0}, .b_at = {d, 1, 0}, .c = dx.raw(), .c_at = {d, 1, 0}});
+  // clang-format on
   if (dw_fd)
+    // clang-format off
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = f, .n = d, .k = r, .a = dy.raw(), .b = x.raw(),
           .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}, .accumulate = add, .c_f32 = dw_fd.dtype() != w_fd.dtype()});
+  // clang-format on
   return {dx, dw_fd, bias && wants_gradient(2) ? sum_to(dy, {f}, gradient_dtype(2)) : Tensor()};
 }
 
@@ -36,10 +40,12 @@ HOST Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f) {
   Shape shape = x_rd.shape();
   shape.set(-1, f);
   Tensor y = like(x_rd, shape);
+  // clang-format off
   gemm({.device = x_rd.device(), .dtype = x_rd.dtype(), .batch = 1, .m = r, .n = f, .k = d, .a = x_rd.raw(), .b = w_fd.raw(),
         .a_at = {d, 1, 0}, .b_at = {1, d, 0}, .c = y.raw(), .c_at = {f, 1, 0}, .bias_n = bias_f.raw()});
+  // clang-format on
   return record("linear", {x_rd, w_fd, bias_f}, y, keep(x_rd, w_fd, bool(bias_f)),
-                [](const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) -> Grads { return backward(dy, x, w_fd, bias); });
+      [](const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool bias) -> Grads { return backward(dy, x, w_fd, bias); });
 }
 
 }  // namespace ricci

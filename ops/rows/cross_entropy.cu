@@ -75,23 +75,24 @@ HOST Tensor cross_entropy(const Arg& logits_rv, const Arg& targets_r) {
   const Dims n = DIMS(merged(logits_rv), i64(merged(targets_r)));
   check_targets(targets_r, n['v']);
   const Device device = logits_rv.device();
-  const Tensor nll_r({n['r']}, Dtype::f64, device), lse_r({n['r']}, Dtype::f64, device), counted({}, Dtype::f64, device), loss({}, Dtype::f64, device);
+  const Tensor nll_r({n['r']}, Dtype::f64, device), lse_r({n['r']}, Dtype::f64, device), counted({}, Dtype::f64, device),
+      loss({}, Dtype::f64, device);
   const int64_t* const target_r = targets_r.data<int64_t>();
   with_dtype(logits_rv, [&]<class T>(T) {
     for_rows("cross_entropy", device, n['r'], n['v'],
-             Forward<T>{view<const T, 2>(logits_rv), target_r, nll_r.data<double>(), lse_r.data<double>()});
+        Forward<T>{view<const T, 2>(logits_rv), target_r, nll_r.data<double>(), lse_r.data<double>()});
   });
   for_rows("cross_entropy: mean", device, 1, n['r'], Mean{target_r, nll_r.data<double>(), counted.data<double>(), loss.data<double>()});
   return record("cross_entropy", {logits_rv}, loss, keep(logits_rv, Tensor(targets_r), lse_r, counted),
-                [](const Tensor& dloss, const Tensor& logits_rv, const Tensor& targets_r, const Tensor& lse_r, const Tensor& counted) -> Grads {
-                  const Tensor dlogits_rv = like(logits_rv);
-                  with_dtype(logits_rv, [&]<class T>(T) {
-                    for_rows("cross_entropy'", logits_rv.device(), targets_r.size(), logits_rv.shape()[-1],
-                             Backward<T>{view<const T, 2>(logits_rv), targets_r.data<int64_t>(), lse_r.data<double>(), counted.data<double>(),
-                                         dloss.data<double>(), view<T, 2>(dlogits_rv)});
-                  });
-                  return {dlogits_rv};
-                });
+      [](const Tensor& dloss, const Tensor& logits_rv, const Tensor& targets_r, const Tensor& lse_r, const Tensor& counted) -> Grads {
+        const Tensor dlogits_rv = like(logits_rv);
+        with_dtype(logits_rv, [&]<class T>(T) {
+          for_rows("cross_entropy'", logits_rv.device(), targets_r.size(), logits_rv.shape()[-1],
+              Backward<T>{view<const T, 2>(logits_rv), targets_r.data<int64_t>(), lse_r.data<double>(), counted.data<double>(),
+                  dloss.data<double>(), view<T, 2>(dlogits_rv)});
+        });
+        return {dlogits_rv};
+      });
 }
 
 CUDA_ROWS(Forward);

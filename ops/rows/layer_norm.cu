@@ -34,10 +34,8 @@ template <class T> struct Forward {
     const A mean = row.sum([&](int64_t d) { return A(s_d[d]); }) / A(row.n);
     const A variance = row.sum([&](int64_t d) { return (A(s_d[d]) - mean) * (A(s_d[d]) - mean); }) / A(row.n);
     const A rstd = 1 / math::sqrt(variance + eps);
-    if (bias_d)
-      row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d]) + A(bias_d[d])); });
-    else
-      row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d])); });
+    if (bias_d) row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d]) + A(bias_d[d])); });
+    else row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d])); });
     row.once([&] { mean_r[r] = mean, rstd_r[r] = rstd; });
   }
 };
@@ -55,10 +53,8 @@ template <class T> struct BackwardInput {
     auto n = [&](int64_t d) { return (A(s_rd(r, d)) - mean) * rstd; };
     const A mean_g = row.sum([&](int64_t d) { return g(d); }) / A(row.n);
     const A mean_gn = row.sum([&](int64_t d) { return g(d) * n(d); }) / A(row.n);
-    if (ds_rd.data)
-      row.each([&](int64_t d) { dx_rd(r, d) = T(A(ds_rd(r, d)) + rstd * (g(d) - mean_g - n(d) * mean_gn)); });
-    else
-      row.each([&](int64_t d) { dx_rd(r, d) = T(rstd * (g(d) - mean_g - n(d) * mean_gn)); });
+    if (ds_rd.data) row.each([&](int64_t d) { dx_rd(r, d) = T(A(ds_rd(r, d)) + rstd * (g(d) - mean_g - n(d) * mean_gn)); });
+    else row.each([&](int64_t d) { dx_rd(r, d) = T(rstd * (g(d) - mean_g - n(d) * mean_gn)); });
   }
 };
 
@@ -93,14 +89,13 @@ HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, con
     using A = Accumulator<T>;
     if constexpr (std::is_same_v<T, bf16>)
       if (x.device() != Device::cpu &&
-          norm_pieces(name, x.device(), {rows, d, x.data<T>(), branch ? branch.data<T>() : nullptr, gain_d.data<T>(),
-                                         bias_d ? bias_d.data<T>() : nullptr, out.s.data<T>(), out.y.data<T>(), out.mean_r.data<A>(),
-                                         out.rstd_r.data<A>(), A(eps)}))
+          norm_pieces(name, x.device(),
+              {rows, d, x.data<T>(), branch ? branch.data<T>() : nullptr, gain_d.data<T>(), bias_d ? bias_d.data<T>() : nullptr,
+                  out.s.data<T>(), out.y.data<T>(), out.mean_r.data<A>(), out.rstd_r.data<A>(), A(eps)}))
         return;
     auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
-    const Forward<T> program{matrix(x), matrix(branch), gain_d.data<T>(), bias_d ? bias_d.data<T>() : nullptr,
-                             {out.s.data<T>(), {rows, d}}, {out.y.data<T>(), {rows, d}},
-                             out.mean_r.data<A>(), out.rstd_r.data<A>(), A(eps)};
+    const Forward<T> program{matrix(x), matrix(branch), gain_d.data<T>(), bias_d ? bias_d.data<T>() : nullptr, {out.s.data<T>(), {rows, d}},
+        {out.y.data<T>(), {rows, d}}, out.mean_r.data<A>(), out.rstd_r.data<A>(), A(eps)};
     for_rows(name, x.device(), rows, d, program);
   });
   return out;
@@ -110,19 +105,20 @@ struct NormGrads {
   Tensor dx, dgain_d, dbias_d;
 };
 
-template <class T> void backward_input(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const Tensor& dx) {
+template <class T>
+void backward_input(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const Tensor& dx) {
   using A = Accumulator<T>;
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
   const Device device = dy.device();
   if constexpr (std::is_same_v<T, bf16>)
-    if (device != Device::cpu &&
-        norm_pieces_backward(name, device, {rows, d, dy.data<T>(), ds ? ds.data<T>() : nullptr, kept.s.data<T>(), gain_d.data<T>(),
-                                            kept.mean_r.data<A>(), kept.rstd_r.data<A>(), dx.data<T>()}))
+    if (device != Device::cpu && norm_pieces_backward(name, device,
+                                     {rows, d, dy.data<T>(), ds ? ds.data<T>() : nullptr, kept.s.data<T>(), gain_d.data<T>(),
+                                         kept.mean_r.data<A>(), kept.rstd_r.data<A>(), dx.data<T>()}))
       return;
   auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
   for_rows(name, device, rows, d,
-           BackwardInput<T>{matrix(dy), matrix(ds), matrix(kept.s), gain_d.data<T>(), kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
-                            {dx.data<T>(), {rows, d}}});
+      BackwardInput<T>{matrix(dy), matrix(ds), matrix(kept.s), gain_d.data<T>(), kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
+          {dx.data<T>(), {rows, d}}});
 }
 
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
@@ -133,8 +129,8 @@ HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, co
     using A = Accumulator<T>;
     backward_input<T>(name, dy, ds, kept, gain_d, out.dx);
     for_columns(name, dy.device(), rows, d,
-                BackwardGain<T>{{dy.data<T>(), {rows, d}}, {kept.s.data<T>(), {rows, d}}, kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
-                                out.dgain_d.data<A>(), bias ? out.dbias_d.data<A>() : nullptr});
+        BackwardGain<T>{{dy.data<T>(), {rows, d}}, {kept.s.data<T>(), {rows, d}}, kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
+            out.dgain_d.data<A>(), bias ? out.dbias_d.data<A>() : nullptr});
   });
   return out;
 }
@@ -147,20 +143,22 @@ HOST Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, do
   DIMS(merged(x_rd), gain_d, optional(bias_d));
   const Normed n = forward("layer_norm", x_rd, {}, gain_d, bias_d, eps);
   return record("layer_norm", {x_rd, gain_d, bias_d}, n.y, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
-                [](const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d, bool bias) -> Grads {
-    const NormGrads g = backward("layer_norm'", dy, {}, {s, {}, mean_r, rstd_r}, gain_d, bias);
-    return {g.dx, g.dgain_d, g.dbias_d};
-  });
+      [](const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d, bool bias) -> Grads {
+        const NormGrads g = backward("layer_norm'", dy, {}, {s, {}, mean_r, rstd_r}, gain_d, bias);
+        return {g.dx, g.dgain_d, g.dbias_d};
+      });
 }
 
 HOST std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd, const Arg& gain_d, const Arg& bias_d, double eps) {
   DIMS(merged(x_rd), merged(branch_rd), gain_d, optional(bias_d));
   const Normed n = forward("residual_layer_norm", x_rd, branch_rd, gain_d, bias_d, eps);
-  return record("residual_layer_norm", {x_rd, branch_rd, gain_d, bias_d}, std::array{n.s, n.y}, keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
-                [](const Tensor& ds, const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d, bool bias) -> Grads {
-    const NormGrads g = backward("residual_layer_norm'", dy, ds, {s, {}, mean_r, rstd_r}, gain_d, bias);
-    return {g.dx, g.dx, g.dgain_d, g.dbias_d};
-  });
+  return record("residual_layer_norm", {x_rd, branch_rd, gain_d, bias_d}, std::array{n.s, n.y},
+      keep(n.s, n.mean_r, n.rstd_r, gain_d, bool(bias_d)),
+      [](const Tensor& ds, const Tensor& dy, const Tensor& s, const Tensor& mean_r, const Tensor& rstd_r, const Tensor& gain_d,
+          bool bias) -> Grads {
+        const NormGrads g = backward("residual_layer_norm'", dy, ds, {s, {}, mean_r, rstd_r}, gain_d, bias);
+        return {g.dx, g.dx, g.dgain_d, g.dbias_d};
+      });
 }
 
 CUDA_ROWS(Forward);

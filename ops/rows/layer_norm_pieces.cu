@@ -93,7 +93,8 @@ template <int kPieces> struct BackwardKernel {
       UNROLL(8)
       for (int i = 0; i < kPiece; ++i) g[p][i] *= gain[i], n[p][i] = (n[p][i] - mean) * rstd;
     });
-    const float mean_g = row.mean([&](int p, int i) { return g[p][i]; }), mean_gn = row.mean([&](int p, int i) { return g[p][i] * n[p][i]; });
+    const float mean_g = row.mean([&](int p, int i) { return g[p][i]; }),
+                mean_gn = row.mean([&](int p, int i) { return g[p][i] * n[p][i]; });
     row.each([&](int p, int64_t column) {
       float ds[kPiece] = {};
       if (of.ds_rd) load_piece(of.ds_rd + row.row * of.d + column, ds);
@@ -114,10 +115,8 @@ inline bool aligned(std::initializer_list<const void*> pointers) {
 template <template <int> class Kernel, class Rows> bool launch_rows(const char* name, Device device, const Rows& of) {
   if (of.d % kPiece || of.d > 8 * 32 * kPiece) return false;
   const Grid grid = thread_per(of.rows * 32);
-  if (of.d <= 4 * 32 * kPiece)
-    launch(name, device, grid, Kernel<4>{of});
-  else
-    launch(name, device, grid, Kernel<8>{of});
+  if (of.d <= 4 * 32 * kPiece) launch(name, device, grid, Kernel<4>{of});
+  else launch(name, device, grid, Kernel<8>{of});
   return true;
 }
 

@@ -119,27 +119,22 @@ using namespace reduce_kernels;
 
 HOST Tensor sum(const Arg& x) {
   DIMS(x);
-  return record("sum", {x}, sum_all(x, 1), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
-    return {broadcast(dy, shape)};
-  });
+  return record(
+      "sum", {x}, sum_all(x, 1), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads { return {broadcast(dy, shape)}; });
 }
 
 HOST Tensor mean(const Arg& x) {
   DIMS(x);
   require_elements("mean", x.size(), x.shape());
   return record("mean", {x}, sum_all(x, 1.0 / static_cast<double>(x.size())), keep(x.shape()),
-                [](const Tensor& dy, const Shape& shape) -> Grads {
-    return {broadcast(dy, shape, 1.0 / static_cast<double>(shape.size()))};
-  });
+      [](const Tensor& dy, const Shape& shape) -> Grads { return {broadcast(dy, shape, 1.0 / static_cast<double>(shape.size()))}; });
 }
 
 HOST Tensor sum(const Arg& x, int index) {
   DIMS(x);
   const Split s = split_at("sum", x.shape(), index);
   return record("sum", {x}, sum_index(x, s, 1), keep(x.shape(), s.with_one),
-                [](const Tensor& dy, const Shape& shape, const Shape& with_one) -> Grads {
-    return {broadcast(dy.reshaped(with_one), shape)};
-  });
+      [](const Tensor& dy, const Shape& shape, const Shape& with_one) -> Grads { return {broadcast(dy.reshaped(with_one), shape)}; });
 }
 
 HOST Tensor mean(const Arg& x, int index) {
@@ -148,9 +143,9 @@ HOST Tensor mean(const Arg& x, int index) {
   require_elements("mean", s.middle, x.shape());
   const double factor = 1.0 / static_cast<double>(s.middle);
   return record("mean", {x}, sum_index(x, s, factor), keep(x.shape(), s.with_one, factor),
-                [](const Tensor& dy, const Shape& shape, const Shape& with_one, double factor) -> Grads {
-    return {broadcast(dy.reshaped(with_one), shape, factor)};
-  });
+      [](const Tensor& dy, const Shape& shape, const Shape& with_one, double factor) -> Grads {
+        return {broadcast(dy.reshaped(with_one), shape, factor)};
+      });
 }
 
 CUDA_ROWS(Partial);

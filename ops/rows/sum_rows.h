@@ -68,10 +68,8 @@ template <class T, class Rows, class To> struct SumRowsLoop {
     }
     To* to = sum.y + v * n + first;
     const A factor = sum.factor;
-    if (sum.add)
-      for_vector(width, [=](int64_t j) { to[j] = To(A(to[j]) + factor * total[j]); });
-    else
-      for_vector(width, [=](int64_t j) { to[j] = To(factor * total[j]); });
+    if (sum.add) for_vector(width, [=](int64_t j) { to[j] = To(A(to[j]) + factor * total[j]); });
+    else for_vector(width, [=](int64_t j) { to[j] = To(factor * total[j]); });
   }
 };
 

@@ -90,7 +90,7 @@ HOST Tensor backward(const Tensor& dloss, const Tensor& logits_bmv, const Tensor
   const int64_t rows = logits_bmv.shape()[0] * logits_bmv.shape()[1];
   with_dtype(logits_bmv, [&]<class T>(T) {
     for_rows("bag_cross_entropy'", logits_bmv.device(), rows, logits_bmv.shape()[2],
-             Backward<T>{logits_bmv.data<T>(), lse_r.data<double>(), counted.data<double>(), dloss.data<double>(), dlogits_bmv.data<T>(), bags});
+        Backward<T>{logits_bmv.data<T>(), lse_r.data<double>(), counted.data<double>(), dloss.data<double>(), dlogits_bmv.data<T>(), bags});
   });
   return dlogits_bmv;
 }
@@ -104,20 +104,21 @@ HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t 
   if (size < 1) fail("bag_cross_entropy: cells of {} tokens, expected 1 or more", {size});
   if (n['m'] != n['c'] / size)
     fail("bag_cross_entropy: logits_bmv{} of {} cells, but ids_bc{} have {} of {} tokens",
-         {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});
+        {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});
   check_ids(ids_bc, n['v']);
   check_lengths("bag_cross_entropy", lengths_b, n['c']);
   const Device device = logits_bmv.device();
   const int64_t rows = n['b'] * n['m'];
-  const Tensor nll_r({rows}, Dtype::f64, device), lse_r({rows}, Dtype::f64, device), counted({}, Dtype::f64, device), loss({}, Dtype::f64, device);
+  const Tensor nll_r({rows}, Dtype::f64, device), lse_r({rows}, Dtype::f64, device), counted({}, Dtype::f64, device),
+      loss({}, Dtype::f64, device);
   const Bags bags = bags_of(ids_bc, size, lengths_b);
   with_dtype(logits_bmv, [&]<class T>(T) {
     for_rows("bag_cross_entropy", device, rows, n['v'], Forward<T>{logits_bmv.data<T>(), nll_r.data<double>(), lse_r.data<double>(), bags});
   });
   for_rows("bag_cross_entropy: mean", device, 1, rows, Mean{nll_r.data<double>(), counted.data<double>(), loss.data<double>(), bags});
   return record("bag_cross_entropy", {logits_bmv}, loss, keep(logits_bmv, Tensor(ids_bc), Tensor(lengths_b), size, lse_r, counted),
-                [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size, const Tensor& lse_r,
-                   const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, bags_of(ids_bc, size, lengths_b))}; });
+      [](const Tensor& dloss, const Tensor& logits_bmv, const Tensor& ids_bc, const Tensor& lengths_b, int64_t size, const Tensor& lse_r,
+          const Tensor& counted) -> Grads { return {backward(dloss, logits_bmv, lse_r, counted, bags_of(ids_bc, size, lengths_b))}; });
 }
 
 CUDA_ROWS(Forward);

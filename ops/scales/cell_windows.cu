@@ -58,19 +58,22 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
   if (size < 1) fail("cell_windows: cells of {} positions, expected 1 or more", {size});
   if (kernel < size) fail("cell_windows: a kernel of {} positions, expected those of a cell, {}, or more", {kernel, size});
   if (history < 0 || history > kernel - size || history > n['c'])
-    fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {} and not more than there are, {}", {history, kernel - size, n['c']});
+    fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {} and not more than there are, {}",
+        {history, kernel - size, n['c']});
   const Windows windows{n['c'], size, kernel, history};
   const Tensor y_bmz = like(x_bcd, Shape{n['b'], windows.count(), n['d'] * kernel});
   with_dtype(x_bcd, [&]<class T>(T) {
     for_rows("cell_windows", x_bcd.device(), n['b'] * windows.count(), n['d'], Forward<T>{x_bcd.data<T>(), y_bmz.data<T>(), windows});
   });
-  return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows), [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {
-    const Tensor dx_bcd = like(dy_bmz, shape);
-    with_dtype(dy_bmz, [&]<class T>(T) {
-      for_rows("cell_windows'", dy_bmz.device(), shape[0] * shape[1], shape[2], Backward<T>{dy_bmz.data<T>(), dx_bcd.data<T>(), windows});
-    });
-    return {dx_bcd};
-  });
+  return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows),
+      [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {
+        const Tensor dx_bcd = like(dy_bmz, shape);
+        with_dtype(dy_bmz, [&]<class T>(T) {
+          for_rows(
+              "cell_windows'", dy_bmz.device(), shape[0] * shape[1], shape[2], Backward<T>{dy_bmz.data<T>(), dx_bcd.data<T>(), windows});
+        });
+        return {dx_bcd};
+      });
 }
 
 CUDA_ROWS(Forward);

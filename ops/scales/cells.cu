@@ -129,13 +129,15 @@ HOST Tensor cell_mean(const Arg& x_bcd, int64_t size) {
   with_dtype(x_bcd, [&]<class T>(T) {
     for_rows("cell_mean", x_bcd.device(), n['b'] * cells.count(), n['d'], MeanForward<T>{x_bcd.data<T>(), y_bmd.data<T>(), cells});
   });
-  return record("cell_mean", {x_bcd}, y_bmd, keep(x_bcd.shape(), size), [](const Tensor& dy_bmd, const Shape& shape, int64_t size) -> Grads {
-    const Tensor dx_bcd = like(dy_bmd, shape);
-    with_dtype(dy_bmd, [&]<class T>(T) {
-      for_rows("cell_mean'", dy_bmd.device(), shape[0] * shape[1], shape[2], MeanBackward<T>{dy_bmd.data<T>(), dx_bcd.data<T>(), {shape[1], size}});
-    });
-    return {dx_bcd};
-  });
+  return record(
+      "cell_mean", {x_bcd}, y_bmd, keep(x_bcd.shape(), size), [](const Tensor& dy_bmd, const Shape& shape, int64_t size) -> Grads {
+        const Tensor dx_bcd = like(dy_bmd, shape);
+        with_dtype(dy_bmd, [&]<class T>(T) {
+          for_rows("cell_mean'", dy_bmd.device(), shape[0] * shape[1], shape[2],
+              MeanBackward<T>{dy_bmd.data<T>(), dx_bcd.data<T>(), {shape[1], size}});
+        });
+        return {dx_bcd};
+      });
 }
 
 HOST Tensor cell_max(const Arg& x_bcd, int64_t size) {
@@ -151,7 +153,7 @@ HOST Tensor cell_max(const Arg& x_bcd, int64_t size) {
     const Cells cells{x_bcd.shape()[1], size};
     with_dtype(x_bcd, [&]<class T>(T) {
       for_rows("cell_max'", x_bcd.device(), x_bcd.shape()[0] * (cells.count() + 1), x_bcd.shape()[2],
-               MaxBackward<T>{x_bcd.data<T>(), dy_bmd.data<T>(), dx_bcd.data<T>(), cells});
+          MaxBackward<T>{x_bcd.data<T>(), dy_bmd.data<T>(), dx_bcd.data<T>(), cells});
     });
     return {dx_bcd};
   });
@@ -161,7 +163,8 @@ HOST Tensor whole_cells(const Tensor& lengths_b, int64_t size) {
   DIMS(i64(lengths_b));
   check_size("whole_cells", size);
   const Tensor cells_b = like(lengths_b);
-  for_each_element("whole_cells", lengths_b.device(), lengths_b.size(), WholeCells{lengths_b.data<int64_t>(), cells_b.data<int64_t>(), size});
+  for_each_element(
+      "whole_cells", lengths_b.device(), lengths_b.size(), WholeCells{lengths_b.data<int64_t>(), cells_b.data<int64_t>(), size});
   return cells_b;
 }
 

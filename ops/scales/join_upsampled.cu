@@ -65,7 +65,8 @@ HOST Grads backward(const Tensor& dy_bce, const Layout& of) {
     if (da_bcd) for_rows("join_upsampled'", dy_bce.device(), b * of.context, d, FirstHalf<T>{dy_bce.data<T>(), da_bcd.data<T>()});
     if (dz_bmx) for_rows("join_upsampled'", dy_bce.device(), b * of.cells, d, CellGradient<T>{dy_bce.data<T>(), dz_bmx.data<T>(), of});
   });
-  return {da_bcd, dz_bmx, wants_gradient(2) ? sum_to(dz_bmx.reshaped({b * of.cells, d, of.ratio}), {d, 1}, gradient_dtype(2)).reshaped({d}) : Tensor()};
+  return {da_bcd, dz_bmx,
+      wants_gradient(2) ? sum_to(dz_bmx.reshaped({b * of.cells, d, of.ratio}), {d, 1}, gradient_dtype(2)).reshaped({d}) : Tensor()};
 }
 
 }  // namespace join_upsampled_kernels
@@ -75,14 +76,16 @@ using namespace join_upsampled_kernels;
 HOST Tensor join_upsampled(const Arg& a_bcd, const Arg& z_bmx, const Arg& bias_d, int64_t shift) {
   const Dims n = DIMS(a_bcd, z_bmx, bias_d);
   if (n['d'] == 0 || n['x'] == 0 || n['x'] % n['d'])
-    fail("join_upsampled: the {} columns of z_bmx{} are no multiple of the {} of a_bcd{}", {n['x'], show(z_bmx.shape()), n['d'], show(a_bcd.shape())});
+    fail("join_upsampled: the {} columns of z_bmx{} are no multiple of the {} of a_bcd{}",
+        {n['x'], show(z_bmx.shape()), n['d'], show(a_bcd.shape())});
   const Layout of{n['c'], n['m'], n['x'] / n['d'], shift};
   const Tensor y_bce = like(a_bcd, Shape{n['b'], n['c'], 2 * n['d']});
   with_dtype(a_bcd, [&]<class T>(T) {
     for_rows("join_upsampled", a_bcd.device(), n['b'] * n['c'], n['d'],
-             Forward<T>{a_bcd.data<T>(), z_bmx.data<T>(), bias_d.data<T>(), y_bce.data<T>(), of});
+        Forward<T>{a_bcd.data<T>(), z_bmx.data<T>(), bias_d.data<T>(), y_bce.data<T>(), of});
   });
-  return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(of), [](const Tensor& dy_bce, const Layout& of) -> Grads { return backward(dy_bce, of); });
+  return record("join_upsampled", {a_bcd, z_bmx, bias_d}, y_bce, keep(of),
+      [](const Tensor& dy_bce, const Layout& of) -> Grads { return backward(dy_bce, of); });
 }
 
 CUDA_ROWS(Forward);

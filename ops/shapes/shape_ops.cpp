@@ -92,8 +92,8 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
     }
     if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
       fail("concatenate: part {} is {} {} on {}, but part 0 is {} {} on {}; index {} joins them",
-           {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
-            name_of(parts[0].device()), index});
+          {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
+              name_of(parts[0].device()), index});
   }
   shape.set(index, total);
   return shape;
@@ -103,9 +103,8 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
 
 Tensor reshape(const Arg& x, const Shape& shape) {
   DIMS(any_dtype(x));
-  return record("reshape", {x}, x.detached().reshaped(shape), keep(x.shape()), [](const Tensor& dy, const Shape& shape) -> Grads {
-    return {dy.reshaped(shape)};
-  });
+  return record("reshape", {x}, x.detached().reshaped(shape), keep(x.shape()),
+      [](const Tensor& dy, const Shape& shape) -> Grads { return {dy.reshaped(shape)}; });
 }
 
 Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
@@ -114,11 +113,11 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
   if (first < 0 || count < 0 || count > x.shape()[at] - first)
     fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, at, show(x.shape())});
   return record("slice", {x}, slice_of(x, at, first, count), keep(x.shape(), at, first),
-                [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
-    const Tensor dx = zeros(shape, dy.dtype(), dy.device());
-    copy_range("slice'", dy, 0, dx, first, at, dy.shape()[at]);
-    return {dx};
-  });
+      [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
+        const Tensor dx = zeros(shape, dy.dtype(), dy.device());
+        copy_range("slice'", dy, 0, dx, first, at, dy.shape()[at]);
+        return {dx};
+      });
 }
 
 Tensor concatenate(const std::vector<Arg>& parts, int index) {
@@ -146,9 +145,8 @@ Tensor concatenate(const std::vector<Arg>& parts, int index) {
 Tensor permute(const Arg& x, const std::vector<int>& order) {
   DIMS(any_dtype(x));
   const std::vector<int> inverse = checked_order(x.shape(), order);
-  return record("permute", {x}, permuted(x, order), keep(inverse), [](const Tensor& dy, const std::vector<int>& inverse) -> Grads {
-    return {permuted(dy, inverse)};
-  });
+  return record("permute", {x}, permuted(x, order), keep(inverse),
+      [](const Tensor& dy, const std::vector<int>& inverse) -> Grads { return {permuted(dy, inverse)}; });
 }
 
 Tensor transpose(const Arg& x, int i, int j) {
@@ -164,9 +162,8 @@ Tensor transpose(const Arg& x, int i, int j) {
 Tensor cast(const Arg& x, Dtype dtype) {
   DIMS(x);
   if (dtype == Dtype::i64) fail("cast: to i64, expected f32, f64 or bf16");
-  return record("cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads {
-    return {convert(dy, dtype)};
-  });
+  return record(
+      "cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads { return {convert(dy, dtype)}; });
 }
 
 }  // namespace ricci

@@ -46,7 +46,8 @@ template <class T> struct Cached {
 
 using namespace shift_and_sum_kernels;
 
-HOST Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options) {
+HOST Tensor shift_and_sum_cached(
+    const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options) {
   const char* op = "shift_and_sum_cached";
   if (options.dropout != 0) fail("{}: dropout is {}, expected none", {op, options.dropout});
   Problem problem = check(op, v_bcd, coef_bcx, options);
@@ -62,7 +63,7 @@ HOST Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& 
     constexpr int64_t kSlice = Cached<T>::kSlice;
     const int64_t slices = (problem.d() + kSlice - 1) / kSlice;
     for_rows(op, v_bcd.device(), problem.batches * slices, kSlice,
-             Cached<T>{problem, v_bcd.data<T>(), coef_bcx.data<T>(), rings_bsd.data<T>(), y_bcd.data<T>(), past, slots, slices});
+        Cached<T>{problem, v_bcd.data<T>(), coef_bcx.data<T>(), rings_bsd.data<T>(), y_bcd.data<T>(), past, slots, slices});
   });
   rings_bsd.written();
   return record("shift_and_sum_cached", {v_bcd, coef_bcx}, y_bcd, keep(), no_backward);

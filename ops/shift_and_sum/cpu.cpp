@@ -20,8 +20,8 @@ template <class A> struct Rows {
   int64_t row;
 };
 
-// Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest. The
-// walks behind it have many short classes, whose rows cost most, and so are as few as can be.
+// Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest.
+// The walks behind it have many short classes, whose rows cost most, and so are as few as can be.
 HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
 // Of the walk behind the last: the number of levels.
 HD int first_level(const Problem& problem, int walk) {
@@ -96,12 +96,14 @@ template <class T, int Bytes> struct Strip {
       for (int64_t x = 0; x < lanes(); ++x) tensor[in_tensor() + i * of.d() + x] = T(memory[i * kLanes + x]);
   }
 
-  template <class E> HD static Rows<E> of_class(const Rows<E>& rows, int64_t m, int64_t step) { return {rows.first + m * rows.row, rows.row * step}; }
+  template <class E> HD static Rows<E> of_class(const Rows<E>& rows, int64_t m, int64_t step) {
+    return {rows.first + m * rows.row, rows.row * step};
+  }
   HD WalkRows<T, Bytes> rows_of(int walk, int64_t m, const Rows<const A>& values, const Rows<A>& to) const {
     const int q = first_level(of, walk), levels = first_level(of, walk + 1) - q;
     const int64_t step = int64_t{1} << q, position = sequence * of.positions + m;
     return {of_class(values, m, step), of_class(to, m, step), c + (position * of.heads + head) * of.levels + q, of.coefficients() * step,
-            active >> q & ((1u << levels) - 1)};
+        active >> q & ((1u << levels) - 1)};
   }
   HD int64_t step_of(int walk) const { return int64_t{1} << first_level(of, walk); }  // between the positions of a class
   // How many rows there are in the class of position m.
@@ -219,15 +221,16 @@ void forward_cpu(const Problem& problem, const Tensor& v_bcd, const Tensor& coef
       constexpr int64_t kLanes = Task::S::kLanes;
       parallel_for(problem.batches * problem.heads * strips_of(problem, kLanes), 1, [&](int64_t begin, int64_t end) {
         const Scratch<Accumulator<T>> memory(problem.positions * kLanes);
-        run_with_vectors<bytes()>(Task{problem, problem.active(), walks_of(problem), v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>(),
-                               memory.data()},
-                          begin, end);
+        run_with_vectors<bytes()>(
+            Task{problem, problem.active(), walks_of(problem), v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>(), memory.data()}, begin,
+            end);
       });
     });
   });
 }
 
-void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd, const Tensor& partial) {
+void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd,
+    const Tensor& partial) {
   with_dtype(v_bcd, [&]<class T>(T) {
     with_vectors([&](auto bytes) {
       using Task = BackwardTask<T, bytes()>;
@@ -235,9 +238,10 @@ void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_
       const int64_t slices = gradient_slices_cpu(problem), strips = strips_of(problem, kLanes);
       parallel_for(problem.batches * problem.heads * slices, 1, [&](int64_t begin, int64_t end) {
         const Scratch<Accumulator<T>> memory((walks_of(problem) + 1) * problem.positions * kLanes);
-        run_with_vectors<bytes()>(Task{problem, problem.active(), walks_of(problem), dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),
-                               partial.data<Accumulator<T>>(), memory.data(), slices, (strips + slices - 1) / slices},
-                          begin, end);
+        run_with_vectors<bytes()>(
+            Task{problem, problem.active(), walks_of(problem), dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),
+                partial.data<Accumulator<T>>(), memory.data(), slices, (strips + slices - 1) / slices},
+            begin, end);
       });
     });
   });

@@ -12,13 +12,14 @@ Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const
 
 // No extent is 0. `partial` is as problem.h says, with as many slices as the implementation asks for.
 void forward_cpu(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
-void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd, const Tensor& partial);
+void backward_cpu(
+    const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd, const Tensor& partial);
 int64_t gradient_slices_cpu(const Problem& problem);
 
 // On cuda and cuda_emulated, in the parts of a plan, which is one for the forward or one for the backward.
 void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
-void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd,
-                  const Tensor& partial);
+void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
+    const Tensor& dv_bcd, const Tensor& partial);
 inline int64_t gradient_slices(const Problem& problem, const Plan& plan) { return (problem.width + plan.columns - 1) / plan.columns; }
 // One part of it; also what the backward computes the values in front of the later parts with.
 void forward_part(const Problem& problem, const Part& part, int columns, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);

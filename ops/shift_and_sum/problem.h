@@ -8,7 +8,7 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-constexpr int kMostLevels = 30;
+constexpr int kMaxLevels = 30;
 
 // Dropout of levels: level r stays when word r of the random stream is at least 2^32 p. The backward finds the same ones.
 struct LevelDropout {

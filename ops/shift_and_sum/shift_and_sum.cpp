@@ -25,10 +25,8 @@ Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_b
   const Tensor y_bcd = like(v_bcd);
   if (y_bcd.size() == 0) return y_bcd;
   if (trace::enabled) trace::flops(flops_of(problem));
-  if (v_bcd.device() == Device::cpu)
-    forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
-  else
-    forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd.dtype())), kSharedBytes), v_bcd, coef_bcx, y_bcd);
+  if (v_bcd.device() == Device::cpu) forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
+  else forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd.dtype())), kSharedBytes), v_bcd, coef_bcx, y_bcd);
   return y_bcd;
 }
 
@@ -40,10 +38,8 @@ Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd
   const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd.dtype())), kSharedBytes);
   const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices(problem, gpu_plan);
   const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd.dtype()), v_bcd.device());
-  if (cpu)
-    backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
-  else
-    backward_gpu(problem, gpu_plan, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  if (cpu) backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  else backward_gpu(problem, gpu_plan, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
   sum_slices(problem, partial, dcoef_bcx);
   return {dv_bcd, dcoef_bcx};
 }
@@ -57,12 +53,13 @@ Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const
   if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
   if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
   const int64_t levels = n['x'] / options.heads;
-  if (levels < 1 || levels > kMostLevels) fail("{}: {} levels, expected 1 .. {}", {op, levels, kMostLevels});
+  if (levels < 1 || levels > kMaxLevels) fail("{}: {} levels, expected 1 .. {}", {op, levels, kMaxLevels});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   int used = 0;
   while (used < levels && int64_t{1} << used < n['c']) ++used;
   Problem problem{n['b'], n['c'], options.heads, n['d'] / options.heads, static_cast<int>(levels), used};
-  if (options.dropout > 0) problem.dropout = {take_stream(), static_cast<uint32_t>(options.dropout * 0x1p32), options.drops_level_0 ? 0 : 1};
+  if (options.dropout > 0)
+    problem.dropout = {take_stream(), static_cast<uint32_t>(options.dropout * 0x1p32), options.drops_level_0 ? 0 : 1};
   return problem;
 }
 
@@ -73,9 +70,9 @@ using namespace shift_and_sum_kernels;
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
   const Problem problem = check("shift_and_sum", v_bcd, coef_bcx, options);
   return record("shift_and_sum", {v_bcd, coef_bcx}, forward(problem, v_bcd, coef_bcx), keep(v_bcd, coef_bcx, problem),
-                [](const Tensor& dy_bcd, const Tensor& v, const Tensor& coef, const Problem& kept) -> Grads {
-                  return shift_and_sum_kernels::backward(kept, dy_bcd, v, coef);
-                });
+      [](const Tensor& dy_bcd, const Tensor& v, const Tensor& coef, const Problem& kept) -> Grads {
+        return shift_and_sum_kernels::backward(kept, dy_bcd, v, coef);
+      });
 }
 
 }  // namespace ricci

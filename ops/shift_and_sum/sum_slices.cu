@@ -25,7 +25,7 @@ HOST void sum_slices(const Problem& problem, const Tensor& partial, const Tensor
   const int64_t slices = partial.shape()[0], of_slice = partial.size() / slices;
   with_dtype(dcoef_bcx, [&]<class T>(T) {
     for_each_element("shift_and_sum': slices", dcoef_bcx.device(), dcoef_bcx.size(),
-                     SumSlices<T>{partial.data<Accumulator<T>>(), dcoef_bcx.data<T>(), slices, problem.levels, problem.used, of_slice});
+        SumSlices<T>{partial.data<Accumulator<T>>(), dcoef_bcx.data<T>(), slices, problem.levels, problem.used, of_slice});
   });
 }
 

@@ -32,10 +32,8 @@ template <class Io> struct ForwardWalk {
   }
   // The rows base .. base + rows - 1; base is a multiple of eight, rows at most eight.
   template <bool kStore> HD void block(const Io& io, int64_t base, int64_t rows) {
-    if (rows >= kWalkRows)
-      step<0, true, kStore>(io, base, kWalkRows);
-    else
-      step<0, false, kStore>(io, base, rows);
+    if (rows >= kWalkRows) step<0, true, kStore>(io, base, kWalkRows);
+    else step<0, false, kStore>(io, base, rows);
   }
 
  private:
@@ -66,10 +64,8 @@ template <class Io> struct BackwardWalk {
   }
   // The rows base + 7 .. base, where they are below `end`, the number of rows of the class.
   template <bool kStore> HD void block(const Io& io, int64_t base, int64_t end) {
-    if (base >= kWalkRows && base + 12 <= end)
-      step<kWalkRows - 1, true, kStore>(io, base, end);
-    else
-      step<kWalkRows - 1, false, kStore>(io, base, end);
+    if (base >= kWalkRows && base + 12 <= end) step<kWalkRows - 1, true, kStore>(io, base, end);
+    else step<kWalkRows - 1, false, kStore>(io, base, end);
   }
 
  private:

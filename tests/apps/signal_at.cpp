@@ -4,7 +4,8 @@
 //   RICCI_SIGNAL_AT="9 57"    SIGKILL instead of the 57th call; of a write the first half of the bytes is written
 //   RICCI_SIGNAL_AT="2 57"    SIGINT before the 57th call, which then takes place
 //   RICCI_CALLS=path          at the end the names of the calls are written there, one in a line
-//   RICCI_SIGNAL_FORKED=15    a child that has just been forked, and gives itself a process group, sends the signal to its parent, and goes on
+//   RICCI_SIGNAL_FORKED=15    a child that has just been forked, and gives itself a process group, sends the signal to its parent, and goes
+//   on
 //                             0.3 s later, when the parent has passed it on
 //   RICCI_SIGNAL_ENDING=2     a process that leads a group of its own sends the signal to its parent when it ends
 // What lies on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
@@ -51,7 +52,8 @@ void meet(const char* name) {
 }
 
 __attribute__((destructor)) void tell() {
-  if (const char* const signal = std::getenv("RICCI_SIGNAL_ENDING"); signal && ::getpgrp() == ::getpid()) ::kill(::getppid(), std::atoi(signal));
+  if (const char* const signal = std::getenv("RICCI_SIGNAL_ENDING"); signal && ::getpgrp() == ::getpid())
+    ::kill(::getppid(), std::atoi(signal));
   const char* const path = std::getenv("RICCI_CALLS");
   std::FILE* const file = path ? std::fopen(path, "w") : nullptr;
   if (!file) return;

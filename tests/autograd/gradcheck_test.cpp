@@ -30,7 +30,7 @@ Tensor doubled(const Arg& x) {
 GradCheck checked(double by, int64_t at) {
   off_by = by, off_at = at;
   return gradcheck([](const std::vector<Parameter>& in) { return std::vector<Tensor>{doubled(in[0]) + in[1]}; },
-                   {Parameter{drawn({5}, Dtype::f64, Device::cpu, 1), {}, "x"}, Parameter{drawn({5}, Dtype::f64, Device::cpu, 2), {}, "y"}});
+      {Parameter{drawn({5}, Dtype::f64, Device::cpu, 1), {}, "x"}, Parameter{drawn({5}, Dtype::f64, Device::cpu, 2), {}, "y"}});
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ TEST_CASE("gradcheck: one wrong element fails and is named, be it NaN or infinit
 
 TEST_CASE("gradcheck: a gradient that is zero everywhere has no norm") {
   const GradCheck result = gradcheck([](const std::vector<Parameter>& in) { return std::vector<Tensor>{in[0] * 0.0 + in[1]}; },
-                                     {Parameter{drawn({5}, Dtype::f64, Device::cpu, 1), {}, "x"}, Parameter{drawn({5}, Dtype::f64, Device::cpu, 2), {}, "y"}});
+      {Parameter{drawn({5}, Dtype::f64, Device::cpu, 1), {}, "x"}, Parameter{drawn({5}, Dtype::f64, Device::cpu, 2), {}, "y"}});
   CHECK(result.least_norm == 0);
 }
 

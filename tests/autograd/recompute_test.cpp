@@ -169,11 +169,11 @@ TEST_CASE("a tensor of the tape that f captures is an error, whatever the tape l
     const Tensor captured = p * p, constant = captured.detached();
     const int line = __LINE__ + 1;
     auto product = [](const std::vector<Tensor>& in, const Tensor& other) { return in[0] * other; };
-    const std::string message = message_of([&] {
-      tape.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, captured); }, {p})));
-    });
-    CHECK(message == "multiply (" __FILE__ ":" + std::to_string(line) + "): input 1 [1] is recorded on another tape, whose backward has not "
-                     "ended: its gradient would be lost here; detached() gives it up");
+    const std::string message =
+        message_of([&] { tape.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, captured); }, {p}))); });
+    CHECK(message == "multiply (" __FILE__ ":" + std::to_string(line) +
+                         "): input 1 [1] is recorded on another tape, whose backward has not "
+                         "ended: its gradient would be lost here; detached() gives it up");
     Tape again({.find_nonfinite = find});
     again.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, constant); }, {p})));
     CHECK(values_of(p.grad)[0] == 9);

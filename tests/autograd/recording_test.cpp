@@ -17,7 +17,9 @@ using namespace ricci;
 
 namespace {
 
-Parameter parameter(const Values& values) { return {tensor_of(values, {static_cast<int64_t>(values.size())}, Dtype::f64, Device::cpu), {}, "p"}; }
+Parameter parameter(const Values& values) {
+  return {tensor_of(values, {static_cast<int64_t>(values.size())}, Dtype::f64, Device::cpu), {}, "p"};
+}
 
 // What an op says of an input of another tape. `what` is "gelu (file:line): input 0 [2]".
 std::string lost(const std::string& op, int line, const std::string& input) {
@@ -35,8 +37,11 @@ TEST_CASE("a view of a recorded tensor would lose its gradient: the error says w
     const Tensor x = tape.watch(values);
     y = x * 2.0;
     for (const Tensor* t : {&x, static_cast<const Tensor*>(&y)}) {
-      CHECK(message_of([&] { t->reshaped({3, 2}); }) == "reshaped: [2 3] is recorded on a tape: reshape() passes its gradient on, detached() gives it up");
-      CHECK(message_of([&] { t->rows(1, 1); }) == "rows: [2 3] is recorded on a tape: slice() passes its gradient on, detached() gives it up");
+      CHECK(message_of([&] {
+        t->reshaped({3, 2});
+      }) == "reshaped: [2 3] is recorded on a tape: reshape() passes its gradient on, detached() gives it up");
+      CHECK(message_of([&] { t->rows(1, 1); }) ==
+            "rows: [2 3] is recorded on a tape: slice() passes its gradient on, detached() gives it up");
       CHECK(t->detached().reshaped({3, 2}).shape() == Shape({3, 2}));
     }
     CHECK(item(y, 4) == 10);  // reading a value is no view

@@ -140,7 +140,8 @@ TEST_CASE("backward wants a gradient of each output, which fits it") {
   CHECK(message({y, z}, {dy, Tensor()}) == "backward: the gradient of the loss [2] is empty");
   CHECK(message({y, z}, {dy, vector_of({1})}) == "backward: the gradient f64 [1] on cpu does not fit the loss f64 [2] on cpu");
   CHECK(message({y, z}, {dy, convert(dy, Dtype::f32)}) == "backward: the gradient f32 [2] on cpu does not fit the loss f64 [2] on cpu");
-  CHECK(message({y, z}, {dy, to(dy, Device::cuda_emulated)}) == "backward: the gradient f64 [2] on cuda_emulated does not fit the loss f64 [2] on cpu");
+  CHECK(message({y, z}, {dy, to(dy, Device::cuda_emulated)}) ==
+        "backward: the gradient f64 [2] on cuda_emulated does not fit the loss f64 [2] on cpu");
   CHECK_FALSE(p.grad);
   CHECK(message({y, z, y}, {dy, dy, dy}) == "no error");
   CHECK(p.grad.data<double>()[1] == 2 + 4 + 2);

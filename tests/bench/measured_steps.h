@@ -31,18 +31,20 @@ struct Options {
 inline void add_options(CLI::App& app, Options& options) {
   app.add_option("names", options.names, "what is measured; those of --list if not given");
   app.add_flag("--list", options.lists, "print the names of what is measured if none are given");
-  app.add_option("--steps", options.steps, "that are measured; 0: about " + std::to_string(static_cast<int>(options.seconds)) + " seconds of them");
+  app.add_option(
+      "--steps", options.steps, "that are measured; 0: about " + std::to_string(static_cast<int>(options.seconds)) + " seconds of them");
   app.add_option("--dtype", options.dtype, "f32 or bf16");
   app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
 }
 
 // Calls measure(i) for each of the names that was asked for, or lists those that are measured by default. Error: an unknown name.
 inline int measure_named(const Options& options, const std::vector<std::string>& names, const std::function<bool(size_t)>& by_default,
-                         const std::function<void(size_t)>& measure) {
+    const std::function<void(size_t)>& measure) {
   for (const std::string& name : options.names)
     if (std::find(names.begin(), names.end(), name) == names.end()) ricci::fail("{}: there is no such name; --list prints them", {name});
   for (size_t i = 0; i < names.size(); ++i) {
-    const bool asked = options.names.empty() ? by_default(i) : std::find(options.names.begin(), options.names.end(), names[i]) != options.names.end();
+    const bool asked =
+        options.names.empty() ? by_default(i) : std::find(options.names.begin(), options.names.end(), names[i]) != options.names.end();
     if (asked && options.lists) std::puts(names[i].c_str());
     if (asked && !options.lists) measure(i);
   }
@@ -76,13 +78,13 @@ struct Steps {
 // Calls step(0), step(1), ...: three to warm up, whose work the table of RICCI_TRACE leaves out, then those that are measured.
 // The step returns when its work is done.
 inline Steps measured_steps(const Options& options, const std::function<void(int)>& step) {
-  constexpr int kWarmUp = 3, kLeast = 5, kMost = 1000;
+  constexpr int kWarmUp = 3, kMin = 5, kMax = 1000;
   for (int i = 0; i < kWarmUp; ++i) step(i);
   ricci::trace::restart();
   Steps steps;
   const double processor = processor_seconds();
   double total = 0;
-  for (int i = 0; options.steps ? i < options.steps : i < kLeast || (total < options.seconds && i < kMost); ++i) {
+  for (int i = 0; options.steps ? i < options.steps : i < kMin || (total < options.seconds && i < kMax); ++i) {
     const double started = ricci::seconds_now();
     step(kWarmUp + i);
     steps.seconds.push_back(ricci::seconds_now() - started);

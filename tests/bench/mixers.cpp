@@ -31,7 +31,8 @@ void measure(const std::string& name, const Options& options, apps::MixerStep& m
 template <class M> double flops_of(const std::vector<Parameter*>& parameters, int64_t context, int64_t mixers) {
   double weights = 0;
   for (const Parameter* p : parameters)
-    if (p->role == Role::matrix && p->value.shape().rank() == 2 && !p->path.ends_with("_metric")) weights += static_cast<double>(p->value.size());
+    if (p->role == Role::matrix && p->value.shape().rank() == 2 && !p->path.ends_with("_metric"))
+      weights += static_cast<double>(p->value.size());
   if (std::is_same_v<M, Metric>) weights += static_cast<double>(kWidth * kWidth / 8 * mixers);  // p M
   const double attention = std::is_same_v<M, Dispatcher> ? 0 : 6.0 * static_cast<double>(context * kWidth * mixers);
   return (6 * weights + attention) * kTokens;
@@ -67,14 +68,15 @@ std::vector<Row> rows() {
   std::vector<Row> all;
   const auto stack = [&]<class M>(int64_t context) {
     all.push_back({"stack_" + std::string(M::kName) + "_" + std::to_string(context),
-                   [=](const std::string& name, const Options& options) { measure_stack<M>(name, context, options); }});
+        [=](const std::string& name, const Options& options) { measure_stack<M>(name, context, options); }});
   };
   const auto mixer = [&]<class M>(int64_t context) {
     all.push_back({"mixer_" + std::string(M::kName) + "_" + std::to_string(context),
-                   [=](const std::string& name, const Options& options) { measure_mixer<M>(name, context, options); }});
+        [=](const std::string& name, const Options& options) { measure_mixer<M>(name, context, options); }});
   };
   for (int64_t context : {128, 512, 1024, 2048, 4096}) stack.operator()<Dispatcher>(context), stack.operator()<Sdp>(context);
-  for (int64_t context : {512, 1024}) mixer.operator()<Sdp>(context), mixer.operator()<Metric>(context), mixer.operator()<Dispatcher>(context);
+  for (int64_t context : {512, 1024})
+    mixer.operator()<Sdp>(context), mixer.operator()<Metric>(context), mixer.operator()<Dispatcher>(context);
   return all;
 }
 
@@ -83,10 +85,13 @@ std::vector<Row> rows() {
 int main(int argc, char** argv) {
   Options options;
   const apps::AppText text{"ricci-bench-mixers", "The speed of mixers, forward and backward."};
-  return apps::run_app(argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); }, [&] {
-    const std::vector<Row> all = rows();
-    std::vector<std::string> names;
-    for (const Row& row : all) names.push_back(row.name);
-    return bench::measure_named(options, names, [](size_t) { return true; }, [&](size_t i) { all[i].run(names[i], options); });
-  });
+  return apps::run_app(
+      argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); },
+      [&] {
+        const std::vector<Row> all = rows();
+        std::vector<std::string> names;
+        for (const Row& row : all) names.push_back(row.name);
+        return bench::measure_named(
+            options, names, [](size_t) { return true; }, [&](size_t i) { all[i].run(names[i], options); });
+      });
 }

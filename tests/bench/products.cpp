@@ -21,9 +21,15 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"nano_12x64_up", 512, 128, 768},      {"gpt2_4x256_qkv", 2304, 768, 1024},  {"gpt2_4x256_up", 3072, 768, 1024},
-    {"gpt2_4x256_down", 768, 3072, 1024},  {"msa_20x512_ff", 512, 512, 10240},   {"small_4096_qkv", 1152, 384, 4096},
-    {"small_4096_up", 1536, 384, 4096},    {"small_4096_down", 384, 1536, 4096},  {"wide_4096_up", 2048, 512, 4096},
+    {"nano_12x64_up", 512, 128, 768},
+    {"gpt2_4x256_qkv", 2304, 768, 1024},
+    {"gpt2_4x256_up", 3072, 768, 1024},
+    {"gpt2_4x256_down", 768, 3072, 1024},
+    {"msa_20x512_ff", 512, 512, 10240},
+    {"small_4096_qkv", 1152, 384, 4096},
+    {"small_4096_up", 1536, 384, 4096},
+    {"small_4096_down", 384, 1536, 4096},
+    {"wide_4096_up", 2048, 512, 4096},
     {"wide_4096_down", 512, 2048, 4096},
 };
 
@@ -37,18 +43,18 @@ void measure(const Case& c, const bench::Options& options) {
   const Tensor dy_km = random({c.k, c.m}, 1, options), x_kn = random({c.k, c.n}, 2, options);
   const Tensor dw_mn = zeros({c.m, c.n}, Dtype::f32, options.on());
   const Gemm product{.device = options.on(),
-                     .dtype = options.as(),
-                     .batch = 1,
-                     .m = c.m,
-                     .n = c.n,
-                     .k = c.k,
-                     .a = dy_km.raw(),
-                     .b = x_kn.raw(),
-                     .a_at = {1, c.m, 0},
-                     .b_at = {c.n, 1, 0},
-                     .c = dw_mn.raw(),
-                     .c_at = {c.n, 1, 0},
-                     .c_f32 = options.as() == Dtype::bf16};
+      .dtype = options.as(),
+      .batch = 1,
+      .m = c.m,
+      .n = c.n,
+      .k = c.k,
+      .a = dy_km.raw(),
+      .b = x_kn.raw(),
+      .a_at = {1, c.m, 0},
+      .b_at = {c.n, 1, 0},
+      .c = dw_mn.raw(),
+      .c_at = {c.n, 1, 0},
+      .c_f32 = options.as() == Dtype::bf16};
   const bench::Steps steps = bench::measured_steps(options, [&](int) { gemm(product), synchronize(options.on()); });
   bench::report(c.name, steps, options.on());
   const double operations = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
@@ -62,10 +68,13 @@ int main(int argc, char** argv) {
   bench::Options options;
   options.seconds = 1;
   const apps::AppText text{"ricci-bench-products", "The speed of products of gradients of weights."};
-  return apps::run_app(argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); }, [&] {
-    if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
-    std::vector<std::string> names;
-    for (const Case& c : kCases) names.emplace_back(c.name);
-    return bench::measure_named(options, names, [](size_t) { return true; }, [&](size_t i) { measure(kCases[i], options); });
-  });
+  return apps::run_app(
+      argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); },
+      [&] {
+        if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
+        std::vector<std::string> names;
+        for (const Case& c : kCases) names.emplace_back(c.name);
+        return bench::measure_named(
+            options, names, [](size_t) { return true; }, [&](size_t i) { measure(kCases[i], options); });
+      });
 }

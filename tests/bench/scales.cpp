@@ -111,7 +111,8 @@ double ideal_ratio(const ModelConfig& config, int64_t vanilla_layers) {
 void measure_generation(const Options& options) {
   constexpr int64_t kPrompt = 64, kTokens = 256, kTurn = 64, kVanilla = 14;
   Writer plain(vanilla(kVanilla), options);
-  for (const auto& [name, layers] : {std::pair<std::string, std::vector<int64_t>>{"generation_2_4_8_12", {12, 8, 4, 2}}, {"generation_7_7_8_8", {8, 8, 7, 7}}}) {
+  for (const auto& [name, layers] :
+      {std::pair<std::string, std::vector<int64_t>>{"generation_2_4_8_12", {12, 8, 4, 2}}, {"generation_7_7_8_8", {8, 8, 7, 7}}}) {
     const ModelConfig config = top_down(layers);
     Writer scales(config, options);
     std::vector<double> ratios, processor_ratios;  // of 64 tokens each, in which every scale runs as often as in all
@@ -202,10 +203,14 @@ void measure_retina(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   const apps::AppText text{"ricci-bench-scales", "Memory and speed of models of several scales beside those of one."};
-  return apps::run_app(argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); }, [&] {
-    const std::vector<std::pair<std::string, void (*)(const Options&)>> rows = {{"memory", measure_memory}, {"generation", measure_generation}, {"retina", measure_retina}};
-    std::vector<std::string> names;
-    for (const auto& row : rows) names.push_back(row.first);
-    return bench::measure_named(options, names, [](size_t) { return true; }, [&](size_t i) { rows[i].second(options); });
-  });
+  return apps::run_app(
+      argc, argv, text, [&](CLI::App& app) { bench::add_options(app, options); },
+      [&] {
+        const std::vector<std::pair<std::string, void (*)(const Options&)>> rows = {
+            {"memory", measure_memory}, {"generation", measure_generation}, {"retina", measure_retina}};
+        std::vector<std::string> names;
+        for (const auto& row : rows) names.push_back(row.first);
+        return bench::measure_named(
+            options, names, [](size_t) { return true; }, [&](size_t i) { rows[i].second(options); });
+      });
 }

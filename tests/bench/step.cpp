@@ -39,8 +39,12 @@ struct Run {
   int64_t done = 0;
 
   Run(const TrainConfig& c, const Corpus& corpus)
-      : config(c), device(c.device), model(prepared(c, device)), optimizer(model.parameters(), c.optimizer),
-        train_step(model, optimizer, device, step_options(c)), crops(corpus.train, layout_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
+      : config(c),
+        device(c.device),
+        model(prepared(c, device)),
+        optimizer(model.parameters(), c.optimizer),
+        train_step(model, optimizer, device, step_options(c)),
+        crops(corpus.train, layout_of(c).sequences, c.context.value_or(c.model.ctx), c.seed) {}
 
   static Model prepared(const TrainConfig& c, Device device) {
     Model model(c.model);
@@ -102,7 +106,8 @@ void compare_costs(const TrainConfig& config, const Corpus& corpus, int rounds) 
   std::printf("%-20s %12s %8s %12s %8s %12s %8s\n", "", "ms per step", "ratio", "processor ms", "ratio", "peak MB", "ratio");
   for (const Variant& v : variants) {
     const double ms = median(v.milliseconds), busy = median(v.processor), peak = static_cast<double>(v.peak);
-    std::printf("%-20s %12.1f %8.2f %12.1f %8.2f %12.1f %8.2f\n", v.name, ms, ms / plain_ms, busy, busy / plain_busy, peak / 1e6, peak / plain_peak);
+    std::printf("%-20s %12.1f %8.2f %12.1f %8.2f %12.1f %8.2f\n", v.name, ms, ms / plain_ms, busy, busy / plain_busy, peak / 1e6,
+        peak / plain_peak);
   }
   std::fflush(stdout);  // the rest takes minutes for large models
 }
@@ -121,7 +126,7 @@ void compare_cuts(TrainConfig config, const Corpus& corpus) {
       if (parts == 1) first = loss;
       const std::string cut = std::to_string(parts) + "x" + std::to_string(config.batch);
       std::printf("%-20s %10s     %016llx %22.16f %14.1e\n", invariant ? "batch_invariant" : "plain", cut.c_str(),
-                  static_cast<unsigned long long>(run.hash()), loss, std::abs(loss / first - 1));
+          static_cast<unsigned long long>(run.hash()), loss, std::abs(loss / first - 1));
     }
   }
 }
@@ -140,10 +145,11 @@ int bench(TrainConfig config, int rounds) {
 int main(int argc, char** argv) {
   RunOptions options;
   int rounds = 3;
-  return run_app(argc, argv, {"ricci-bench-step", "Time and memory of a training step with recompute and batch_invariant."},
-                 [&](CLI::App& app) {
-                   add_run_options<TrainConfig>(app, options);
-                   app.add_option("--rounds", rounds, "of five steps per variant");
-                 },
-                 [&] { return bench(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
+  return run_app(
+      argc, argv, {"ricci-bench-step", "Time and memory of a training step with recompute and batch_invariant."},
+      [&](CLI::App& app) {
+        add_run_options<TrainConfig>(app, options);
+        app.add_option("--rounds", rounds, "of five steps per variant");
+      },
+      [&] { return bench(load_config<TrainConfig>(options.file(), options.overrides()), rounds); });
 }

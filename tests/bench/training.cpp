@@ -70,7 +70,8 @@ void report(const Case& c, const bench::Steps& steps, int64_t parameters, Device
   const double tokens_per_second = static_cast<double>(c.batch * c.context) / steps.median();
   const double of_token = 6 * static_cast<double>(parameters) + 6 * static_cast<double>(c.layers * c.d * c.context);
   bench::report(c.name, steps, device);
-  std::printf("measure %s_speed %.0f tokens/s\nmeasure %s_products %.1f GFLOP/s\n", c.name, tokens_per_second, c.name, of_token * tokens_per_second * 1e-9);
+  std::printf("measure %s_speed %.0f tokens/s\nmeasure %s_products %.1f GFLOP/s\n", c.name, tokens_per_second, c.name,
+      of_token * tokens_per_second * 1e-9);
   std::printf("measure %s_loss %.6f nats\n", c.name, loss);
   std::fflush(stdout);
 }
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
   return apps::run_app(argc, argv, text, setup, [&] {
     std::vector<std::string> names;
     for (const Case& c : kCases) names.push_back(c.name);
-    return bench::measure_named(options, names, [](size_t i) { return kCases[i].small; }, [&](size_t i) { measure(kCases[i], options); });
+    return bench::measure_named(
+        options, names, [](size_t i) { return kCases[i].small; }, [&](size_t i) { measure(kCases[i], options); });
   });
 }

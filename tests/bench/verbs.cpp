@@ -78,7 +78,8 @@ template <class Verb, class Plain> void compare(const char* name, int64_t elemen
   }
   auto median = [](std::vector<double>& v) { return std::sort(v.begin(), v.end()), v[v.size() / 2]; };
   const double per = 1e9 / static_cast<double>(elements);
-  std::printf("%-18s verb %.3f ns, plain loop %.3f ns per element: %.2f of the plain loop's speed\n", name, median(of_verb) * per, median(of_plain) * per, median(ratios));
+  std::printf("%-18s verb %.3f ns, plain loop %.3f ns per element: %.2f of the plain loop's speed\n", name, median(of_verb) * per,
+      median(of_plain) * per, median(ratios));
 }
 
 }  // namespace
@@ -88,9 +89,20 @@ int main() {
   constexpr int64_t kRows = 64, kColumns = 1024, kSize = kRows * kColumns;
   std::vector<float> x(kSize), y(kSize);
   for (int64_t i = 0; i < kSize; ++i) x[static_cast<size_t>(i)] = static_cast<float>(i % 97) / 20 - 2;
-  compare("element (silu)", kSize, [&] { for_each_element("silu", Device::cpu, kSize, Silu{x.data(), y.data()}); },
-          [&] { run_vectorized(PlainSilu{x.data(), y.data()}, 0, kSize); });
-  compare("row (softmax)", kSize,
-          [&] { for_rows("softmax", Device::cpu, kRows, kColumns, Softmax{{x.data(), {kRows, kColumns}}, {y.data(), {kRows, kColumns}}}); },
-          [&] { run_vectorized(PlainSoftmax{x.data(), y.data(), kColumns}, 0, kRows); });
+  compare(
+      "element (silu)", kSize,
+      [&] {
+        for_each_element("silu", Device::cpu, kSize, Silu{x.data(), y.data()});
+      },
+      [&] {
+        run_vectorized(PlainSilu{x.data(), y.data()}, 0, kSize);
+      });
+  compare(
+      "row (softmax)", kSize,
+      [&] {
+        for_rows("softmax", Device::cpu, kRows, kColumns, Softmax{{x.data(), {kRows, kColumns}}, {y.data(), {kRows, kColumns}}});
+      },
+      [&] {
+        run_vectorized(PlainSoftmax{x.data(), y.data(), kColumns}, 0, kRows);
+      });
 }

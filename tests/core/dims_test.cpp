@@ -16,7 +16,9 @@ Dims grid(const Tensor& x_b12ac) { return DIMS(x_b12ac); }
 Dims linear(const Tensor& x_rd, const Tensor& w_fd, const Tensor& bias_f) { return DIMS(merged(x_rd), w_fd, optional(bias_f)); }
 Dims pick(const Tensor& x_rd, const Tensor& y_r) { return DIMS(merged(x_rd), merged(y_r)); }
 Dims add_rows(const Tensor& x_rd, const Tensor& y_rd) { return DIMS(merged(x_rd), merged(y_rd)); }
-Dims pick(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& lengths_b) { return DIMS(i64(ids_bc), table_vd, optional(i64(lengths_b))); }
+Dims pick(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& lengths_b) {
+  return DIMS(i64(ids_bc), table_vd, optional(i64(lengths_b)));
+}
 Dims view_of(const Tensor& x) { return DIMS(any_dtype(x)); }
 
 Tensor ids(const Shape& shape, Device device = Device::cpu) { return Tensor(shape, Dtype::i64, device); }
@@ -70,16 +72,19 @@ TEST_CASE("merged: the first letter stands for all leading indices") {
   CHECK_THROWS_WITH_AS(linear(Tensor(Shape{}), Tensor({7, 4}), Tensor()), "linear: x_rd[] does not have the indices 'rd'", Error);
   add_rows(Tensor({2, 5, 3}), Tensor({2, 5, 3}));
   CHECK_THROWS_WITH_AS(add_rows(Tensor({4, 8}), Tensor({2, 8})), "add_rows: index r is 4 in x_rd[4 8] but 2 in y_rd[2 8]", Error);
-  CHECK_THROWS_WITH_AS(add_rows(Tensor({2, 4, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[2 4 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
+  CHECK_THROWS_WITH_AS(add_rows(Tensor({2, 4, 8}), Tensor({4, 2, 8})),
+      "add_rows: x_rd[2 4 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
   CHECK(pick(Tensor({2, 4, 8}), Tensor({2, 4}))['r'] == 8);
   CHECK_THROWS_WITH_AS(pick(Tensor({2, 4, 8}), Tensor({8})), "pick: x_rd[2 4 8] and y_r[8] differ in the indices that r stands for", Error);
-  CHECK_THROWS_WITH_AS(add_rows(Tensor({8, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[8 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
+  CHECK_THROWS_WITH_AS(
+      add_rows(Tensor({8, 8}), Tensor({4, 2, 8})), "add_rows: x_rd[8 8] and y_rd[4 2 8] differ in the indices that r stands for", Error);
 }
 
 TEST_CASE("optional: what is empty is not checked, what is there is") {
   CHECK(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}))['f'] == 7);
   CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({8})), "linear: index f is 7 in w_fd[7 3] but 8 in bias_f[8]", Error);
-  CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}, Dtype::f64)), "linear: x_rd is f32 on cpu, bias_f f64 on cpu", Error);
+  CHECK_THROWS_WITH_AS(
+      linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}, Dtype::f64)), "linear: x_rd is f32 on cpu, bias_f f64 on cpu", Error);
   CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor(), Tensor()), "linear: w_fd is empty", Error);
 }
 
@@ -97,8 +102,10 @@ TEST_CASE("dtypes: floating-point inputs agree, integers are where they belong")
 TEST_CASE("all inputs are on one device") {
   const Device other = Device::cuda_emulated;
   require(other);
-  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}), Tensor({3, 5}, Dtype::f32, other)), "matmul: a_mk is f32 on cpu, b_kn f32 on cuda_emulated", Error);
-  CHECK_THROWS_WITH_AS(pick(ids({2, 5}), Tensor({9, 3}, Dtype::f32, other), Tensor()), "pick: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated", Error);
+  CHECK_THROWS_WITH_AS(
+      matmul(Tensor({2, 3}), Tensor({3, 5}, Dtype::f32, other)), "matmul: a_mk is f32 on cpu, b_kn f32 on cuda_emulated", Error);
+  CHECK_THROWS_WITH_AS(
+      pick(ids({2, 5}), Tensor({9, 3}, Dtype::f32, other), Tensor()), "pick: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated", Error);
   CHECK_THROWS_WITH_AS(pick(ids({2, 5}, other), Tensor({9, 3}, Dtype::f32, other), ids({2})),
-                       "pick: ids_bc is i64 on cuda_emulated, lengths_b i64 on cpu", Error);
+      "pick: ids_bc is i64 on cuda_emulated, lengths_b i64 on cpu", Error);
 }

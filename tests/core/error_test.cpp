@@ -8,8 +8,10 @@
 using namespace ricci;
 
 TEST_CASE("numbers in messages are printed as they are, the largest and the smallest too") {
-  CHECK(format_message("{} {}", {std::numeric_limits<uint64_t>::max(), std::numeric_limits<size_t>::max()}) == "18446744073709551615 18446744073709551615");
-  CHECK(format_message("{} {}", {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) == "-9223372036854775808 9223372036854775807");
+  CHECK(format_message("{} {}", {std::numeric_limits<uint64_t>::max(), std::numeric_limits<size_t>::max()}) ==
+        "18446744073709551615 18446744073709551615");
+  CHECK(format_message("{} {}", {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) ==
+        "-9223372036854775808 9223372036854775807");
   CHECK(format_message("{} {} {}", {-1, uint32_t{4294967295}, uint8_t{200}}) == "-1 4294967295 200");
   CHECK(format_message("{:#x} {:>4}", {std::numeric_limits<uint64_t>::max(), 7u}) == "0xffffffffffffffff    7");
 }

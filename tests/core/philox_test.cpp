@@ -73,8 +73,7 @@ std::vector<uint64_t> elements(const Permutation& permutation) {
 TEST_CASE("philox: known answers") {
   check_block(0, 0, 0, {{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}});
   check_block(~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, {{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}});
-  check_block(0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x299f31d0a4093822u,
-              {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}});
+  check_block(0x85a308d3243f6a88u, 0x0370734413198a2eu, 0x299f31d0a4093822u, {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}});
 }
 
 TEST_CASE("philox: numbers are the words of the blocks in order") {

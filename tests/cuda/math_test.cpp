@@ -19,12 +19,12 @@ using namespace ricci;
 namespace {
 
 // The largest error in ulp is what math.h promises.
-#define FUNCTION(Name, name, exact_value, largest_error) \
-  struct Name { \
-    static constexpr const char* text = #name; \
-    static constexpr double bound = largest_error; \
+#define FUNCTION(Name, name, exact_value, largest_error)                    \
+  struct Name {                                                             \
+    static constexpr const char* text = #name;                              \
+    static constexpr double bound = largest_error;                          \
     template <class T> HD T operator()(T x) const { return math::name(x); } \
-    template <class R> static R exact(R x) { return exact_value; } \
+    template <class R> static R exact(R x) { return exact_value; }          \
   }
 FUNCTION(Exp, exp, std::exp(x), 1.1);
 FUNCTION(Log, log, std::log(x), 1.0);
@@ -97,9 +97,7 @@ template <class F, class T> void check_bound(const std::vector<T>& x) {
 }
 
 // f(Exp{}), f(Log{}), ...
-template <class Check> void for_each_function(Check f) {
-  f(Exp{}), f(Log{}), f(Erf{}), f(Tanh{}), f(Sin{}), f(Cos{}), f(Sigmoid{});
-}
+template <class Check> void for_each_function(Check f) { f(Exp{}), f(Log{}), f(Erf{}), f(Tanh{}), f(Sin{}), f(Cos{}), f(Sigmoid{}); }
 
 template <class T> void check_all_bounds(const std::vector<T>& x) {
   for_each_function([&]<class F>(F) { check_bound<F>(x); });

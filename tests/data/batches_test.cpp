@@ -97,19 +97,15 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
   const Batch only = RandomCrops(positions(6), 2, 5, 1).at(0);
   CHECK(only.ids_bc == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
   CHECK(only.targets_bc == std::vector<int64_t>{1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
-  CHECK(error_of([] { RandomCrops(positions(5), 2, 5, 1); }) ==
-        "random crops: ids has 5 tokens, but a context of 5 needs 6");
-  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) ==
-        "random crops: batch 0 and context 5, expected 1 or more of each");
-  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) ==
-        "random crops: batch 3 and context 0, expected 1 or more of each");
-  CHECK(error_of([] { RandomCrops(positions(9), 3, 2, 1).at(-1); }) ==
-        "random crops: step -1 and micro-batch 0, expected 0 or more of each");
+  CHECK(error_of([] { RandomCrops(positions(5), 2, 5, 1); }) == "random crops: ids has 5 tokens, but a context of 5 needs 6");
+  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch 0 and context 5, expected 1 or more of each");
+  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch 3 and context 0, expected 1 or more of each");
+  CHECK(
+      error_of([] { RandomCrops(positions(9), 3, 2, 1).at(-1); }) == "random crops: step -1 and micro-batch 0, expected 0 or more of each");
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
-  const int64_t cases[][3] = {{41, 4, 5}, {42, 4, 5},  {44, 4, 5},   {45, 4, 5},
-                              {2, 1, 1},  {101, 1, 7}, {101, 20, 5}, {97, 3, 32}};
+  const int64_t cases[][3] = {{41, 4, 5}, {42, 4, 5}, {44, 4, 5}, {45, 4, 5}, {2, 1, 1}, {101, 1, 7}, {101, 20, 5}, {97, 3, 32}};
   for (const auto& [each_size, each_rows, each_context] : cases) {
     const auto &size = each_size, &rows = each_rows, &context = each_context;
     CAPTURE(size);
@@ -157,8 +153,7 @@ TEST_CASE("column batches: the micro-batches of a step have the rows of one larg
 TEST_CASE("column batches: errors with all numbers") {
   CHECK(error_of([] { ColumnBatches(positions(100), 20, 20, 5); }) ==
         "column batches: ids has 100 tokens, 4 in each of 20 columns, but the context is 5");
-  CHECK(error_of([] { ColumnBatches(positions(5), 1, 1, 5); }) ==
-        "column batches: ids has 5 tokens, but a context of 5 needs 6");
+  CHECK(error_of([] { ColumnBatches(positions(5), 1, 1, 5); }) == "column batches: ids has 5 tokens, but a context of 5 needs 6");
   CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(-1); }) ==
         "column batches: step -1 and micro-batch 0, expected 0 or more and 0 to 1");
   CHECK(error_of([] { ColumnBatches(positions(50), 4, 2, 5).at(0, 2); }) ==
@@ -237,15 +232,13 @@ TEST_CASE("windows: positions in front of the first that is scored have no targe
 }
 
 TEST_CASE("windows: errors with both numbers") {
-  CHECK(error_of([] { Windows(positions(8), 2, 8, 4); }) ==
-        "evaluation windows: ids has 8 tokens, but a context of 8 needs 9");
-  CHECK(error_of([] { Windows(positions(20), 2, 8, 9); }) ==
-        "evaluation windows: stride 9 is not between 1 and the context 8");
-  CHECK(error_of([] { Windows(positions(20), 2, 8, 0); }) ==
-        "evaluation windows: stride 0 is not between 1 and the context 8");
+  CHECK(error_of([] { Windows(positions(8), 2, 8, 4); }) == "evaluation windows: ids has 8 tokens, but a context of 8 needs 9");
+  CHECK(error_of([] { Windows(positions(20), 2, 8, 9); }) == "evaluation windows: stride 9 is not between 1 and the context 8");
+  CHECK(error_of([] { Windows(positions(20), 2, 8, 0); }) == "evaluation windows: stride 0 is not between 1 and the context 8");
   CHECK(error_of([] { Windows(positions(20), 2, 8, 8).at(2); }) == "evaluation windows: no batch 2 among 2");
   for (const int64_t from : {-1, 8})
-    CHECK(error_of([&] { Windows(positions(20), 2, 8, 8, from); }) == "evaluation windows: from position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
+    CHECK(error_of([&] { Windows(positions(20), 2, 8, 8, from); }) ==
+          "evaluation windows: from position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
 }
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {

@@ -90,16 +90,14 @@ inline std::string read_file(const std::string& path) {
 }
 
 // Writes the text compressed by a libarchive filter such as ARCHIVE_FILTER_ZSTD.
-inline std::string write_compressed(const ScratchFolder& folder, const std::string& name, std::string_view text,
-                                    int filter) {
+inline std::string write_compressed(const ScratchFolder& folder, const std::string& name, std::string_view text, int filter) {
   const std::string path = folder / name;
   archive* out = archive_write_new();
   archive_write_set_format_raw(out);
   archive_write_add_filter(out, filter);
   archive_entry* entry = archive_entry_new();
   archive_entry_set_filetype(entry, AE_IFREG);
-  const bool written = archive_write_open_filename(out, path.c_str()) == ARCHIVE_OK &&
-                       archive_write_header(out, entry) == ARCHIVE_OK &&
+  const bool written = archive_write_open_filename(out, path.c_str()) == ARCHIVE_OK && archive_write_header(out, entry) == ARCHIVE_OK &&
                        archive_write_data(out, text.data(), text.size()) == static_cast<la_ssize_t>(text.size()) &&
                        archive_write_close(out) == ARCHIVE_OK;
   const std::string problem = written ? "" : archive_error_string(out);
@@ -110,8 +108,7 @@ inline std::string write_compressed(const ScratchFolder& folder, const std::stri
 }
 
 // The text of the error that f throws; says so where it throws none.
-template <class F>
-std::string error_of(const F& f) {
+template <class F> std::string error_of(const F& f) {
   try {
     f();
   } catch (const ricci::Error& error) {

@@ -43,7 +43,8 @@ TEST_CASE("sorter: a row is a sequence and its symbols in order") {
 }
 
 TEST_CASE("sorter: training never sees what is held out") {
-  const auto training = sequences_of({kSymbols, kLength, Part::training, 3000}), held_out = sequences_of({kSymbols, kLength, Part::held_out, 1000});
+  const auto training = sequences_of({kSymbols, kLength, Part::training, 3000}),
+             held_out = sequences_of({kSymbols, kLength, Part::held_out, 1000});
   CHECK(training.size() > 2900);
   CHECK(held_out.size() > 950);
   CHECK(std::none_of(held_out.begin(), held_out.end(), [&](const auto& sequence) { return training.contains(sequence); }));
@@ -92,14 +93,17 @@ TEST_CASE("sorter: micro-batches of a step are the rows of the whole step, and s
 }
 
 TEST_CASE("sorter: what cannot be is said") {
-  const auto complaint = [](int64_t symbols, int64_t length, int64_t rows) { return message_of([&] { SortingRows(symbols, length, Part::training, rows); }); };
+  const auto complaint = [](int64_t symbols, int64_t length, int64_t rows) {
+    return message_of([&] { SortingRows(symbols, length, Part::training, rows); });
+  };
   CHECK(complaint(1, 11, 5) == "sorter: 1 symbols, expected 2 to 26");
   CHECK(complaint(27, 11, 5) == "sorter: 27 symbols, expected 2 to 26");
   CHECK(complaint(3, 2, 5) == "sorter: sequences of 2 symbols, expected 3 to 4096");
   CHECK(complaint(3, 6, 5) == "sorter: 3 symbols make 729 sequences of 6, expected 1024 or more");
   CHECK(complaint(3, 11, 0) == "sorter: 0 rows, expected 1 or more");
   const SortingRows rows(3, 11, Part::training, 5);
-  CHECK(message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of two times 10");
+  CHECK(
+      message_of([&] { SortingBatches(rows, 10, 1, 1); }) == "sorter: sorter (training) has 110 tokens, which are no rows of two times 10");
   CHECK(message_of([&] { SortingBatches(rows, INT64_MAX, 1, 1); }).starts_with("sorter: sorter (training) has 110 tokens"));
   CHECK(message_of([&] { SortingBatches(rows, 11, 0, 1); }) == "sorter: sequences of 11 symbols and batch 0, expected 1 or more of each");
   CHECK(message_of([&] { SortingBatches(rows, 0, 1, 1); }) == "sorter: sequences of 0 symbols and batch 1, expected 1 or more of each");

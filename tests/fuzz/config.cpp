@@ -1,8 +1,9 @@
 // Fuzzes run files and overrides: a run file, then overrides, with a zero byte before each.
+#include "apps/run/config/config.h"
+
 #include <vector>
 
 #include "apps/run/config/comments.h"
-#include "apps/run/config/config.h"
 #include "apps/run/config/train_config.h"
 #include "tests/fuzz/input.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 std::vector<std::string> parts_of(std::string_view bytes) {
   std::vector<std::string> parts;
-  for (size_t at = 0;; ) {
+  for (size_t at = 0;;) {
     const size_t end = bytes.find('\0', at);
     parts.emplace_back(bytes.substr(at, end - at));
     if (end == bytes.npos) return parts;

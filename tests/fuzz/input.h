@@ -22,7 +22,8 @@ class InputFile {
  public:
   InputFile() : descriptor_(::memfd_create("input", 0)) {}
   std::string write(std::string_view bytes) {
-    if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+    if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      std::abort();
     return "/proc/self/fd/" + std::to_string(descriptor_);
   }
 

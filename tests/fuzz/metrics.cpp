@@ -18,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<RunRecords> runs(1 + (how & 1), read_records(input.write(text)));
     for (const char* x : {"step", "time"}) {
       fuzz::attempt([&] {
-        const Chart chart = make_chart(runs, {.x = x, .smooth = how & 2 ? 20.0 : 0, .log_x = (how & 4) != 0, .log_y = (how & 8) != 0, .full_range = (how & 16) != 0});
+        const Chart chart = make_chart(
+            runs, {.x = x, .smooth = how & 2 ? 20.0 : 0, .log_x = (how & 4) != 0, .log_y = (how & 8) != 0, .full_range = (how & 16) != 0});
         const std::string svg = to_svg(chart, Theme::automatic), page = to_page(chart, summary(runs), Theme::dark);
         fuzz::require(svg.ends_with("</svg>\n") && svg.find("nan") == svg.npos && svg.find("inf") == svg.npos, "a drawing has numbers");
         fuzz::require(page.size() > svg.size() / 2, "a page holds its drawing");

@@ -26,7 +26,9 @@ inline void read_documents(std::string_view text, const ricci::DocumentOptions& 
     const size_t middle = pieces.size() / 2;
     DocumentReader rest({source}, options, complete_utf8_prefix, pieces[middle].end);
     DocumentPiece piece;
-    if (middle + 1 < pieces.size()) require(rest.next(piece) && piece.text == pieces[middle + 1].text && piece.end == pieces[middle + 1].end, "reading goes on where it ended");
+    if (middle + 1 < pieces.size())
+      require(rest.next(piece) && piece.text == pieces[middle + 1].text && piece.end == pieces[middle + 1].end,
+          "reading goes on where it ended");
   });
 }
 

@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
   int failed = 0, inputs = 0;
   for (const std::string& name : folder.names()) {
     const std::string bytes = ricci::read_text(ricci::FilePlace(folder, name));
-    const std::string fault =
-        test::bounded_error([&] { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); }, {.seconds = 1, .mebibytes = 256});
+    const std::string fault = test::bounded_error(
+        [&] { LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()); }, {.seconds = 1, .mebibytes = 256});
     if (fault != "no error") std::printf("FAILED  %s: %s\n", name.c_str(), fault.c_str()), ++failed;
     ++inputs;
   }

@@ -29,6 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::attempt([&] { read(input.write(bytes)); });
   const uint64_t length = size;
   for (const size_t behind : {0, 4, 24, 64})
-    fuzz::attempt([&] { read(input.write(std::string(reinterpret_cast<const char*>(&length), sizeof length) + bytes + std::string(behind, '\1'))); });
+    fuzz::attempt(
+        [&] { read(input.write(std::string(reinterpret_cast<const char*>(&length), sizeof length) + bytes + std::string(behind, '\1'))); });
   return 0;
 }

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "core/files/checksum.h"
-#include "data/shards/sharded_tokens.h"
 #include "data/shards/shard_header.h"
+#include "data/shards/sharded_tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/fuzz/input.h"
 
@@ -53,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ShardHeader header;
   std::memcpy(static_cast<void*>(&header), crafted.data(), sizeof header);
   std::string body = bytes.substr(sizeof header);
-  if (header.file_bytes() >= static_cast<int64_t>(sizeof header)) body.resize(static_cast<size_t>(header.file_bytes()) - sizeof header, '\0');
+  if (header.file_bytes() >= static_cast<int64_t>(sizeof header))
+    body.resize(static_cast<size_t>(header.file_bytes()) - sizeof header, '\0');
   BlockHash hash;
   hash.add(body);
   header.body_hash = hash.finish();

@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] & 4) options.label_field = "1", options.classes = 5;
   if (data[0] & 8) options.text_field = "3";
   fuzz::read_documents(text, options);
-  for (const char* documents : {"file", "line", "blank_line", "<|end|>"}) fuzz::read_documents(text, {.encoding = options.encoding, .documents = documents});
+  for (const char* documents : {"file", "line", "blank_line", "<|end|>"})
+    fuzz::read_documents(text, {.encoding = options.encoding, .documents = documents});
   return 0;
 }

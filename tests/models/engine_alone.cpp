@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "models/decoding/sampling.h"
-#include "models/training/checkpoint.h"
 #include "models/evaluation/evaluation.h"
+#include "models/training/checkpoint.h"
 #include "models/training/schedule.h"
 #include "models/training/train_step.h"
 
@@ -61,7 +61,8 @@ int main(int, char** arguments) {
 
   const Evaluation result = evaluate(model, 1, [](int64_t) { return counting(); });
   std::vector<int64_t> written;
-  generate(model, std::vector<int64_t>{0, 1, 2, 3}, 6, {.temperature = 0}, Device::cpu, [&](int64_t id) { return written.push_back(id), true; });
+  generate(
+      model, std::vector<int64_t>{0, 1, 2, 3}, 6, {.temperature = 0}, Device::cpu, [&](int64_t id) { return written.push_back(id), true; });
   std::printf("%.4f nats per token over %lld tokens; after 3 come", result.nats_per_token, static_cast<long long>(result.tokens));
   for (int64_t id : written) std::printf(" %lld", static_cast<long long>(id));
   std::puts("");

@@ -22,7 +22,8 @@ struct Net {
 
 // A seed is any integer, and no bool.
 template <class Layer, class... Made> constexpr bool kMade = std::is_constructible_v<Layer, int64_t, int64_t, Made...>;
-static_assert(kMade<Linear, int> && kMade<Linear, uint64_t> && kMade<Linear, bool, MapInit> && !kMade<Linear, bool> && !kMade<Linear, const bool&>);
+static_assert(
+    kMade<Linear, int> && kMade<Linear, uint64_t> && kMade<Linear, bool, MapInit> && !kMade<Linear, bool> && !kMade<Linear, const bool&>);
 static_assert(kMade<Table, int> && kMade<Table, uint64_t> && kMade<Table, Init> && !kMade<Table, bool> && !kMade<Table, const bool&>);
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The keys of the families of several scales: every rule by its message, what follows from other keys, warnings.
 #include "models/config.h"
-
 #include "tests/models/families/scale_cases.h"
 
 using namespace ricci;
@@ -35,18 +34,23 @@ TEST_CASE("several scales: heads are divided among them") {
   CHECK(complaint(Family::retina, five) == "model.scales: 5 scales, but only 4 heads to divide among them");
   CHECK(complaint(Family::bottomup, five) == "no error");
   CHECK(complaint(Family::topdown, five) == "no error");
-  CHECK(complaint(Family::bottomup, [](ModelConfig& c) { c.of<Sdp>().heads = 1; }) == "model.scales: 2 coarse ones, but only 1 heads to divide among them");
+  CHECK(complaint(Family::bottomup, [](ModelConfig& c) { c.of<Sdp>().heads = 1; }) ==
+        "model.scales: 2 coarse ones, but only 1 heads to divide among them");
   CHECK(complaint(Family::bottomup, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
         "model.scales: only 1, expected a coarser one for the aggregation layer");
   CHECK(divided_heads(12, 2) == std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
   CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
   CHECK(complaint(Family::retina, [](ModelConfig& c) { c.retina.head_groups = {0, 1}; }) == "model.head_groups: 2 numbers for 4 heads");
   CHECK(complaint(Family::retina, [](ModelConfig& c) { c.retina.head_groups = {0, 1, 2, 3}; }) == "model.head_groups: 3, expected 0 .. 2");
-  CHECK(complaint(Family::retina, [](ModelConfig& c) { c.retina.head_groups = {0, 1, -1, 2}; }) == "model.head_groups: -1, expected 0 .. 2");
+  CHECK(complaint(Family::retina, [](ModelConfig& c) {
+    c.retina.head_groups = {0, 1, -1, 2};
+  }) == "model.head_groups: -1, expected 0 .. 2");
 }
 
 TEST_CASE("several scales: windows") {
-  const auto of = [](std::vector<Range> windows) { return complaint(Family::retina, [&](ModelConfig& c) { c.retina.windows = std::move(windows); }); };
+  const auto of = [](std::vector<Range> windows) {
+    return complaint(Family::retina, [&](ModelConfig& c) { c.retina.windows = std::move(windows); });
+  };
   CHECK(of({{0, 8}, {4, 16}, {8, 26}}) == "no error");
   CHECK(of({{0, 8}, {0, 8}, {0, 8}}) == "no error");
   CHECK(of({{0, 8}, {8, 26}}) == "model.windows: 2 windows for 3 scales");
@@ -54,15 +58,19 @@ TEST_CASE("several scales: windows") {
   CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 or more, and the end behind the begin");
   CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 or more, and the end behind the begin");
   CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
-  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale in front of 0:20, expected nearer ones in front of farther ones");
-  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale in front of 0:8, expected nearer ones in front of farther ones");
-  CHECK(complaint(Family::retina, [](ModelConfig& c) { c.of<Sdp>().window = 3; }) == "model.window: 3, but a retina has windows per scale: model.windows");
+  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) ==
+        "model.windows: 8:16 of a finer scale in front of 0:20, expected nearer ones in front of farther ones");
+  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) ==
+        "model.windows: 0:16 of a finer scale in front of 0:8, expected nearer ones in front of farther ones");
+  CHECK(complaint(Family::retina, [](ModelConfig& c) { c.of<Sdp>().window = 3; }) ==
+        "model.window: 3, but a retina has windows per scale: model.windows");
 }
 
 TEST_CASE("several scales: the other keys") {
   for (Family family : {Family::topdown, Family::bottomup, Family::retina, Family::coarse}) {
     const std::string name = name_of(family);
-    CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but family " + name + " reads cells only when they are complete");
+    CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) ==
+          "model.causal: false, but family " + name + " reads cells only when they are complete");
     CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
           "model.mixer: identity, but family " + name + " has an attention of its own, expected sdp");
     CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");
@@ -73,7 +81,9 @@ TEST_CASE("several scales: the other keys") {
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {}; }) == "model.layers: 0 numbers for 3 scales");
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 0, 1}; }) == "model.layers: 0, expected 1 or more");
   }
-  const auto bags = [](std::vector<double> weights) { return complaint(Family::topdown, [&](ModelConfig& c) { c.topdown.bag_weights = std::move(weights); }); };
+  const auto bags = [](std::vector<double> weights) {
+    return complaint(Family::topdown, [&](ModelConfig& c) { c.topdown.bag_weights = std::move(weights); });
+  };
   CHECK(bags({}) == "no error");
   CHECK(bags({0.5}) == "no error");
   CHECK(bags({0.5, 0}) == "no error");
@@ -100,10 +110,14 @@ TEST_CASE("several scales: a context shorter than the coarsest cell is a warning
   };
   using Lines = std::vector<std::string>;
   for (Family family : {Family::topdown, Family::bottomup, Family::retina, Family::coarse}) CHECK(warned(family, 16).empty());
-  CHECK(warned(Family::topdown, 15) == Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: its 1 blocks are never used"});
-  CHECK(warned(Family::bottomup, 3) == Lines{"model.scales: a cell of 4 tokens is longer than the context of 3: its 2 blocks are never used",
-                                             "model.scales: a cell of 16 tokens is longer than the context of 3: its 1 blocks are never used"});
-  CHECK(warned(Family::retina, 15) == Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale give zero"});
-  CHECK(warned(Family::coarse, 15) == Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model says nothing and learns nothing"});
+  CHECK(warned(Family::topdown, 15) ==
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: its 1 blocks are never used"});
+  CHECK(
+      warned(Family::bottomup, 3) == Lines{"model.scales: a cell of 4 tokens is longer than the context of 3: its 2 blocks are never used",
+                                         "model.scales: a cell of 16 tokens is longer than the context of 3: its 1 blocks are never used"});
+  CHECK(warned(Family::retina, 15) ==
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale give zero"});
+  CHECK(warned(Family::coarse, 15) ==
+        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model says nothing and learns nothing"});
   CHECK(warnings(ModelConfig()).empty());
 }

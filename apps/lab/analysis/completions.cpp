@@ -53,7 +53,9 @@ std::vector<Completion> completions_of(const TextRun& run, const CompletionsOpti
   if (!options.given.empty()) return {of_given(run, options)};
   const int64_t scale = run.open.run.config().model.coarse.scale, whole = run.open.context / scale * scale, length = whole + scale;
   const int64_t there = run.tokens.size() / length;
-  if (there == 0) fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more", {run.tokens.name(), run.tokens.size(), whole, scale});
+  if (there == 0)
+    fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more",
+        {run.tokens.name(), run.tokens.size(), whole, scale});
   std::vector<Completion> all;
   const int64_t places = std::min(options.places, there);
   for (int64_t i = 0; i < places; ++i) {
@@ -91,11 +93,14 @@ std::string json_of(const TextRun& run, const std::vector<Completion>& all) {
   json places = json::array();
   for (const Completion& each : all) {
     json expected = json::array();
-    for (const Expected& e : each.expected) expected.push_back({{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}});
-    places.push_back({{"text", tokenizer.decode(each.before)}, {"next", tokenizer.decode(each.next)}, {"next_ids", each.next}, {"expected", std::move(expected)}});
+    for (const Expected& e : each.expected)
+      expected.push_back({{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}});
+    places.push_back({{"text", tokenizer.decode(each.before)}, {"next", tokenizer.decode(each.next)}, {"next_ids", each.next},
+        {"expected", std::move(expected)}});
   }
-  return json{{"run", run.name}, {"scale", run.open.run.config().model.coarse.scale}, {"found", found_share(all)}, {"places", std::move(places)}}.dump(
-      1, ' ', false, json::error_handler_t::replace);
+  return json{
+      {"run", run.name}, {"scale", run.open.run.config().model.coarse.scale}, {"found", found_share(all)}, {"places", std::move(places)}}
+      .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -128,10 +133,13 @@ Report analyse_completions(const CompletionsOptions& options) {
     const auto few = std::min<ptrdiff_t>(options.shown * scale, std::ssize(each.before));
     std::vector<std::string> expected;
     for (const Expected& e : each.expected) expected.push_back(fmt::format("{} {:.3f}", shown(tokenizer, e.id), e.probability));
-    report.table.push_back({"…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end())), each.next.empty() ? "?" : joined(texts_of(tokenizer, each.next)), joined(expected)});
+    report.table.push_back({"…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end())),
+        each.next.empty() ? "?" : joined(texts_of(tokenizer, each.next)), joined(expected)});
   }
   if (options.given.empty())
-    report.notes.push_back(fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}", 100 * found_share(all), scale));
+    report.notes.push_back(
+        fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",
+            100 * found_share(all), scale));
   report.json = json_of(run, all);
   return report;
 }

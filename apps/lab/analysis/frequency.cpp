@@ -37,7 +37,8 @@ int64_t count_training(const Tokens& train, int64_t most, std::vector<TokenScore
 // score the first tokens of a window needs windows that overlap by as many.
 int64_t score_text(const TextRun& run, int64_t most, std::vector<TokenScore>& scores) {
   const int64_t context = run.open.context, skipped = first_scored(run.open.model, context);
-  const Windows windows(run.tokens, rows_at_once(run.open.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
+  const Windows windows(
+      run.tokens, rows_at_once(run.open.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
   int64_t scored = 0;
   Progress progress({.steps = std::min(most, run.tokens.size() - 1), .unit = "token", .out = stderr});
   for (int64_t i = 0; i < windows.batches() && scored < most; ++i) {
@@ -109,7 +110,8 @@ std::string json_of(const std::vector<OfRun>& runs) {
   for (const OfRun& run : runs) {
     json bins = json::array();
     for (const FrequencyBin& bin : run.bins)
-      bins.push_back({{"tokens", bin.tokens}, {"nats_per_token", bin.nats}, {"kinds", bin.kinds}, {"most_in_training", bin.most}, {"least_in_training", bin.least}});
+      bins.push_back({{"tokens", bin.tokens}, {"nats_per_token", bin.nats}, {"kinds", bin.kinds}, {"most_in_training", bin.most},
+          {"least_in_training", bin.least}});
     all.push_back({{"run", run.name}, {"scored_tokens", run.scored}, {"training_tokens", run.counted}, {"bins", std::move(bins)}});
   }
   return all.dump(1, ' ', false, json::error_handler_t::replace);
@@ -151,12 +153,16 @@ Report analyse_frequency(const FrequencyOptions& options) {
   Report report;
   report.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins);
   report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);
-  report.notes.push_back(fmt::format("{} tokens scored, {} tokens of training text counted; nats per token", with_commas(runs[0].scored), with_commas(runs[0].counted)));
+  report.notes.push_back(fmt::format(
+      "{} tokens scored, {} tokens of training text counted; nats per token", with_commas(runs[0].scored), with_commas(runs[0].counted)));
   for (const OfRun& run : runs) {
     if (run.tokenizer != runs[0].tokenizer || run.training != runs[0].training)
-      report.notes.push_back(fmt::format("{} has another {} than {}: its bins are of its own counts. The columns of counts and kinds tell those of {} alone.", run.name,
-                                         run.tokenizer != runs[0].tokenizer ? "tokenizer" : "training text", runs[0].name, runs[0].name));
-    if (run.scored != runs[0].scored) report.notes.push_back(fmt::format("{} scores {} tokens of the text, so other ones than {}.", run.name, with_commas(run.scored), runs[0].name));
+      report.notes.push_back(
+          fmt::format("{} has another {} than {}: its bins are of its own counts. The columns of counts and kinds tell those of {} alone.",
+              run.name, run.tokenizer != runs[0].tokenizer ? "tokenizer" : "training text", runs[0].name, runs[0].name));
+    if (run.scored != runs[0].scored)
+      report.notes.push_back(
+          fmt::format("{} scores {} tokens of the text, so other ones than {}.", run.name, with_commas(run.scored), runs[0].name));
   }
   return report;
 }

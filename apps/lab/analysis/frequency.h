@@ -15,14 +15,14 @@ namespace ricci::apps {
 struct FrequencyOptions {
   TextRunOptions text;
   int64_t bins = 10;
-  int64_t tokens = 50'000;             // of the text that are scored, at most
+  int64_t tokens = 50'000;               // of the text that are scored, at most
   int64_t training_tokens = 20'000'000;  // of the training text that are counted, at most
 };
 
 struct FrequencyBin {
-  double tokens = 0;  // scored ones, the same number in each bin; a kind of token may lie in several bins with a share in each
-  double nats = 0;    // mean
-  int64_t kinds = 0;  // of tokens that lie in the bin, as a whole or with a share
+  double tokens = 0;            // scored ones, the same number in each bin; a kind of token may lie in several bins with a share in each
+  double nats = 0;              // mean
+  int64_t kinds = 0;            // of tokens that lie in the bin, as a whole or with a share
   int64_t most = 0, least = 0;  // how often they are in the training text
 };
 

@@ -52,7 +52,7 @@ void KneserNey::check_id(int64_t id) const {
 }
 
 KneserNey::KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab) : vocab_(vocab), orders_(order) {
-  if (order < 1 || order > kMostOrder) fail("Kneser-Ney: n-grams of {}, expected 1 .. {}", {order, kMostOrder});
+  if (order < 1 || order > kMaxOrder) fail("Kneser-Ney: n-grams of {}, expected 1 .. {}", {order, kMaxOrder});
   if (text.size() < order) fail("Kneser-Ney: a text of {} tokens, expected {} or more", {text.size(), order});
   for (const int64_t id : text) check_id(id);
   std::vector<Gram> grams;
@@ -82,7 +82,8 @@ double KneserNey::probability(std::span<const int64_t> tokens) const {
     const Order& order = orders_[length - 1];
     const auto gram = tokens.last(length);
     const Gram history = gram_of(gram.first(length - 1));
-    const auto found = std::lower_bound(order.histories.begin(), order.histories.end(), history, [](const History& a, const Gram& b) { return a.gram < b; });
+    const auto found = std::lower_bound(
+        order.histories.begin(), order.histories.end(), history, [](const History& a, const Gram& b) { return a.gram < b; });
     if (found == order.histories.end() || found->gram != history) break;  // nor was any longer one seen
     const Gram whole = gram_of(gram);
     const auto place = std::lower_bound(order.grams.begin(), order.grams.end(), whole);
@@ -92,7 +93,8 @@ double KneserNey::probability(std::span<const int64_t> tokens) const {
       kept = static_cast<double>(count) - order.discounts[static_cast<size_t>(std::min<int64_t>(count, 3) - 1)];
     }
     const auto& [d1, d2, d3] = order.discounts;
-    const double given = d1 * static_cast<double>(found->ones) + d2 * static_cast<double>(found->twos) + d3 * static_cast<double>(found->more);
+    const double given =
+        d1 * static_cast<double>(found->ones) + d2 * static_cast<double>(found->twos) + d3 * static_cast<double>(found->more);
     p = (kept + given * p) / static_cast<double>(found->count);
   }
   return p;

@@ -17,9 +17,9 @@ namespace ricci::apps {
 
 class KneserNey {
  public:
-  static constexpr size_t kMostOrder = 5;
+  static constexpr size_t kMaxOrder = 5;
 
-  // Errors: an order outside 1 .. kMostOrder, a text shorter than the order, an id outside of the vocabulary.
+  // Errors: an order outside 1 .. kMaxOrder, a text shorter than the order, an id outside of the vocabulary.
   KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab);
 
   // The probability of the last token after the ones before it. Only the last order - 1 of those are read. Errors: no token, an id outside
@@ -31,7 +31,7 @@ class KneserNey {
   std::array<double, 3> discounts(size_t order) const { return orders_.at(order - 1).discounts; }
 
  private:
-  using Gram = std::array<int32_t, kMostOrder>;  // behind its length: -1
+  using Gram = std::array<int32_t, kMaxOrder>;  // behind its length: -1
   struct History {
     Gram gram;
     int64_t count = 0, ones = 0, twos = 0, more = 0;  // c(h .), N_1(h .), N_2(h .), N_3+(h .)

@@ -8,9 +8,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/lab/plot/records.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/lab/plot/records.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -39,7 +39,8 @@ void add_evaluated(MemoryRow& row, const RunFolder& run) {
   const TrainConfig& config = run.config();
   const Model model = run.load_model(Device::cpu);
   const int64_t context = run.context();
-  const EvaluationBatches batches = evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
+  const EvaluationBatches batches =
+      evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
   Progress progress({.steps = count_of(batches), .unit = "batch", .out = stderr});
   row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
   row.loss_from = "evaluated";
@@ -61,31 +62,36 @@ MemoryRow row_of_file(const std::string& path, const MemoryOptions& options) {
 }
 
 std::vector<Cells> table_of(const std::vector<MemoryRow>& rows) {
-  std::vector<Cells> table = {{"run", "family", "memory", "loss", "parameters", "activations, workspace MB", "all tensors MB", "weights", "gradients", "optimizer", "nats/token", "perplexity"}};
+  std::vector<Cells> table = {{"run", "family", "memory", "loss", "parameters", "activations, workspace MB", "all tensors MB", "weights",
+      "gradients", "optimizer", "nats/token", "perplexity"}};
   for (const MemoryRow& row : rows)
-    table.push_back({row.name, row.family, row.is_planned ? "planned" : "measured", row.loss ? row.loss_from : "-", with_commas(row.memory.parameters),
-                     megabytes(row.memory.working), megabytes(row.memory.peak), megabytes(held(row.memory, HeldFor::parameters)),
-                     megabytes(held(row.memory, HeldFor::gradients)), megabytes(held(row.memory, HeldFor::optimizer_state)),
-                     row.loss ? fmt::format("{:.4f}", *row.loss) : "-", row.loss ? fmt::format("{:.2f}", std::exp(*row.loss)) : "-"});
+    table.push_back(
+        {row.name, row.family, row.is_planned ? "planned" : "measured", row.loss ? row.loss_from : "-", with_commas(row.memory.parameters),
+            megabytes(row.memory.working), megabytes(row.memory.peak), megabytes(held(row.memory, HeldFor::parameters)),
+            megabytes(held(row.memory, HeldFor::gradients)), megabytes(held(row.memory, HeldFor::optimizer_state)),
+            row.loss ? fmt::format("{:.4f}", *row.loss) : "-", row.loss ? fmt::format("{:.2f}", std::exp(*row.loss)) : "-"});
   return table;
 }
 
 std::string json_of(const std::vector<MemoryRow>& rows) {
   json all = json::array();
   for (const MemoryRow& row : rows) {
-    all.push_back({{"run", row.name}, {"family", row.family}, {"memory", row.is_planned ? "planned" : "measured"}, {"parameters", row.memory.parameters},
-                   {"working_bytes", row.memory.working}, {"peak_bytes", row.memory.peak}});
-    for (size_t use = 0; use < row.memory.at_peak.size(); ++use) all.back()["at_peak"][ricci::name_of(static_cast<HeldFor>(use))] = row.memory.at_peak[use];
+    all.push_back({{"run", row.name}, {"family", row.family}, {"memory", row.is_planned ? "planned" : "measured"},
+        {"parameters", row.memory.parameters}, {"working_bytes", row.memory.working}, {"peak_bytes", row.memory.peak}});
+    for (size_t use = 0; use < row.memory.at_peak.size(); ++use)
+      all.back()["at_peak"][ricci::name_of(static_cast<HeldFor>(use))] = row.memory.at_peak[use];
     if (row.loss) all.back().update({{"loss_from", row.loss_from}, {"nats_per_token", *row.loss}, {"perplexity", std::exp(*row.loss)}});
   }
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 // The losses of a coarse model and of a classifier are not those of the next token.
-bool is_of_next_token(const MemoryRow& row) { return row.family != ricci::name_of(Family::coarse) && row.family != ricci::name_of(Family::classifier); }
+bool is_of_next_token(const MemoryRow& row) {
+  return row.family != ricci::name_of(Family::coarse) && row.family != ricci::name_of(Family::classifier);
+}
 bool is_drawn(const MemoryRow& row) { return row.loss && is_of_next_token(row); }
 
-Panel panel_of(const std::vector<MemoryRow>& rows, const char* title, int64_t StepMemory::* bytes, std::map<std::string, int>& colours) {
+Panel panel_of(const std::vector<MemoryRow>& rows, const char* title, int64_t StepMemory::*bytes, std::map<std::string, int>& colours) {
   Panel panel{title, "perplexity", {}};
   for (const auto& [family, colour] : colours) {
     Curve curve{.name = family, .colour = colour, .dashed = false, .points = {}, .marked = true};
@@ -107,7 +113,8 @@ Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
   chart.title = title, chart.x_name = "MB", chart.scattered = true;
   std::map<std::string, int> colours;
   for (const MemoryRow& row : rows)
-    if (is_drawn(row) && colours.emplace(row.family, static_cast<int>(colours.size())).second) chart.legend.push_back({row.family, colours[row.family], false});
+    if (is_drawn(row) && colours.emplace(row.family, static_cast<int>(colours.size())).second)
+      chart.legend.push_back({row.family, colours[row.family], false});
   chart.panels.push_back(panel_of(rows, "against the peak of activations and workspace", &StepMemory::working, colours));
   chart.panels.push_back(panel_of(rows, "against the peak of all tensors", &StepMemory::peak, colours));
   return chart;
@@ -120,22 +127,28 @@ MemoryRow memory_row(const std::string& name, const TrainConfig& config, const M
   if (options.batch) shape.sequences = options.batch, shape.micro_batches = 1;
   const Plan plan = plan_step(config.model, config.optimizer, shape);
   MemoryRow row{name, ricci::name_of(config.model.family), plan, true, {}, ""};
-  if (available(shape.device) && plan.process <= static_cast<int64_t>(options.measured)) row.memory = measure_step(config.model, config.optimizer, shape), row.is_planned = false;
+  if (available(shape.device) && plan.process <= static_cast<int64_t>(options.measured))
+    row.memory = measure_step(config.model, config.optimizer, shape), row.is_planned = false;
   return row;
 }
 
 Report analyse_memory(const MemoryOptions& options) {
   std::vector<MemoryRow> rows;
-  for (const std::string& path : options.runs) rows.push_back(std::filesystem::is_directory(path) ? row_of_folder(path, options) : row_of_file(path, options));
+  for (const std::string& path : options.runs)
+    rows.push_back(std::filesystem::is_directory(path) ? row_of_folder(path, options) : row_of_file(path, options));
   const bool has_points = std::any_of(rows.begin(), rows.end(), is_drawn);
   Report report;
-  report.title = options.batch ? fmt::format("memory of a training step of {} sequences", options.batch) : "memory of a training step of each run";
+  report.title =
+      options.batch ? fmt::format("memory of a training step of {} sequences", options.batch) : "memory of a training step of each run";
   report.table = table_of(rows), report.texts = 4, report.json = json_of(rows);
   if (has_points) report.chart = chart_of(rows, "perplexity against " + report.title);
-  report.notes = {"measured: the peaks of two steps, by what each tensor is held for; planned: the same by a dry run, where a step holds more than --measured.",
-                  "recorded: the least validation loss in metrics.jsonl; evaluated: of the last weights over the whole validation text. In nats per token of the run's tokenizer."};
+  report.notes = {"measured: the peaks of two steps, by what each tensor is held for; planned: the same by a dry run, where a step holds "
+                  "more than --measured.",
+      "recorded: the least validation loss in metrics.jsonl; evaluated: of the last weights over the whole validation text. In nats per "
+      "token of the run's tokenizer."};
   if (!std::all_of(rows.begin(), rows.end(), is_of_next_token))
-    report.notes.push_back("The loss of a coarse model is that of the tokens of the next cell in whatever order, that of a classifier is per document; they are not drawn.");
+    report.notes.push_back("The loss of a coarse model is that of the tokens of the next cell in whatever order, that of a classifier is "
+                           "per document; they are not drawn.");
   return report;
 }
 

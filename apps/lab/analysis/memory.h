@@ -12,10 +12,10 @@
 namespace ricci::apps {
 
 struct MemoryOptions {
-  std::vector<std::string> runs;  // run folders and run files; a run file has no perplexity
-  int64_t batch = 0;              // sequences of a step; 0: as in each run
-  uint64_t measured = uint64_t{2} << 30;    // bytes: a step that holds more by its plan is not taken, and its memory is that of the plan
-  bool evaluate = false;          // compute the loss of the last checkpoint over the validation text, in place of the recorded one
+  std::vector<std::string> runs;          // run folders and run files; a run file has no perplexity
+  int64_t batch = 0;                      // sequences of a step; 0: as in each run
+  uint64_t measured = uint64_t{2} << 30;  // bytes: a step that holds more by its plan is not taken, and its memory is that of the plan
+  bool evaluate = false;                  // compute the loss of the last checkpoint over the validation text, in place of the recorded one
 };
 
 struct MemoryRow {

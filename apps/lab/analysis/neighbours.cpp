@@ -31,7 +31,8 @@ struct Found {
 void check_scales(const TextRun& run, const std::vector<Representation>& own, const std::vector<int64_t>& scales) {
   for (const int64_t scale : scales) {
     if (scale > run.open.context) fail("--scales: {}, but the context is {}", {scale, run.open.context});
-    if (own[0].tokens > scale || scale % own[0].tokens) fail("--scales: {}, but the finest cells of {} have {} tokens", {scale, run.name, own[0].tokens});
+    if (own[0].tokens > scale || scale % own[0].tokens)
+      fail("--scales: {}, but the finest cells of {} have {} tokens", {scale, run.name, own[0].tokens});
   }
 }
 
@@ -119,7 +120,8 @@ json as_json(const Chunks& chunks, const std::vector<Found>& found, const Texts&
     json nearest = json::array();
     for (const NearChunk& n : each.nearest)
       nearest.push_back({{"first_token", texts.first_token(chunks, n.chunk)}, {"text", texts.text(chunks, n.chunk)}, {"cosine", n.cosine}});
-    queries.push_back({{"first_token", texts.first_token(chunks, each.query)}, {"text", texts.text(chunks, each.query)}, {"nearest", std::move(nearest)}});
+    queries.push_back({{"first_token", texts.first_token(chunks, each.query)}, {"text", texts.text(chunks, each.query)},
+        {"nearest", std::move(nearest)}});
   }
   return {{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()}, {"queries", std::move(queries)}};
 }
@@ -129,7 +131,8 @@ json as_json(const Chunks& chunks, const std::vector<Found>& found, const Texts&
 void centre(Chunks& chunks) {
   const int64_t count = chunks.count(), width = chunks.width;
   std::vector<double> mean(static_cast<size_t>(width));
-  for (int64_t i = 0; i < count * width; ++i) mean[static_cast<size_t>(i % width)] += chunks.vectors[static_cast<size_t>(i)] / static_cast<double>(count);
+  for (int64_t i = 0; i < count * width; ++i)
+    mean[static_cast<size_t>(i % width)] += chunks.vectors[static_cast<size_t>(i)] / static_cast<double>(count);
   for (int64_t c = 0; c < count; ++c) {
     double* const vector = chunks.vectors.data() + c * width;
     double square = 0;
@@ -148,7 +151,8 @@ std::vector<NearChunk> nearest_chunks(const Chunks& chunks, int64_t chunk, int64
     all.push_back({other, std::inner_product(own, own + width, chunks.vectors.data() + other * width, 0.0)});
   }
   const auto end = all.begin() + std::min<int64_t>(count, static_cast<int64_t>(all.size()));
-  std::partial_sort(all.begin(), end, all.end(), [](const NearChunk& a, const NearChunk& b) { return a.cosine != b.cosine ? a.cosine > b.cosine : a.chunk < b.chunk; });
+  std::partial_sort(all.begin(), end, all.end(),
+      [](const NearChunk& a, const NearChunk& b) { return a.cosine != b.cosine ? a.cosine > b.cosine : a.chunk < b.chunk; });
   all.erase(end, all.end());
   return all;
 }
@@ -156,7 +160,8 @@ std::vector<NearChunk> nearest_chunks(const Chunks& chunks, int64_t chunk, int64
 Report analyse_neighbours(const NeighboursOptions& options) {
   const TextRun run = open_text_run(options.run, options.text, kLanguageModels);
   const int64_t windows = std::min(options.windows, run.tokens.size() / run.open.context);
-  if (windows < 2) fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.open.context});
+  if (windows < 2)
+    fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.open.context});
   const Texts texts(run, windows);
   Report report;
   report.title = run.name + ": nearest neighbours of chunks";
@@ -166,16 +171,18 @@ Report analyse_neighbours(const NeighboursOptions& options) {
     const std::vector<Found> found = look(chunks, options, windows);
     for (const Found& each : found) {
       report.table.push_back({std::to_string(chunks.tokens), texts.text(chunks, each.query), ""});
-      for (const NearChunk& n : each.nearest) report.table.push_back({"", "  " + texts.text(chunks, n.chunk), fmt::format("{:.3f}", n.cosine)});
+      for (const NearChunk& n : each.nearest)
+        report.table.push_back({"", "  " + texts.text(chunks, n.chunk), fmt::format("{:.3f}", n.cosine)});
     }
     report.notes.push_back(fmt::format("{} tokens: {}, {} chunks of {} windows", chunks.tokens,
-                                       chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
-                                                                    name_of(run.open.model.config().family))
-                                                      : "what the blocks of this scale make of the cell",
-                                       with_commas(chunks.count()), windows));
+        chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
+                             name_of(run.open.model.config().family))
+                       : "what the blocks of this scale make of the cell",
+        with_commas(chunks.count()), windows));
     all.push_back(as_json(chunks, found, texts));
   }
-  report.notes.push_back("The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
+  report.notes.push_back(
+      "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
   report.json = json{{"run", run.name}, {"scales", std::move(all)}}.dump(1, ' ', false, json::error_handler_t::replace);
   return report;
 }

@@ -1,5 +1,5 @@
-// Which chunks of a text a model takes to be alike (Subramanian et al. 2020, table 6): the nearest neighbours of chunks by what the blocks of
-// a scale make of them.
+// Which chunks of a text a model takes to be alike (Subramanian et al. 2020, table 6): the nearest neighbours of chunks by what the blocks
+// of a scale make of them.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,7 +20,7 @@ struct NeighboursOptions {
 
 // Chunks of one size as vectors.
 struct Chunks {
-  int64_t tokens = 0;  // of a chunk
+  int64_t tokens = 0;    // of a chunk
   bool is_mean = false;  // of the vectors of its tokens: the model has no blocks at this scale
   int64_t per_window = 0, width = 0;
   std::vector<double> vectors;  // [chunk width], window by window; without their mean over all chunks, of length 1

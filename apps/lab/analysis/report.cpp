@@ -26,9 +26,7 @@ std::string page_of(const Report& report, Theme theme) {
   return text_page(report.title, body + report.page_body, theme);
 }
 
-std::string drawing_of(const Report& report, Theme theme) {
-  return report.chart ? to_svg(*report.chart, theme) : report.svg(theme, true);
-}
+std::string drawing_of(const Report& report, Theme theme) { return report.chart ? to_svg(*report.chart, theme) : report.svg(theme, true); }
 
 }  // namespace
 

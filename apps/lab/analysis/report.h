@@ -5,22 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "apps/lab/plot/chart.h"
 #include "apps/lab/drawing/svg.h"
+#include "apps/lab/plot/chart.h"
 #include "apps/terminal/table.h"
 
 namespace ricci::apps {
 
 struct Report {
-  std::string title;                // what was analysed, in a line
-  std::vector<Cells> table;         // rows under a row of names
-  size_t texts = 1;                 // the first columns, which are texts
-  std::vector<std::string> notes;   // what a reader should know of the numbers, a line each
+  std::string title;               // what was analysed, in a line
+  std::vector<Cells> table;        // rows under a row of names
+  size_t texts = 1;                // the first columns, which are texts
+  std::vector<std::string> notes;  // what a reader should know of the numbers, a line each
   std::string json;
   // At most one of these two. Without one there is no drawing, and the page has only the table.
   std::optional<Chart> chart = {};
   std::function<std::string(Theme theme, bool with_style)> svg = {};  // as to_svg of a chart
-  std::string page_body = {};       // HTML below the table on the page
+  std::string page_body = {};                                         // HTML below the table on the page
 };
 
 struct ReportOptions {

@@ -14,7 +14,8 @@ using Grams = std::map<std::vector<std::string>, int64_t>;
 
 Grams grams_of(const std::vector<std::string>& units, size_t n) {
   Grams grams;
-  for (size_t i = 0; i + n <= units.size(); ++i) ++grams[{units.begin() + static_cast<ptrdiff_t>(i), units.begin() + static_cast<ptrdiff_t>(i + n)}];
+  for (size_t i = 0; i + n <= units.size(); ++i)
+    ++grams[{units.begin() + static_cast<ptrdiff_t>(i), units.begin() + static_cast<ptrdiff_t>(i + n)}];
   return grams;
 }
 
@@ -29,7 +30,7 @@ double repeated_share(std::span<const int64_t> ids, size_t n) {
 }
 
 void Bleu::add(const std::vector<std::string>& candidate, const std::vector<std::vector<std::string>>& references) {
-  for (size_t n = 1; n <= kMost; ++n) {
+  for (size_t n = 1; n <= kMax; ++n) {
     Grams most;  // in any one reference
     for (const auto& reference : references)
       for (const auto& [gram, count] : grams_of(reference, n)) most[gram] = std::max(most[gram], count);
@@ -50,9 +51,9 @@ void Bleu::add(const std::vector<std::string>& candidate, const std::vector<std:
 
 double Bleu::value() const {
   double logs = 0;
-  for (size_t n = 0; n < kMost; ++n) {
+  for (size_t n = 0; n < kMax; ++n) {
     if (matched_[n] == 0) return 0;
-    logs += std::log(matched_[n] / all_[n]) / kMost;
+    logs += std::log(matched_[n] / all_[n]) / kMax;
   }
   const double brevity = candidates_ >= references_ ? 0 : 1 - references_ / candidates_;
   return 100 * std::exp(logs + brevity);

@@ -20,8 +20,8 @@ class Bleu {
   double value() const;
 
  private:
-  static constexpr size_t kMost = 4;
-  double matched_[kMost] = {}, all_[kMost] = {}, candidates_ = 0, references_ = 0;
+  static constexpr size_t kMax = 4;
+  double matched_[kMax] = {}, all_[kMax] = {}, candidates_ = 0, references_ = 0;
 };
 
 // The words of a text, divided at white space.

@@ -62,7 +62,7 @@ std::vector<Place> places_of(const TextRun& run, const SamplesOptions& options) 
   const int64_t length = options.prompt + options.tokens, there = run.tokens.size() / length;
   if (there < options.prompts)
     fail("samples: {} has {} tokens, expected {} for {} prompts of {} with {} behind each",
-         {run.tokens.name(), run.tokens.size(), options.prompts * length, options.prompts, options.prompt, options.tokens});
+        {run.tokens.name(), run.tokens.size(), options.prompts * length, options.prompts, options.prompt, options.tokens});
   std::vector<Place> places;
   for (int64_t i = 0; i < options.prompts; ++i) {
     const int64_t first = i * there / options.prompts * length;
@@ -116,9 +116,8 @@ class NgramModels {
 };
 
 void measure_ngrams(OfRun& of, const KneserNey& model) {
-  const auto [nats, true_nats] = means(of, [&](const Ids& prompt, const Ids& text) {
-    return model.nats_per_token(joined(prompt, text), static_cast<int64_t>(prompt.size()));
-  });
+  const auto [nats, true_nats] = means(of,
+      [&](const Ids& prompt, const Ids& text) { return model.nats_per_token(joined(prompt, text), static_cast<int64_t>(prompt.size())); });
   of.ngram_perplexity = std::exp(nats), of.true_ngram_perplexity = std::exp(true_nats);
 }
 
@@ -159,7 +158,8 @@ std::vector<OfRun> write_all(const std::vector<TextRun>& runs, const SamplesOpti
   return all;
 }
 
-Cells row_of(const std::string& name, const double* repeats, const std::string& bleu, double ngram, const std::optional<double>& judge, const std::string& seconds) {
+Cells row_of(const std::string& name, const double* repeats, const std::string& bleu, double ngram, const std::optional<double>& judge,
+    const std::string& seconds) {
   Cells row = {name, fmt::format("{:.2f}", ngram), judge ? fmt::format("{:.2f}", *judge) : "-", bleu};
   for (size_t n = 0; n < kOrder; ++n) row.push_back(fmt::format("{:.3f}", repeats[n]));
   row.push_back(seconds);
@@ -167,17 +167,19 @@ Cells row_of(const std::string& name, const double* repeats, const std::string& 
 }
 
 std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
-  std::vector<Cells> rows = {{"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"}};
+  std::vector<Cells> rows = {
+      {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"}};
   for (const OfRun& run : runs) {
     rows.push_back(row_of(run.name, run.repeats, fmt::format("{:.2f}", run.bleu), run.ngram_perplexity, run.judge_perplexity,
-                          run.seconds.empty() ? "-" : fmt::format("{:.3f}", median(run.seconds))));
+        run.seconds.empty() ? "-" : fmt::format("{:.3f}", median(run.seconds))));
     rows.push_back(row_of("  the text itself", run.true_repeats, "-", run.true_ngram_perplexity, run.true_judge_perplexity, "-"));
   }
   return rows;
 }
 
 json as_json(const double* repeats, double ngram, const std::optional<double>& judge) {
-  return {{"repeated", {repeats[0], repeats[1], repeats[2], repeats[3]}}, {"ngram_perplexity", ngram}, {"judge_perplexity", judge ? json(*judge) : json()}};
+  return {{"repeated", {repeats[0], repeats[1], repeats[2], repeats[3]}}, {"ngram_perplexity", ngram},
+      {"judge_perplexity", judge ? json(*judge) : json()}};
 }
 
 std::string json_of(const std::vector<OfRun>& runs, const std::vector<TextRun>& opened) {
@@ -186,12 +188,13 @@ std::string json_of(const std::vector<OfRun>& runs, const std::vector<TextRun>& 
     const OfRun& run = runs[r];
     const Tokenizer& tokenizer = *opened[r].open.run.tokenizer();
     json one{{"run", run.name}, {"samples", as_json(run.repeats, run.ngram_perplexity, run.judge_perplexity)},
-             {"text", as_json(run.true_repeats, run.true_ngram_perplexity, run.true_judge_perplexity)}, {"bleu", run.bleu},
-             {"seconds", run.seconds}, {"texts", json::array()}};
+        {"text", as_json(run.true_repeats, run.true_ngram_perplexity, run.true_judge_perplexity)}, {"bleu", run.bleu},
+        {"seconds", run.seconds}, {"texts", json::array()}};
     for (const Place& place : run.places) {
       json completions = json::array();
       for (const Ids& each : place.completions) completions.push_back(tokenizer.decode(each));
-      one["texts"].push_back({{"prompt", tokenizer.decode(place.prompt)}, {"text", tokenizer.decode(place.truth)}, {"completions", completions}});
+      one["texts"].push_back(
+          {{"prompt", tokenizer.decode(place.prompt)}, {"text", tokenizer.decode(place.truth)}, {"completions", completions}});
     }
     all.push_back(std::move(one));
   }
@@ -236,13 +239,17 @@ Report analyse_samples(const SamplesOptions& options) {
   Report report;
   report.title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts);
   report.table = table_of(measured), report.json = json_of(measured, runs), report.chart = chart_of(measured, report.title);
-  report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature, options.sampling.top_k, options.sampling.top_p),
-                  "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
-                  "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
+  report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature,
+                      options.sampling.top_k, options.sampling.top_p),
+      "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",
+      "repeated: in the tokens that were written. s/sequence: one at a time with a cache, the prompt read, median."};
   for (const TextRun& run : runs)
     if (run.open.context < options.prompt + options.tokens)
-      report.notes.push_back(fmt::format("{}: its context of {} tokens is shorter than the sequences; when it is full, its later half is read again.", run.name, run.open.context));
-  if (judge_model) report.notes.push_back("judge: " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
+      report.notes.push_back(
+          fmt::format("{}: its context of {} tokens is shorter than the sequences; when it is full, its later half is read again.",
+              run.name, run.open.context));
+  if (judge_model)
+    report.notes.push_back("judge: " + options.judge + ", its last checkpoint at its own context, per token of its own tokenizer.");
   return report;
 }
 

@@ -24,8 +24,10 @@ struct OfRun {
 };
 
 // What a window predicts at each distance: position p predicts the token behind it, so the first one is that of position shuffled - 1.
-std::vector<double> second_half(const TextRun& run, const std::vector<int64_t>& inputs, const std::vector<int64_t>& targets, int64_t rows, int64_t shuffled) {
-  const std::vector<double> nats = token_nats(run.open.model, {ids_tensor(inputs, rows, run.open.device), ids_tensor(targets, rows, run.open.device)});
+std::vector<double> second_half(
+    const TextRun& run, const std::vector<int64_t>& inputs, const std::vector<int64_t>& targets, int64_t rows, int64_t shuffled) {
+  const std::vector<double> nats =
+      token_nats(run.open.model, {ids_tensor(inputs, rows, run.open.device), ids_tensor(targets, rows, run.open.device)});
   std::vector<double> all;
   const int64_t context = run.open.context;
   for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), nats.begin() + r * context + shuffled - 1, nats.begin() + (r + 1) * context);
@@ -45,11 +47,13 @@ OfRun analyse(const TextRun& run, const ShuffleOptions& options) {
     for (int64_t r = w; r < w + rows; ++r) {
       // Windows are spread over the text.
       const std::vector<int64_t> ids = ids_at(run.tokens, r * there / of.windows * context, context + 1);
-      const std::vector<int64_t> mixed = with_shuffled_start({ids.data(), static_cast<size_t>(context)}, of.shuffled, options.seed, static_cast<uint64_t>(r));
+      const std::vector<int64_t> mixed =
+          with_shuffled_start({ids.data(), static_cast<size_t>(context)}, of.shuffled, options.seed, static_cast<uint64_t>(r));
       inputs.insert(inputs.end(), ids.begin(), ids.end() - 1), targets.insert(targets.end(), ids.begin() + 1, ids.end());
       shuffled.insert(shuffled.end(), mixed.begin(), mixed.end());
     }
-    const std::vector<double> plain = second_half(run, inputs, targets, rows, of.shuffled), after = second_half(run, shuffled, targets, rows, of.shuffled);
+    const std::vector<double> plain = second_half(run, inputs, targets, rows, of.shuffled),
+                              after = second_half(run, shuffled, targets, rows, of.shuffled);
     of.nats.insert(of.nats.end(), plain.begin(), plain.end());
     for (size_t i = 0; i < plain.size(); ++i) of.increases.push_back(after[i] - plain[i]);
     progress.update(w + rows, 0, run.name);
@@ -64,7 +68,8 @@ std::string range_of(const ShuffleRow& row) {
 std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
   std::vector<Cells> rows = {{"distance"}};
   std::vector<std::vector<ShuffleRow>> of_runs;
-  const auto longest = std::max_element(runs.begin(), runs.end(), [](const OfRun& a, const OfRun& b) { return a.distances() < b.distances(); });
+  const auto longest =
+      std::max_element(runs.begin(), runs.end(), [](const OfRun& a, const OfRun& b) { return a.distances() < b.distances(); });
   for (const OfRun& run : runs) {
     of_runs.push_back(shuffle_rows(run.nats, run.increases, run.distances(), true));
     for (const char* what : {", in order", ", shuffled", ", +-"}) rows[0].push_back(run.name + what);
@@ -74,7 +79,8 @@ std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
     for (const auto& of_run : of_runs) {
       const size_t i = rows.size() - 2;
       const bool same = i < of_run.size() && of_run[i].last_distance == range.last_distance;
-      row.push_back(same ? fmt::format("{:.4f}", of_run[i].nats) : "-"), row.push_back(same ? fmt::format("{:+.4f}", of_run[i].increase) : "-");
+      row.push_back(same ? fmt::format("{:.4f}", of_run[i].nats) : "-"),
+          row.push_back(same ? fmt::format("{:+.4f}", of_run[i].increase) : "-");
       row.push_back(same ? fmt::format("{:.4f}", of_run[i].error) : "-");
     }
   }
@@ -104,7 +110,8 @@ std::string json_of(const std::vector<OfRun>& runs) {
     json rows = json::array();
     for (const ShuffleRow& row : shuffle_rows(run.nats, run.increases, run.distances(), false))
       rows.push_back({{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}});
-    all.push_back({{"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows}, {"distances", std::move(rows)}});
+    all.push_back({{"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows},
+        {"distances", std::move(rows)}});
   }
   return all.dump(1, ' ', false, json::error_handler_t::replace);
 }
@@ -150,8 +157,9 @@ Report analyse_shuffle(const ShuffleOptions& options) {
   report.title = "likelihood behind a shuffled half of the context";
   report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);
   for (const OfRun& run : runs)
-    report.notes.push_back(fmt::format("{}: {} windows of {} tokens, of which the first {} are shuffled; nats per token, +- standard error of the increase",
-                                       run.name, run.windows, run.context, run.shuffled));
+    report.notes.push_back(
+        fmt::format("{}: {} windows of {} tokens, of which the first {} are shuffled; nats per token, +- standard error of the increase",
+            run.name, run.windows, run.context, run.shuffled));
   return report;
 }
 

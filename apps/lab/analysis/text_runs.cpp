@@ -53,7 +53,8 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, st
   if (config.data.empty() && config.validation.empty() && options.data.empty())
     fail("--data: {} was imported and has no text of its own; name one", {path});
   OpenModel open = open_model(path, options.model);
-  Tokens tokens = options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, *open.run.tokenizer());
+  Tokens tokens =
+      options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, *open.run.tokenizer());
   return {folder_name(path), std::move(open), std::move(tokens)};
 }
 
@@ -80,7 +81,11 @@ std::string shown(const Tokenizer& tokenizer, int64_t id) {
 std::string shown(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
   std::string result;
   for (const char c : replace_invalid_utf8(tokenizer.decode(ids)))
-    result += c == ' ' && ids.size() == 1 ? "␣" : c == '\n' ? "↵" : c == '\t' ? "⇥" : static_cast<unsigned char>(c) < 32 ? "\uFFFD" : std::string(1, c);
+    result += c == ' ' && ids.size() == 1          ? "␣"
+              : c == '\n'                          ? "↵"
+              : c == '\t'                          ? "⇥"
+              : static_cast<unsigned char>(c) < 32 ? "\uFFFD"
+                                                   : std::string(1, c);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// What one layer takes at several scales (Subramanian et al. 2020, figure 2): memory and forward time against the length of the text. At scale
-// s the layer has a position for every s tokens.
+// What one layer takes at several scales (Subramanian et al. 2020, figure 2): memory and forward time against the length of the text. At
+// scale s the layer has a position for every s tokens.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,9 +18,9 @@ struct LayerOptions {
 
 struct LayerRow {
   int64_t scale = 1, length = 0, positions = 0;
-  Spread seconds;               // of a forward without a tape
-  int64_t kept = 0;             // bytes that a forward keeps for its backward
-  double published = 0;         // the same by the formula of the paper's table 8, at this dtype
+  Spread seconds;        // of a forward without a tape
+  int64_t kept = 0;      // bytes that a forward keeps for its backward
+  double published = 0;  // the same by the formula of the paper's table 8, at this dtype
 };
 
 // Lengths shorter than a cell have no row. At each length the scales take turns.

@@ -82,12 +82,12 @@ void check(const BenchOptions& options) {
   const auto at_most = [](const char* option, int64_t value, int64_t most) {
     if (value > most) fail("{}: {}, expected {} or less", {option, value, most});
   };
-  constexpr int64_t kMost = 1 << 19, kMostLayers = 1024, kMostRounds = 1 << 20;
-  at_most("--width", options.size.width, kMost), at_most("--ff", options.size.feed_forward, kMost),
-      at_most("--layers", options.size.layers, kMostLayers);
-  at_most("--tokens", options.tokens, kMost), at_most("--sequences", options.sequences, kMost),
-      at_most("--rounds", options.rounds, kMostRounds);
-  for (const int64_t length : options.lengths) at_most("--lengths", length, kMost);
+  constexpr int64_t kMax = 1 << 19, kMaxLayers = 1024, kMaxRounds = 1 << 20;
+  at_most("--width", options.size.width, kMax), at_most("--ff", options.size.feed_forward, kMax),
+      at_most("--layers", options.size.layers, kMaxLayers);
+  at_most("--tokens", options.tokens, kMax), at_most("--sequences", options.sequences, kMax),
+      at_most("--rounds", options.rounds, kMaxRounds);
+  for (const int64_t length : options.lengths) at_most("--lengths", length, kMax);
   if (options.size.width % options.size.heads) fail("--heads: {} does not divide the width {}", {options.size.heads, options.size.width});
   for (const int64_t length : options.lengths)
     if (!options.sequences && options.tokens % length)

@@ -19,8 +19,8 @@ Tensor random(const Shape& shape, uint64_t stream, const StepSize& size) {
 }
 
 // Mixers are causal, as in a language model.
-MixerPlace place_of(const StepSize& size, int64_t layers) {
-  MixerPlace place;
+MixerShape place_of(const StepSize& size, int64_t layers) {
+  MixerShape place;
   place.d = size.width, place.ctx = size.positions, place.init = {size.preset, layers};
   return place;
 }

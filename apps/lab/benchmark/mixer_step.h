@@ -14,7 +14,8 @@ struct StepSize {
   int64_t width = 256, layers = 2, heads = 4, feed_forward = 0;  // feed_forward 0: the width
   int64_t sequences = 1, positions = 128;
   bool alone = false;  // one mixer, of whose input there is a gradient too, as inside of a model
-  Preset preset = Preset::msa;  // of the blocks: gpt, with norms in front, gelu and the norm that closes a stack; msa, norms behind and relu
+  Preset preset =
+      Preset::msa;  // of the blocks: gpt, with norms in front, gelu and the norm that closes a stack; msa, norms behind and relu
   Dtype dtype = Dtype::f32;
   Device device = Device::cpu;
 };
@@ -27,8 +28,8 @@ class MixerStep {
   ~MixerStep();
   MixerStep(MixerStep&&) noexcept;
 
-  void operator()();  // returns when the device has done it
-  void forward();     // the same of the forward alone, without a tape
+  void operator()();     // returns when the device has done it
+  void forward();        // the same of the forward alone, without a tape
   int64_t kept_bytes();  // that a forward keeps for the backward, weights and the input left out
   const std::vector<Parameter*>& parameters() const;
 

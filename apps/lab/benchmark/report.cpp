@@ -14,42 +14,31 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr double kLeastShare = 1e-3;  // of the time of a step, of ops in the table
+constexpr double kMinShare = 1e-3;  // of the time of a step, of ops in the table
 
 double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - s.lower_quartile) / 2 / s.median : 0; }
 std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6); }
 
 std::vector<std::string> cells_of(const OpRow& op, const Peaks& peaks, int64_t rounds, double whole) {
   const double floor = floor_of(op, peaks);
-  return {op.mixer,
-          op.op,
-          fmt::format("{:g}", static_cast<double>(op.calls) / static_cast<double>(rounds)),
-          fmt::format("{:.3f}", op.seconds / static_cast<double>(rounds) * 1e3),
-          fmt::format("{:.1f}%", 100 * op.seconds / whole),
-          op.flops > 0 ? fmt::format("{:.1f}", op.flops / op.seconds * 1e-9) : "",
-          op.bytes > 0 ? fmt::format("{:.1f}", op.bytes / op.seconds * 1e-9) : "",
-          op.flops > 0 && op.bytes > 0 ? fmt::format("{:.1f}", op.flops / op.bytes) : "",
-          floor > 0 ? op.flops / peaks.flops >= op.bytes / peaks.bytes ? "FLOPs" : "bytes" : "",
-          floor > 0 ? fmt::format("{:.0f}%", 100 * floor / op.seconds) : ""};
+  return {op.mixer, op.op, fmt::format("{:g}", static_cast<double>(op.calls) / static_cast<double>(rounds)),
+      fmt::format("{:.3f}", op.seconds / static_cast<double>(rounds) * 1e3), fmt::format("{:.1f}%", 100 * op.seconds / whole),
+      op.flops > 0 ? fmt::format("{:.1f}", op.flops / op.seconds * 1e-9) : "",
+      op.bytes > 0 ? fmt::format("{:.1f}", op.bytes / op.seconds * 1e-9) : "",
+      op.flops > 0 && op.bytes > 0 ? fmt::format("{:.1f}", op.flops / op.bytes) : "",
+      floor > 0 ? op.flops / peaks.flops >= op.bytes / peaks.bytes ? "FLOPs" : "bytes" : "",
+      floor > 0 ? fmt::format("{:.0f}%", 100 * floor / op.seconds) : ""};
 }
 
 json spread_json(const Spread& s) {
-  return {{"median", s.median * 1e3},
-          {"least", s.least * 1e3},
-          {"lower_quartile", s.lower_quartile * 1e3},
-          {"upper_quartile", s.upper_quartile * 1e3},
-          {"most", s.most * 1e3}};
+  return {{"median", s.median * 1e3}, {"least", s.least * 1e3}, {"lower_quartile", s.lower_quartile * 1e3},
+      {"upper_quartile", s.upper_quartile * 1e3}, {"most", s.most * 1e3}};
 }
 
 json settings_of(const BenchOptions& o) {
-  return {{"device", name_of(o.size.device)},
-          {"dtype", name_of(o.size.dtype)},
-          {"width", o.size.width},
-          {"layers", o.size.alone ? 1 : o.size.layers},
-          {"heads", o.size.heads},
-          {"feed_forward", o.size.feed_forward ? o.size.feed_forward : o.size.width},
-          {"alone", o.size.alone},
-          {"rounds", o.rounds}};
+  return {{"device", name_of(o.size.device)}, {"dtype", name_of(o.size.dtype)}, {"width", o.size.width},
+      {"layers", o.size.alone ? 1 : o.size.layers}, {"heads", o.size.heads},
+      {"feed_forward", o.size.feed_forward ? o.size.feed_forward : o.size.width}, {"alone", o.size.alone}, {"rounds", o.rounds}};
 }
 
 // "2 blocks of 256, 2048 tokens a step, f32 on cpu"
@@ -66,8 +55,7 @@ int colour_of(const BenchOptions& options, const std::string& mixer) {
 }
 
 void add_legend(Chart& chart, const BenchOptions& options) {
-  for (size_t i = 0; i < options.mixers.size(); ++i)
-    chart.legend.push_back({name_of(options.mixers[i]), static_cast<int>(i), false});
+  for (size_t i = 0; i < options.mixers.size(); ++i) chart.legend.push_back({name_of(options.mixers[i]), static_cast<int>(i), false});
 }
 
 template <class Value> Panel panel_of(const Benchmark& bench, const char* title, const char* unit, const Value& value) {
@@ -90,9 +78,9 @@ std::vector<std::vector<std::string>> cells_of(const Benchmark& bench) {
       {"mixer", "positions", "sequences", "ms/step", "spread", "GFLOP", "GFLOP/s", "tensors MB", "process MB", "parameters"}};
   for (const MixerRow& row : bench.rows)
     rows.push_back({row.mixer, std::to_string(row.positions), std::to_string(row.sequences),
-                    fmt::format("{:.3f}", row.seconds.median * 1e3), fmt::format("{:.1f}%", 100 * half_spread(row.seconds)),
-                    fmt::format("{:.3f}", row.flops * 1e-9), fmt::format("{:.1f}", row.flops / row.seconds.median * 1e-9),
-                    megabytes(row.tensor_bytes), row.process_bytes ? megabytes(*row.process_bytes) : "-", std::to_string(row.parameters)});
+        fmt::format("{:.3f}", row.seconds.median * 1e3), fmt::format("{:.1f}%", 100 * half_spread(row.seconds)),
+        fmt::format("{:.3f}", row.flops * 1e-9), fmt::format("{:.1f}", row.flops / row.seconds.median * 1e-9), megabytes(row.tensor_bytes),
+        row.process_bytes ? megabytes(*row.process_bytes) : "-", std::to_string(row.parameters)});
   return rows;
 }
 
@@ -105,36 +93,27 @@ std::string roofline_table(const Benchmark& bench) {
   for (const OpRow& op : bench.ops) {
     double whole = 0;
     for (const OpRow& other : bench.ops) whole += other.mixer == op.mixer ? other.seconds : 0;
-    if (op.seconds >= kLeastShare * whole) rows.push_back(cells_of(op, *bench.peaks, bench.options.rounds, whole));
+    if (op.seconds >= kMinShare * whole) rows.push_back(cells_of(op, *bench.peaks, bench.options.rounds, whole));
   }
   return fmt::format("measured peaks: {:.1f} GFLOP/s {}, memory {:.1f} GB/s\n", bench.peaks->flops * 1e-9,
-                     name_of(bench.options.size.dtype), bench.peaks->bytes * 1e-9) +
+             name_of(bench.options.size.dtype), bench.peaks->bytes * 1e-9) +
          aligned(rows, 2);
 }
 
 std::string json_of(const Benchmark& bench) {
   json result{{"settings", settings_of(bench.options)}, {"steps", json::array()}};
   for (const MixerRow& row : bench.rows)
-    result["steps"].push_back({{"mixer", row.mixer},
-                               {"positions", row.positions},
-                               {"sequences", row.sequences},
-                               {"parameters", row.parameters},
-                               {"ms", spread_json(row.seconds)},
-                               {"flops", row.flops},
-                               {"tensor_bytes", row.tensor_bytes},
-                               {"process_bytes", row.process_bytes ? json(*row.process_bytes) : json()}});
+    result["steps"].push_back({{"mixer", row.mixer}, {"positions", row.positions}, {"sequences", row.sequences},
+        {"parameters", row.parameters}, {"ms", spread_json(row.seconds)}, {"flops", row.flops}, {"tensor_bytes", row.tensor_bytes},
+        {"process_bytes", row.process_bytes ? json(*row.process_bytes) : json()}});
   if (!bench.peaks) return result.dump(1);
   result["peaks"] = {{"flops_per_second", bench.peaks->flops}, {"bytes_per_second", bench.peaks->bytes}};
   const auto rounds = static_cast<double>(bench.options.rounds);
   result["ops"] = json::array();
   for (const OpRow& op : bench.ops)
-    result["ops"].push_back({{"mixer", op.mixer},
-                             {"op", op.op},
-                             {"calls", static_cast<double>(op.calls) / rounds},
-                             {"ms", op.seconds / rounds * 1e3},
-                             {"flops", op.flops / rounds},
-                             {"bytes", op.bytes / rounds},
-                             {"floor_ms", floor_of(op, *bench.peaks) / rounds * 1e3}});
+    result["ops"].push_back(
+        {{"mixer", op.mixer}, {"op", op.op}, {"calls", static_cast<double>(op.calls) / rounds}, {"ms", op.seconds / rounds * 1e3},
+            {"flops", op.flops / rounds}, {"bytes", op.bytes / rounds}, {"floor_ms", floor_of(op, *bench.peaks) / rounds * 1e3}});
   return result.dump(1);
 }
 

@@ -16,7 +16,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kMostWidth = 1 << 16, kMostOfLayers = 1 << 10;
+constexpr int64_t kMaxWidth = 1 << 16, kMaxOfLayers = 1 << 10;
 
 // A key of the model that the chosen one reads; empty where it reads none of that name.
 std::string read_value(TrainConfig config, const std::string& key) {
@@ -27,7 +27,9 @@ std::string read_value(TrainConfig config, const std::string& key) {
 
 bool has_stacks(const ModelConfig& model) { return model.family == Family::topdown || model.family == Family::bottomup; }
 
-std::vector<int64_t> layers_of(const ModelConfig& model) { return has_stacks(model) ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers}; }
+std::vector<int64_t> layers_of(const ModelConfig& model) {
+  return has_stacks(model) ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers};
+}
 
 // `count` layers in all, in the proportion of `layers`, but one at least of each.
 std::string layers_text(const std::vector<int64_t>& layers, int64_t count) {
@@ -46,14 +48,16 @@ struct Choices {
 
 Choices choices_of(const TrainConfig& config, Change change) {
   const ModelConfig& model = config.model;
-  if (change == Change::ff) return {[](int64_t n) { return "model.ff=" + std::to_string(n); }, model.block.feed_forward(model.d), 4 * kMostWidth};
+  if (change == Change::ff)
+    return {[](int64_t n) { return "model.ff=" + std::to_string(n); }, model.block.feed_forward(model.d), 4 * kMaxWidth};
   if (change == Change::layers) {
     const std::vector<int64_t> layers = layers_of(model);
-    return {[layers](int64_t n) { return "model.layers=" + layers_text(layers, n); }, std::accumulate(layers.begin(), layers.end(), int64_t{0}), kMostOfLayers};
+    return {[layers](int64_t n) { return "model.layers=" + layers_text(layers, n); },
+        std::accumulate(layers.begin(), layers.end(), int64_t{0}), kMaxOfLayers};
   }
   const std::string heads = read_value(config, "model.heads");
   const int64_t unit = heads.empty() ? 1 : std::stoll(heads);
-  return {[unit](int64_t n) { return "model.d=" + std::to_string(n * unit); }, model.d / unit, kMostWidth / unit};
+  return {[unit](int64_t n) { return "model.d=" + std::to_string(n * unit); }, model.d / unit, kMaxWidth / unit};
 }
 
 class Matcher {
@@ -103,17 +107,19 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   return first_scored(model, *config.context);
 }
 
-// The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss counts
-// no token of a window; models that count other positions of generated rows, of which evaluations leave none out.
+// The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss
+// counts no token of a window; models that count other positions of generated rows, of which evaluations leave none out.
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
   int64_t most = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {
     const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // in front of it no row has a target
     const int64_t own = std::max(sorted, first_counted(configs[i], vocab));
-    if (own >= *configs[i].context) fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});
+    if (own >= *configs[i].context)
+      fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});
     if (i == 0) first = own;
     if (is_sorting(configs[i]) && own != first)
-      fail("{}: its loss counts the positions of a row from {} on, but that of {} from {} on", {contestants[i].name, own, contestants[0].name, first});
+      fail("{}: its loss counts the positions of a row from {} on, but that of {} from {} on",
+          {contestants[i].name, own, contestants[0].name, first});
     most = std::max({most, own, configs[i].eval_from});
   }
   return is_sorting(configs[0]) ? 0 : most;
@@ -124,7 +130,8 @@ void check_names(const std::vector<Contestant>& contestants, const std::vector<s
   std::vector<std::string> names;
   for (const Contestant& one : contestants) names.push_back(one.name);
   for (const std::string& name : only)
-    if (std::find(names.begin(), names.end(), name) == names.end()) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
 }
 
 }  // namespace
@@ -144,7 +151,7 @@ int64_t closest(const std::function<double(int64_t)>& value, double target, int6
 }
 
 std::vector<Matched> matched(const std::vector<Contestant>& contestants, const std::vector<std::string>& common, Equal equal, Change change,
-                             const std::vector<std::string>& only) {
+    const std::vector<std::string>& only) {
   check_names(contestants, only);
   std::vector<TrainConfig> configs;
   for (const Contestant& contestant : contestants) configs.push_back(contestant.config(common));
@@ -160,7 +167,9 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
   std::vector<Matched> all;
   for (size_t i = 0; i < contestants.size(); ++i) {
     if (!only.empty() && std::find(only.begin(), only.end(), contestants[i].name) == only.end()) continue;
-    all.push_back(i == 0 ? first : equal == Equal::nothing ? matcher.of(contestants[i], "") : matcher.closest_to(contestants[i], first, equal, change));
+    all.push_back(i == 0                    ? first
+                  : equal == Equal::nothing ? matcher.of(contestants[i], "")
+                                            : matcher.closest_to(contestants[i], first, equal, change));
     all.back().beside_first = amount_of(all.back().plan, equal) / amount_of(first.plan, equal);
   }
   return all;

@@ -38,13 +38,13 @@ struct Matched {
 double amount_of(const Plan& plan, Equal equal);  // of nothing: parameters
 
 // The models whose names are in `only`, in the order of the file; all of them where it is empty. The file's first model, chosen or not, is
-// what the others are made equal to: it stays as it is, and of each other one the closest that there is is taken. `common` overrides hold for
-// all of them. Where the losses of some models leave out the first positions of a window, all models get the key eval_from, so that
+// what the others are made equal to: it stays as it is, and of each other one the closest that there is is taken. `common` overrides hold
+// for all of them. Where the losses of some models leave out the first positions of a window, all models get the key eval_from, so that
 // evaluations score the same tokens for each; which models are chosen makes no difference to it.
-// Errors: those of load_config, check_same_data and check_same_loss; a name in `only` that no model has; a model that has more than the first
-// one even at its smallest; models that count other positions of generated rows.
+// Errors: those of load_config, check_same_data and check_same_loss; a name in `only` that no model has; a model that has more than the
+// first one even at its smallest; models that count other positions of generated rows.
 std::vector<Matched> matched(const std::vector<Contestant>& contestants, const std::vector<std::string>& common, Equal equal, Change change,
-                             const std::vector<std::string>& only = {});
+    const std::vector<std::string>& only = {});
 
 // The number from 1 to `most` whose value is closest to the target; values grow with numbers. Starts to look around `guess`.
 int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t most);

@@ -48,7 +48,9 @@ std::string marks_of(const Panel& panel, const PanelBox& box) {
 
 std::string path_through(const std::vector<Point>& points, const PanelBox& box) {
   std::string path;
-  const auto add = [&](char verb, double x, double share) { path += fmt::format("{}{:.2f} {:.2f}", verb, x, box.top + box.height * (1 - share)); };
+  const auto add = [&](char verb, double x, double share) {
+    path += fmt::format("{}{:.2f} {:.2f}", verb, x, box.top + box.height * (1 - share));
+  };
   const auto spot = [&](const Point& point) { return Spot{box.left + box.width * box.x.share(point.x), box.y.share(point.y)}; };
   bool pen_is_there = false;  // the path ends at the point before
   for (size_t i = 0; i < points.size(); ++i) {

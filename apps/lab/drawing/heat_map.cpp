@@ -9,9 +9,9 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kLeastPixels = 480;  // of the longer side, so that programs which smooth pictures smooth the edges of cells alone
-constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMostLabel = 110;
-constexpr int64_t kMostLabels = 72;
+constexpr int64_t kMinPixels = 480;  // of the longer side, so that programs which smooth pictures smooth the edges of cells alone
+constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMaxLabel = 110;
+constexpr int64_t kMaxLabels = 72;
 
 constexpr Colour kGrey{0x9a, 0xa3, 0xad};
 constexpr Colour kBlues[] = {{0xff, 0xff, 0xff}, {0x9a, 0xd4, 0xf5}, {0x00, 0x72, 0xb2}, {0x08, 0x24, 0x40}};
@@ -37,10 +37,9 @@ std::string text(double x, double y, const char* classes, const std::string& mor
 }
 
 std::string image(double x, double y, double width, double height, int64_t columns, const std::vector<Colour>& pixels) {
-  return fmt::format(
-      "<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
-      "style=\"image-rendering:pixelated\" href=\"{}\"/>\n"
-      "<rect x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" class=\"axis\" fill=\"none\"/>\n",
+  return fmt::format("<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
+                     "style=\"image-rendering:pixelated\" href=\"{}\"/>\n"
+                     "<rect x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" class=\"axis\" fill=\"none\"/>\n",
       x, y, width, height, to_data_address(to_png(columns, pixels)), x, y, width, height);
 }
 
@@ -49,7 +48,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& given, int64_
   std::vector<std::string> labels(static_cast<size_t>(count));
   int64_t every = 1;
   for (int64_t factor : {2, 5, 10, 20, 50, 100})
-    if (count / every > (given.empty() ? 16 : kMostLabels)) every = factor;
+    if (count / every > (given.empty() ? 16 : kMaxLabels)) every = factor;
   for (int64_t i = 0; i < count; i += every)
     labels[static_cast<size_t>(i)] = given.empty() ? std::to_string(i) : given[static_cast<size_t>(i)];
   return labels;
@@ -58,10 +57,10 @@ std::vector<std::string> labels_of(const std::vector<std::string>& given, int64_
 double room_for(const std::vector<std::string>& labels) {
   double room = 0;
   for (const std::string& label : labels) room = std::max(room, kLetter * static_cast<double>(letters(label)) + 8);
-  return std::min(room, kMostLabel);
+  return std::min(room, kMaxLabel);
 }
 
-int64_t pixels_per_cell(const HeatMap& map) { return std::max<int64_t>(1, kLeastPixels / std::max(map.rows(), map.columns)); }
+int64_t pixels_per_cell(const HeatMap& map) { return std::max<int64_t>(1, kMinPixels / std::max(map.rows(), map.columns)); }
 
 std::vector<Colour> pixels_of(const HeatMap& map, const ColourScale& scale) {
   const int64_t side = pixels_per_cell(map);
@@ -102,7 +101,7 @@ std::string draw_legend(const Box& box, const ColourScale& scale) {
 }  // namespace
 
 Shrunk shrunk(const HeatMap& map) {
-  const int64_t rows = map.rows(), block = (std::max(rows, map.columns) + kMostCells - 1) / kMostCells;
+  const int64_t rows = map.rows(), block = (std::max(rows, map.columns) + kMaxCells - 1) / kMaxCells;
   if (block <= 1) return {map, 1};
   Shrunk result{map, block};
   const auto blocks = [&](int64_t count) { return (count + block - 1) / block; };
@@ -142,17 +141,13 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   const std::vector<std::string> rows = labels_of(map.row_labels, map.rows()), columns = labels_of(map.column_labels, map.columns);
   // Cells are squares, unless there are many more of one side than of the other.
   const double count = static_cast<double>(std::max(map.rows(), map.columns)),
-               size = std::max(kPicture / count, count <= kMostLabels ? 11.0 : 1.0);
+               size = std::max(kPicture / count, count <= kMaxLabels ? 11.0 : 1.0);
   const auto extent = [&](int64_t cells) {
     return std::max(size * static_cast<double>(cells), std::min(90.0, 40.0 * static_cast<double>(cells)));
   };
   const double width = extent(map.columns), height = extent(map.rows());
-  const Box box{kEdge + 18 + room_for(rows),
-                kTitle + 16 + room_for(columns),
-                width / static_cast<double>(map.columns),
-                height / static_cast<double>(map.rows()),
-                width,
-                height};
+  const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width / static_cast<double>(map.columns),
+      height / static_cast<double>(map.rows()), width, height};
   const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(letters(map.title)) * 1.25) + kEdge,
                whole_height = box.top + height + kLegend + kEdge;
   std::string svg = fmt::format(
@@ -165,7 +160,7 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   svg += text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
   const double middle = box.top + height / 2;
   svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle),
-              map.row_name);
+      map.row_name);
   const ColourScale scale = scale_of(map.values);
   svg += image(box.left, box.top, width, height, map.columns * pixels_per_cell(map), pixels_of(map, scale));
   return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";

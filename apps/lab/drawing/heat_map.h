@@ -18,9 +18,9 @@ struct HeatMap {
   int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }
 };
 
-// What a picture shows of a large table: at most kMostCells rows and columns, each cell being the number of largest magnitude of a
+// What a picture shows of a large table: at most kMaxCells rows and columns, each cell being the number of largest magnitude of a
 // block of `block` x `block`. A table that is not larger is itself.
-constexpr int64_t kMostCells = 256;
+constexpr int64_t kMaxCells = 256;
 struct Shrunk {
   HeatMap map;
   int64_t block = 1;

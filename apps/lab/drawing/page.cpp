@@ -104,18 +104,16 @@ json to_json(const Panel& panel, const PanelBox& box, const std::string& x_name)
   for (const Curve& curve : panel.curves)
     curves.push_back(
         {{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}});
-  return {{"left", box.left},    {"top", box.top},      {"width", box.width},         {"height", box.height},
-          {"x", to_json(box.x)}, {"y", to_json(box.y)}, {"x_name", x_name}, {"curves", std::move(curves)}};
+  return {{"left", box.left}, {"top", box.top}, {"width", box.width}, {"height", box.height}, {"x", to_json(box.x)}, {"y", to_json(box.y)},
+      {"x_name", x_name}, {"curves", std::move(curves)}};
 }
 
 // JSON inside of HTML: no text may end the element it stands in. Bytes that are no UTF-8 become U+FFFD.
 std::string embedded(const json& value) {
   std::string result;
   for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace))
-    if (c == '<')
-      result += "\\u003c";
-    else
-      result += c;
+    if (c == '<') result += "\\u003c";
+    else result += c;
   return result;
 }
 
@@ -131,22 +129,21 @@ std::string table_rows(const std::vector<std::vector<std::string>>& table) {
 
 }  // namespace
 
-std::string to_page(const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes) {
-  json data = {{"theme", theme == Theme::automatic ? "auto"
-                         : theme == Theme::dark    ? "dark"
-                                                   : "light"},
-               {"panels", json::array()}};
+std::string to_page(
+    const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes) {
+  json data = {{"theme", theme == Theme::automatic ? "auto" : theme == Theme::dark ? "dark" : "light"}, {"panels", json::array()}};
   const Layout layout = layout_of(chart);
-  for (size_t i = 0; i < chart.panels.size(); ++i) data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
+  for (size_t i = 0; i < chart.panels.size(); ++i)
+    data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
   std::string sentences;
   for (const std::string& note : notes) sentences += "<p class=\"faint\">" + escaped(note) + "</p>\n";
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
          "content=\"width=device-width\">\n<title>" +
          escaped(chart.title) + "</title>\n<style>" + kStyle + style_of(theme) +
          "</style>\n</head>\n<body>\n<main>\n<button>light / dark</button>\n" + to_svg(chart, theme, false) +
-         "<div class=\"wide\"><table class=\"runs\">\n" + table_rows(table) + "</table></div>\n" + sentences + "</main>\n<div id=\"values\"></div>\n" +
-         "<script type=\"application/json\" id=\"chart\">" + embedded(data) + "</script>\n<script>" + kScript +
-         "</script>\n</body>\n</html>\n";
+         "<div class=\"wide\"><table class=\"runs\">\n" + table_rows(table) + "</table></div>\n" + sentences +
+         "</main>\n<div id=\"values\"></div>\n" + "<script type=\"application/json\" id=\"chart\">" + embedded(data) +
+         "</script>\n<script>" + kScript + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace ricci::apps

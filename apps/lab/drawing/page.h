@@ -8,6 +8,7 @@
 namespace ricci::apps {
 
 // table: rows of cells, the first is the header. notes: sentences that stand below it.
-std::string to_page(const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes = {});
+std::string to_page(
+    const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes = {});
 
 }  // namespace ricci::apps

@@ -97,7 +97,8 @@ std::string draw_curve(const PanelBox& box, const Curve& curve) {
   for (size_t i = 0; (few || curve.marked) && i < curve.points.size(); ++i) {
     if (!box.y.shows(curve.points[i].y)) continue;
     const Placed at = place(box, curve.points[i]);
-    svg += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", at.x, at.y, curve.marked ? 4 : 3.2, curve.colour % kColours);
+    svg += fmt::format(
+        "<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", at.x, at.y, curve.marked ? 4 : 3.2, curve.colour % kColours);
   }
   return svg;
 }
@@ -124,7 +125,8 @@ std::string draw_labels(const PanelBox& box, const Panel& panel) {
       const double width = width_of(label), right = dot.x + kAside, left = dot.x - kAside - width;
       const auto area_at = [&](double x, double y) { return Area{x, y - kAscent, x + width, y + kDescent}; };
       const auto is_free = [&](const Area& area) {
-        const bool inside = area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
+        const bool inside =
+            area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
         return inside && std::none_of(taken.begin(), taken.end(), [&](const Area& other) { return area.meets(other); });
       };
       std::vector<Area> areas;
@@ -144,12 +146,13 @@ std::string draw_outside(const PanelBox& box, const Panel& panel) {
   const std::string words = words_of(outside, false);
   if (words.empty()) return "";
   const double room = box.width + kLeft - width_of(panel.title + panel.unit) - 30;
-  return marks_of(panel, box) + text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"", width_of(words) <= room ? words : words_of(outside, true));
+  return marks_of(panel, box) + text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"",
+                                    width_of(words) <= room ? words : words_of(outside, true));
 }
 
 std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name) {
-  std::string svg = fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"ink\" font-weight=\"600\">{}", box.left - kLeft, box.top - 14,
-                                escaped(panel.title));
+  std::string svg = fmt::format(
+      "<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"ink\" font-weight=\"600\">{}", box.left - kLeft, box.top - 14, escaped(panel.title));
   if (!panel.unit.empty()) svg += "<tspan class=\"muted\" font-weight=\"400\" dx=\"8\">" + escaped(panel.unit) + "</tspan>";
   svg += "</text>\n" + draw_axes(box, x_name);
   for (const Curve& curve : panel.curves) svg += draw_curve(box, curve);
@@ -162,7 +165,8 @@ std::string draw_legend(const Chart& chart) {
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
-    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour), dashes(entry.colour < 0 ? entry.round : round_of(entry.colour), entry.dashed));
+    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour),
+        dashes(entry.colour < 0 ? entry.round : round_of(entry.colour), entry.dashed));
     svg += text(x + 34, y, "ink", "", fitting(entry.name));
   }
   return svg;
@@ -180,8 +184,8 @@ Layout layout_of(const Chart& chart) {
     const double height = i == 0 ? kTall : kShort, top = layout.height + kHead;
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
-      layout.boxes.push_back(
-          {kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height, x_axis_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
+      layout.boxes.push_back({kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height,
+          x_axis_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
     layout.height = top + height + kFoot;
   }
   layout.height += 10;
@@ -194,9 +198,8 @@ std::string to_svg(const Chart& chart, Theme theme, bool with_style) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
       "font-family=\"{2}\" font-size=\"13\">\n<title>{3}</title>\n",
       layout.width, layout.height, kFont, escaped(chart.title));
-  std::string style =
-      ".grid,.axis{stroke-width:1} .curve,.raw{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round} "
-      ".raw{stroke-width:1;opacity:.35} text{font-variant-numeric:tabular-nums}\n";
+  std::string style = ".grid,.axis{stroke-width:1} .curve,.raw{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round} "
+                      ".raw{stroke-width:1;opacity:.35} text{font-variant-numeric:tabular-nums}\n";
   if (with_style) style += style_of(theme);
   svg += "<style>\n" + style + "</style>\n";
   svg += fmt::format("<rect width=\"{:.6g}\" height=\"{:.6g}\" class=\"background\"/>\n", layout.width, layout.height);

@@ -31,7 +31,8 @@ Layout layout_of(const Chart& chart);
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
 
 // The colours as rules of CSS, for the classes that the drawing uses. In a page the attribute data-theme of its root, light
-// or dark, goes before the theme. The first seven colours of the palette are those of Okabe and Ito (2008), which colour-blind readers can tell apart.
+// or dark, goes before the theme. The first seven colours of the palette are those of Okabe and Ito (2008), which colour-blind readers can
+// tell apart.
 std::string style_of(Theme theme);
 
 // Text for XML and HTML: &, <, > and quotes as entities; what is no character there becomes U+FFFD.

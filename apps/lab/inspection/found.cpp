@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr size_t kMostFrequent = 16;
+constexpr size_t kMaxFrequent = 16;
 
 // The numbers asked for, each once, or all. Error: one that is not below count.
 std::vector<int64_t> chosen(const char* option, const std::vector<int64_t>& asked, int64_t count, const char* what) {
@@ -41,7 +41,7 @@ std::vector<int64_t> most_frequent(const std::vector<int64_t>& ids) {
   std::vector<int64_t> tokens;
   for (const auto& [id, count] : counts) tokens.push_back(id);
   std::stable_sort(tokens.begin(), tokens.end(), [&](int64_t a, int64_t b) { return counts[a] > counts[b]; });
-  tokens.resize(std::min(tokens.size(), kMostFrequent));
+  tokens.resize(std::min(tokens.size(), kMaxFrequent));
   return tokens;
 }
 
@@ -69,8 +69,7 @@ std::vector<std::string> missing_of(const Found& found) {
   if (!first.seen.coefficients_bncr) lines.push_back(m + " has no dispatching coefficients: only the dispatcher has.");
   if (m == "p_only")
     lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
-  else if (!first.forms.m_nkK)
-    lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
+  else if (!first.forms.m_nkK) lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
   if (first.heads.front().nearest.empty())
     lines.push_back(m + " has no distances between tokens: " + (first.forms.m_nkK ? "its form is not symmetric." : "it has no metric."));
   return lines;

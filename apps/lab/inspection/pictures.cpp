@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "apps/lab/plot/chart.h"
 #include "apps/lab/drawing/heat_map.h"
+#include "apps/lab/plot/chart.h"
 
 namespace ricci::apps {
 namespace {
@@ -26,7 +26,7 @@ std::string note_on_size(const HeatMap& map) {
 void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const char* kind, HeatMap map, const std::string& sentence) {
   map.title = fmt::format("{}: {}", place(layer, head), map.title);
   all.push_back({file_name(layer, head, kind), sentence + note_on_size(map), layer.layer,
-                 [map = std::move(map)](Theme theme, bool with_style) { return to_svg(map, theme, with_style); }});
+      [map = std::move(map)](Theme theme, bool with_style) { return to_svg(map, theme, with_style); }});
 }
 
 void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
@@ -40,7 +40,7 @@ void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound&
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "scores",
         {is_dispatcher(found) ? "products of coefficients" : "scores", "position that hears", "position that is heard", found.text,
-         found.text, c, of_head(layer.seen.table_bncC, head.head)},
+            found.text, c, of_head(layer.seen.table_bncC, head.head)},
         sentence);
 }
 
@@ -66,13 +66,8 @@ void add_matrices(std::vector<Picture>& all, const Found& found, const LayerFoun
                                      "divided by the root of the head's width.";
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "matrix",
-        {name_of_matrix(found),
-         "component of the position that hears",
-         "component of the position that is heard",
-         {},
-         {},
-         layer.forms.m_nkK.shape()[1],
-         of_head(layer.forms.m_nkK, head.head)},
+        {name_of_matrix(found), "component of the position that hears", "component of the position that is heard", {}, {},
+            layer.forms.m_nkK.shape()[1], of_head(layer.forms.m_nkK, head.head)},
         sentence);
 }
 
@@ -96,7 +91,7 @@ void add_spectrum(std::vector<Picture>& all, const Found& found, const LayerFoun
                                      "negative ones positions that are opposite; where all are alike, every direction counts the same."
                                    : "How many of them are large is how many directions of the input the scores depend on.";
   all.push_back({fmt::format("layer{}_spectrum", layer.layer), sentence, layer.layer,
-                 [chart](Theme theme, bool with_style) { return to_svg(chart, theme, with_style); }});
+      [chart](Theme theme, bool with_style) { return to_svg(chart, theme, with_style); }});
 }
 
 void add_distances(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
@@ -109,7 +104,7 @@ void add_distances(std::vector<Picture>& all, const Found& found, const LayerFou
       sentence += " The metric is not positive: squares below 0 occur, where two tokens differ along directions of negative eigenvalues.";
     add(all, layer, head.head, "distances",
         {"squared distances of tokens", "token", "token", found.tokens, found.tokens, static_cast<int64_t>(found.tokens.size()),
-         head.squared_distances},
+            head.squared_distances},
         sentence);
   }
 }

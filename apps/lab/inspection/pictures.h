@@ -3,8 +3,8 @@
 #include <functional>
 #include <string>
 
-#include "apps/lab/inspection/found.h"
 #include "apps/lab/drawing/svg.h"
+#include "apps/lab/inspection/found.h"
 
 namespace ricci::apps {
 

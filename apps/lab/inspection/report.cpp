@@ -39,9 +39,8 @@ json nearest_of(const Found& found, const HeadFound& head) {
   for (size_t i = 0; i < head.nearest.size(); ++i) {
     json neighbours = json::array();
     for (const Neighbour& each : head.nearest[i])
-      neighbours.push_back({{"id", each.id},
-                            {"token", found.vocabulary[static_cast<size_t>(each.id)]},
-                            {"squared_distance", rounded(each.squared_distance)}});
+      neighbours.push_back({{"id", each.id}, {"token", found.vocabulary[static_cast<size_t>(each.id)]},
+          {"squared_distance", rounded(each.squared_distance)}});
     list.push_back({{"id", found.token_ids[i]}, {"token", found.tokens[i]}, {"neighbours", std::move(neighbours)}});
   }
   return list;
@@ -54,7 +53,7 @@ json head_of(const Found& found, const LayerFound& layer, const HeadFound& head)
   if (seen.coefficients_bncr)
     result["coefficients"] = rows_of(of_head(seen.coefficients_bncr, head.head), seen.coefficients_bncr.shape()[3]);
   if (const Tensor& m = layer.forms.m_nkK) {
-    if (m.shape()[1] <= kMostColumns) result["matrix"] = rows_of(of_head(m, head.head), m.shape()[1]);
+    if (m.shape()[1] <= kMaxColumns) result["matrix"] = rows_of(of_head(m, head.head), m.shape()[1]);
     result["symmetric"] = layer.forms.symmetric;
     result[layer.forms.symmetric ? "eigenvalues" : "singular_values"] =
         row_of(head.spectrum.data(), static_cast<int64_t>(head.spectrum.size()));
@@ -105,11 +104,8 @@ std::string page_of(const Found& found, const std::vector<Picture>& pictures, Th
 }
 
 std::string json_of(const Found& found) {
-  json result{{"run", found.run},
-              {"mixer", found.mixer},
-              {"text", tokens_of(found.text_ids, found.text)},
-              {"tokens", tokens_of(found.token_ids, found.tokens)},
-              {"missing", found.missing}};
+  json result{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found.text_ids, found.text)},
+      {"tokens", tokens_of(found.token_ids, found.tokens)}, {"missing", found.missing}};
   result["layers"] = json::array();
   for (const LayerFound& layer : found.layers) {
     json heads = json::array();

@@ -27,8 +27,8 @@ void bridge(std::vector<Point>& points, const std::vector<double>& steps, const 
 
 }  // namespace
 
-// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of the
-// constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
+// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of
+// the constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
 std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
   std::vector<Point> result = points;
   double sum = 0, weight = 0;

@@ -22,12 +22,10 @@ struct Look {
   bool smooth, dashed;
 };
 constexpr Look kLooks[] = {{"train_loss", "loss", "nats per token", "training", true, false},
-                           {"val_loss", "loss", "nats per token", "validation", false, true},
-                           {"val_accuracy", "accuracy", "part predicted right", "", false, false},
-                           {"lr", "learning rate", "", "", false, false},
-                           {"grad_norm", "gradient norm", "before clipping", "", true, false},
-                           {"tokens_per_s", "speed", "tokens per second", "", true, false},
-                           {"peak_bytes", "peak memory", "bytes", "", false, false}};
+    {"val_loss", "loss", "nats per token", "validation", false, true},
+    {"val_accuracy", "accuracy", "part predicted right", "", false, false}, {"lr", "learning rate", "", "", false, false},
+    {"grad_norm", "gradient norm", "before clipping", "", true, false}, {"tokens_per_s", "speed", "tokens per second", "", true, false},
+    {"peak_bytes", "peak memory", "bytes", "", false, false}};
 
 Look look_of(const std::string& key) {
   for (const Look& look : kLooks)
@@ -54,7 +52,8 @@ XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   double longest = 0;
   for (const RunRecords& run : runs) {
     const std::vector<double>* const values = column(run, key);
-    if (key != "time" && (!values || std::none_of(values->begin(), values->end(), is_known))) fail("{}: no record tells its {}", {run.path, key});
+    if (key != "time" && (!values || std::none_of(values->begin(), values->end(), is_known)))
+      fail("{}: no record tells its {}", {run.path, key});
     x.values.push_back(key == "time" ? training_seconds(run) : *values);
     for (const double value : x.values.back()) longest = std::max(longest, value);
   }
@@ -63,7 +62,8 @@ XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
     double most;
     const char* name;
     double seconds;
-  } kUnits[] = {{180, "seconds", 1}, {3 * 3600, "minutes", 60}, {3 * 86400, "hours", 3600}, {std::numeric_limits<double>::infinity(), "days", 86400}};
+  } kUnits[] = {
+      {180, "seconds", 1}, {3 * 3600, "minutes", 60}, {3 * 86400, "hours", 3600}, {std::numeric_limits<double>::infinity(), "days", 86400}};
   const auto& unit = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const auto& u) { return longest < u.most; });
   for (auto& values : x.values)
     for (double& value : values) value /= unit.seconds;
@@ -90,10 +90,8 @@ Series series_of(const RunRecords& run, const std::string& key, const std::vecto
   for (size_t i = 0; i < ys->size(); ++i) {
     const double at = xs[i], value = (*ys)[i];
     if (!std::isfinite(at) || !std::isfinite(value)) continue;
-    if (!drawable(at) || !drawable(value) || (chart.log_x && at <= 0) || (chart.log_y && value <= 0))
-      ++chart.left_out;
-    else
-      found.push_back({{at, value}, step_of(run, i)});
+    if (!drawable(at) || !drawable(value) || (chart.log_x && at <= 0) || (chart.log_y && value <= 0)) ++chart.left_out;
+    else found.push_back({{at, value}, step_of(run, i)});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first.x < b.first.x; });
   Series series;
@@ -189,7 +187,8 @@ std::pair<std::string, std::string> best_loss(const RunRecords& run) {
 }  // namespace
 
 std::vector<double> training_seconds(const RunRecords& run) {
-  const std::vector<double>*const tokens = column(run, "tokens"), *const speeds = column(run, "tokens_per_s"), *const times = column(run, "time");
+  const std::vector<double>*const tokens = column(run, "tokens"), *const speeds = column(run, "tokens_per_s"),
+                                  *const times = column(run, "time");
   std::vector<double> result;
   std::vector<double> measured = finite(run, "tokens_per_s");
   std::erase_if(measured, [](double speed) { return speed <= 0; });
@@ -261,8 +260,8 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunRecords>& run
   for (const RunRecords& run : runs) {
     const std::vector<double> losses = finite(run, "train_loss");
     const auto [best, step] = best_loss(run);
-    table.push_back({run.name, last_whole(finite(run, "step")), last_whole(finite(run, "tokens")), losses.empty() ? "" : loss_text(losses.back()),
-                     best, step, last_whole(median(finite(run, "tokens_per_s")))});
+    table.push_back({run.name, last_whole(finite(run, "step")), last_whole(finite(run, "tokens")),
+        losses.empty() ? "" : loss_text(losses.back()), best, step, last_whole(median(finite(run, "tokens_per_s")))});
   }
   return table;
 }

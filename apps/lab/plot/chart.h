@@ -17,9 +17,9 @@ struct Curve {
   int colour = 0;    // number of the run or metric: index into the palette, which repeats with other patterns of dashes
   bool dashed = false;
   std::vector<Point> points;
-  std::vector<Point> raw = {};  // before smoothing, drawn faint; empty: not smoothed
-  size_t raw_before = 0;        // values of raw before the first point: points[i] is the average at raw[raw_before + i]
-  bool marked = false;          // a dot at each point
+  std::vector<Point> raw = {};           // before smoothing, drawn faint; empty: not smoothed
+  size_t raw_before = 0;                 // values of raw before the first point: points[i] is the average at raw[raw_before + i]
+  bool marked = false;                   // a dot at each point
   std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
   std::vector<double> steps = {};        // of each point, where the curve is to be averaged
 };

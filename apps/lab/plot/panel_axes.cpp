@@ -69,7 +69,9 @@ Axis common_x_axis(const Chart& chart) {
   return x;
 }
 
-Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common) { return panel.x_name.empty() ? common : axis_of(panel, chart, false); }
+Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common) {
+  return panel.x_name.empty() ? common : axis_of(panel, chart, false);
+}
 
 Outside outside_of(const Panel& panel, const Axis& y) {
   Outside outside;
@@ -87,7 +89,8 @@ std::string words_of(const Outside& outside, bool is_short) {
   std::string words;
   if (outside.above) words = with_commas(outside.above) + " above" + (is_short ? "" : ", up to " + short_value(outside.highest));
   if (outside.below)
-    words += (words.empty() ? "" : "; ") + with_commas(outside.below) + " below" + (is_short ? "" : ", down to " + short_value(outside.lowest));
+    words +=
+        (words.empty() ? "" : "; ") + with_commas(outside.below) + " below" + (is_short ? "" : ", down to " + short_value(outside.lowest));
   return words;
 }
 

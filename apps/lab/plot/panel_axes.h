@@ -12,8 +12,8 @@ const std::vector<Point>& measured(const Curve& curve);
 
 // The measured values that the y axis of a panel is to show. A value is left out where it lies further from the middle 90% of the values
 // than three times their range, on a logarithmic axis that of their logarithms. So those that are left out are few, and with them the
-// others would share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and more at
-// its beginning are not left out. Fewer than 20 values, and those whose middle has no range, stay as they are.
+// others would share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and
+// more at its beginning are not left out. Fewer than 20 values, and those whose middle has no range, stay as they are.
 std::vector<double> without_outliers(const Panel& panel, bool log);
 
 // The y axis of a panel. Averages do not change it: it is that of the measured values where the chart is clipped.

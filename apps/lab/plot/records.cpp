@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "apps/run/config/nearest.h"
-#include "apps/run/metrics/metrics.h"
 #include "apps/run/folder/places.h"
+#include "apps/run/metrics/metrics.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/depth.h"
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr size_t kMostKeys = 100;  // every one is a column as long as the run
+constexpr size_t kMaxKeys = 100;  // every one is a column as long as the run
 constexpr int kDeepest = 8;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
@@ -36,10 +36,8 @@ std::string with_quoted_names(std::string_view line) {
     size_t length = 0;
     for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
       if (!in_string && !length && line.substr(i).starts_with(name)) length = name.size();
-    if (length)
-      result.append("\"NaN\""), i += length - 1;
-    else
-      result += line[i];
+    if (length) result.append("\"NaN\""), i += length - 1;
+    else result += line[i];
   }
   return result;
 }
@@ -54,7 +52,8 @@ double number(const json& value, const std::string& key, const std::string& plac
 void add(const json& record, const std::string& place, RunRecords& run) {
   const auto size = static_cast<size_t>(run.records++);
   for (const auto& [key, value] : record.items()) {
-    if (run.columns.size() == kMostKeys && !run.columns.contains(key)) fail("{}: more than {} different metrics in one run", {place, kMostKeys});
+    if (run.columns.size() == kMaxKeys && !run.columns.contains(key))
+      fail("{}: more than {} different metrics in one run", {place, kMaxKeys});
     auto& column = run.columns[key];
     column.resize(size, kNothing);
     column.push_back(number(value, key, place, run));
@@ -80,7 +79,8 @@ void read_lines(RunRecords& run) {
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     const std::string place = run.path + ":" + std::to_string(++line_number);
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (json_depth(line) > kDeepest) fail("{}: not a record, expected a JSON object of numbers, got one that is nested {} levels deep", {place, json_depth(line)});
+    if (json_depth(line) > kDeepest)
+      fail("{}: not a record, expected a JSON object of numbers, got one that is nested {} levels deep", {place, json_depth(line)});
     json record = json::parse(line, nullptr, false);
     if (record.is_discarded()) record = json::parse(with_quoted_names(line), nullptr, false);
     if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});

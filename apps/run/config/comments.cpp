@@ -19,14 +19,10 @@ size_t comment_start(std::string_view line) {
   char quote = 0;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (quote == '"' && c == '\\')
-      ++i;
-    else if (quote)
-      quote = c == quote ? 0 : quote;
-    else if ((c == '"' || c == '\'') && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '[' || line[i - 1] == ','))
-      quote = c;
-    else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t'))
-      return i;
+    if (quote == '"' && c == '\\') ++i;
+    else if (quote) quote = c == quote ? 0 : quote;
+    else if ((c == '"' || c == '\'') && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '[' || line[i - 1] == ',')) quote = c;
+    else if (c == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return i;
   }
   return line.npos;
 }

@@ -122,7 +122,8 @@ const char* what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[
 void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
   std::string list;
   for (size_t i = 0; i < choice.names.size(); ++i) {
-    if (setting.value.kind == Kind::text && setting.value.text == choice.names[i]) return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
+    if (setting.value.kind == Kind::text && setting.value.text == choice.names[i])
+      return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
     list += (i ? ", " : "") + std::string(choice.names[i]);
   }
   fail("{}: {}: expected one of {}, got {}", {setting.place, field.key, list, shown(setting.value)});
@@ -185,14 +186,11 @@ struct Collector {
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
-  std::string place(const YamlValue& node) const {
-    return has_lines ? source + ":" + std::to_string(node.line) : source;
-  }
+  std::string place(const YamlValue& node) const { return has_lines ? source + ":" + std::to_string(node.line) : source; }
   void add(const std::string& key, const std::string& where, const YamlValue& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key) && may_be_unread) return;
-    if (!is_known(fields, key))
-      fail("{}: unknown key '{}'{}", {where, shown(key), suggestion_for(key, fields)});
+    if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, shown(key), suggestion_for(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value, may_be_unread, folder});
   }
@@ -227,7 +225,7 @@ void read_file(const std::string& path, Collector& into) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   std::error_code ignored;
   try {
-    const std::string text = read_text(path, kMostYaml);
+    const std::string text = read_text(path, kMaxYaml);
     into.may_be_unread = lists_every_key(text);
     if (!is_written_by_training(text)) into.folder = fs::path(path).parent_path().string();
     const YamlValue root = parse_yaml(text, path, true);
@@ -242,14 +240,15 @@ void read_file(const std::string& path, Collector& into) {
 void read_override(const std::string& assignment, Collector& into) {
   if (assignment.starts_with('~')) {
     const std::string key = assignment.substr(1, assignment.find('=') - 1);
-    if (!is_known(into.fields, key) && !is_section(into.fields, key)) fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
-    if (key.size() + 1 < assignment.size()) fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, shown(assignment)});
+    if (!is_known(into.fields, key) && !is_section(into.fields, key))
+      fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
+    if (key.size() + 1 < assignment.size())
+      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, shown(assignment)});
     into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
     return;
   }
   const size_t equals = assignment.find('=');
-  if (equals == assignment.npos || equals == 0)
-    fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
+  if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
   const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
@@ -261,8 +260,7 @@ std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     if (setting.takes_back)
       std::erase_if(kept, [&](const Setting& before) { return before.key == setting.key || before.key.starts_with(setting.key + "."); });
-    else
-      kept.push_back(setting);
+    else kept.push_back(setting);
   }
   return kept;
 }
@@ -276,7 +274,7 @@ void store_deciding(const std::vector<Setting>& settings, const std::vector<Fiel
 }  // namespace
 
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
+    const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
   for (const std::string& assignment : overrides) read_override(assignment, command_line);

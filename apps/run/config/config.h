@@ -25,7 +25,7 @@ struct ChoiceMember {
 // A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
 // [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
-                                std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
+    std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
 struct Field {
   std::string key;  // dotted
@@ -61,7 +61,7 @@ template <class Config> std::vector<Field> fields_of(Config& config, const std::
 // Only in the config.yaml of a run folder that was made before such files told the version (apps/run/config/comments.h), keys that
 // nothing reads are passed over: it lists every key that there was.
 void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-           const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
+    const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields.
 std::string to_yaml(const std::vector<Field>& fields);
@@ -79,7 +79,7 @@ template <class Config> std::string describe(Config config) { return describe(fi
 // inherited(config) is asked once the keys that decide are known. Errors: those of store and of the config's check.
 template <class Config>
 Config load_config(const std::string& path, const std::vector<std::string>& overrides = {},
-                   const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
+    const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
   Config config;
   const auto inherit = [&] { return inherited ? inherited(config) : std::vector<std::string>(); };
   store(fields_of(config), path, overrides, inherit, [&] {

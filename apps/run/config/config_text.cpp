@@ -52,10 +52,12 @@ std::string comment_of(const Field& field) {
 
 std::string value_text(const Field& field) {
   if (const auto* choice = std::get_if<ChoiceMember>(&field.value)) return text_of(std::string(choice->names[*choice->number]));
-  return std::visit([]<class Member>(const Member& member) {
-    if constexpr (std::is_pointer_v<Member>) return text_of(*member);
-    return std::string();
-  }, field.value);
+  return std::visit(
+      []<class Member>(const Member& member) {
+        if constexpr (std::is_pointer_v<Member>) return text_of(*member);
+        return std::string();
+      },
+      field.value);
 }
 
 namespace {
@@ -70,7 +72,8 @@ std::string lines(const std::vector<Field>& fields, bool with_comments) {
       section = section_of(field.key);
       if (!section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
     }
-    std::string line = (section.empty() ? "" : "  ") + std::string(field.info.is_read ? "" : "# ") + field.key.substr(section.size()) + ": ";
+    std::string line =
+        (section.empty() ? "" : "  ") + std::string(field.info.is_read ? "" : "# ") + field.key.substr(section.size()) + ": ";
     line += value_text(field);
     if (with_comments) line = fmt::format("{:<{}} # {}", line, kCommentColumn, comment_of(field));
     all += line + "\n";

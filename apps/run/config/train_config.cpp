@@ -49,9 +49,9 @@ void check_data(const TrainConfig& c) {
     if (path.empty()) fail("data: an empty path");
   if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
     fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
-  if (!(c.train_fraction > 0 && c.train_fraction < 1))
-    fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
-  if (!c.weights.empty() && c.weights.size() != c.data.size()) fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
+  if (!(c.train_fraction > 0 && c.train_fraction < 1)) fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
+  if (!c.weights.empty() && c.weights.size() != c.data.size())
+    fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
   for (const double weight : c.weights) more_than_0("weights", weight);
   at_least("shuffle_buffer", c.shuffle_buffer, 1);
   if (c.shuffle_buffer > 1 << 24) fail("shuffle_buffer: {}, expected {} or less", {c.shuffle_buffer, 1 << 24});
@@ -74,7 +74,8 @@ void check_sorting(const TrainConfig& c) {
 }
 
 void check_classifier(const TrainConfig& c) {
-  if (c.format != DocumentFormat::text && c.label_field.empty()) fail("label_field: not given, but model.family: classifier learns from labelled documents");
+  if (c.format != DocumentFormat::text && c.label_field.empty())
+    fail("label_field: not given, but model.family: classifier learns from labelled documents");
   if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
 }
 
@@ -82,7 +83,8 @@ void check_classifier(const TrainConfig& c) {
 void check_name(const std::string& name) {
   const auto control = [](unsigned char c) { return c < 32 || c == 127; };
   if (std::any_of(name.begin(), name.end(), control)) fail("name: a control character cannot be in the name of a folder");
-  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') || name.size() > 200)
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
+      name.size() > 200)
     fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
 }
 
@@ -100,7 +102,8 @@ void check(const TrainConfig& config) {
   if (model.vocab == 0) model.vocab = 1;
   check(model);
   if (is_classifier(config)) check_classifier(config);
-  if (!is_classifier(config) && !model.causal) fail("model.causal: false, but a language model must not see the tokens that it is to predict");
+  if (!is_classifier(config) && !model.causal)
+    fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
   if (is_sorting(config)) check_sorting(config);

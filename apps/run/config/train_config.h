@@ -126,11 +126,14 @@ inline bool names_any_file(const std::string&) { return true; }
 
 // The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
 template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
-  field("data", c.data, "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated sequences to sort",
-        {.decides = true, .may_change = true, .names_file = names_data_file});
+  field("data", c.data,
+      "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated "
+      "sequences to sort",
+      {.decides = true, .may_change = true, .names_file = names_data_file});
   visit_fields(c.sorting, read_when(field, is_sorting(c), "data: sorter"));
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
-  given("validation", c.validation, "files or folders; [] for the end of data", {.decides = true, .may_change = true, .names_file = names_data_file});
+  given("validation", c.validation, "files or folders; [] for the end of data",
+      {.decides = true, .may_change = true, .names_file = names_data_file});
   auto splitting = read_when(given, c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation");
   given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs", decides());
@@ -138,8 +141,9 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   auto labels = read_when(field, is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
-  given("tokenizer", c.tokenizer, "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json",
-        {.decides = true, .names_file = names_vocabulary_file});
+  given("tokenizer", c.tokenizer,
+      "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json",
+      {.decides = true, .names_file = names_vocabulary_file});
   auto ending = read_when(field, has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
 }
@@ -148,7 +152,10 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
 template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
   auto packing = read_of(given, c.model, kLanguageModels);
-  packing("order", c.order, "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in consecutive windows; shuffled: the documents in a random order, each once per epoch", decides());
+  packing("order", c.order,
+      "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
+      "consecutive windows; shuffled: the documents in a random order, each once per epoch",
+      decides());
   auto streaming = read_when(field, is_shuffled(c), "order: shuffled");
   streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens");
   streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents");
@@ -158,7 +165,8 @@ template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
 template <class Field> void visit_step_fields(TrainConfig& c, Field& field) {
   field("batch", c.batch, "sequences that are computed together");
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up");
-  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time", may_change());
+  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time",
+      may_change());
   field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
   field("context", c.context, "tokens per sequence; null: model.ctx");
   field("steps", c.steps, "optimizer steps", may_change());
@@ -177,17 +185,21 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set", may_change());
   field("model", c.model, "");
   visit_text_fields(c, field);
-  field("init", c.init, "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their defaults",
-        {.decides = true, .names_file = names_any_file});
+  field("init", c.init,
+      "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their "
+      "defaults",
+      {.decides = true, .names_file = names_any_file});
   field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init", decides());
   field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
   visit_order_fields(c, field);
   visit_step_fields(c, field);
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
-  auto scoring = read_when(field, !is_sorting(c) && writes_text(c.model.family), "data that is not generated and a family that writes text");
+  auto scoring =
+      read_when(field, !is_sorting(c) && writes_text(c.model.family), "data that is not generated and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts");
-  field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never", may_change());
+  field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never",
+      may_change());
   field("log_every", c.log_every, "steps between records of metrics", may_change());
   field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only", may_change());
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best", may_change());

@@ -17,7 +17,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kMostValues = 100'000;
+constexpr int64_t kMaxValues = 100'000;
 
 class TreeBuilder final : public YAML::EventHandler {
  public:
@@ -40,7 +40,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
     const char next = mark.pos >= 0 && static_cast<size_t>(mark.pos) < text_.size() ? text_[static_cast<size_t>(mark.pos)] : ' ';
-    if (next == ',' || next == ']' || next == '}') reject(mark, std::string("not YAML: unexpected '") + next + "'; text that starts with it needs quotes");
+    if (next == ',' || next == ']' || next == '}')
+      reject(mark, std::string("not YAML: unexpected '") + next + "'; text that starts with it needs quotes");
     fail("{}: expected one YAML document, got more", {source_});
   }
   void OnDocumentEnd() override {}
@@ -77,17 +78,15 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void count(const YAML::Mark& mark, const YamlValue& value) {
-    if (++values_ > kMostValues) reject(mark, format_message("more than {} values", {kMostValues}));
+    if (++values_ > kMaxValues) reject(mark, format_message("more than {} values", {kMaxValues}));
     for (const YamlValue& item : value.items) count(mark, item);
   }
 
   void add(const YAML::Mark& mark, YamlValue value, YAML::anchor_t anchor) {
-    if (++values_ > kMostValues) reject(mark, format_message("more than {} values", {kMostValues}));
+    if (++values_ > kMaxValues) reject(mark, format_message("more than {} values", {kMaxValues}));
     if (anchor) count(mark, value), anchors_[anchor] = value;
-    if (open_.empty())
-      root_ = std::move(value);
-    else
-      open_.back().value.items.push_back(std::move(value));
+    if (open_.empty()) root_ = std::move(value);
+    else open_.back().value.items.push_back(std::move(value));
   }
 
   void open(const YAML::Mark& mark, YamlValue::Kind kind, YAML::anchor_t anchor) {
@@ -113,7 +112,7 @@ class TreeBuilder final : public YAML::EventHandler {
 }  // namespace
 
 YamlValue parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
-  if (static_cast<int64_t>(text.size()) > kMostYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMostYaml});
+  if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMaxYaml});
   return TreeBuilder(text, source, has_lines).build();
 }
 

@@ -6,8 +6,8 @@
 
 namespace ricci::apps {
 
-inline constexpr int64_t kMostYaml = 256 << 10;  // bytes
-inline constexpr int kDeepestYaml = 32;        // lists and mappings inside each other
+inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
+inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
 struct YamlValue {
   enum class Kind : uint8_t { nothing, text, list, keys };

@@ -45,15 +45,15 @@ Split open_split(const TrainConfig& config, const TextSource& text) {
 // A vocabulary made from the training text, once for all runs on it.
 std::shared_ptr<const Tokenizer> trained(const TokenizerKind& kind, const TrainConfig& config, const TextSource& text) {
   const std::string what = format_message("{}-{}-{}", {kind.name, config.model.vocab, name_of(config.eos)});
-  return tokenizer_from_json(remembered(text, what, default_cache_folder(), [&] {
-    return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos})->to_json();
-  }));
+  return tokenizer_from_json(remembered(text, what, default_cache_folder(),
+      [&] { return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos})->to_json(); }));
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const TextSource& text, const TextSource& train) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return with_eos(open_tokenizer(find_data(config.tokenizer).string()), config.eos, EosOptions().piece);
-  if (kind->needs_size && config.model.vocab == 0) fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
+  if (kind->needs_size && config.model.vocab == 0)
+    fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
   if (config.tokenizer == "char" && config.eos == Eos::none)
     return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text, default_cache_folder()));
   return trained(*kind, config, train);
@@ -74,7 +74,8 @@ std::string found_or_given(const std::string& path) {
 bool are_shards(const std::vector<std::string>& paths) {
   const auto is = [](const std::string& path) { return names_shards(found_or_given(path)); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
-  if (shards != paths.end() && text != paths.end()) fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
+  if (shards != paths.end() && text != paths.end())
+    fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
   return shards != paths.end();
 }
 
@@ -82,7 +83,9 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config)
   const std::string first = found_or_given(config.data[0]);
   if (has_tokenizer(first)) return tokenizer_of_shards(first);
   const bool is_made = config.tokenizer != "byte" && find_tokenizer_kind(config.tokenizer);
-  if (is_made) fail("tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
+  if (is_made)
+    fail(
+        "tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
   const TextSource none = TextSource::of_paths({"none"}, std::array{BuiltInText{"none", ""}});
   return make_tokenizer(config, none, none);
 }
@@ -130,7 +133,9 @@ struct Records {
 Records read_records(const TrainConfig& config, const std::vector<std::string>& paths) {
   const int64_t classes = is_classifier(config) ? config.model.classifier.classes : 0;
   const TextSource files = open_text(paths);
-  return {files.name(), read_documents(files, {.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .classes = classes})};
+  return {
+      files.name(), read_documents(files,
+                        {.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .classes = classes})};
 }
 
 Tokens tokens_of(const TrainConfig& config, const Records& records, const Tokenizer& tokenizer) {
@@ -141,15 +146,18 @@ Tokens tokens_of(const TrainConfig& config, const Records& records, const Tokeni
 Records cut_validation(const TrainConfig& config, Records& all) {
   const auto documents = static_cast<int64_t>(all.documents.size());
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * config.train_fraction));
-  if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {all.name, documents, config.train_fraction});
-  Records rest{all.name + " (validation)", {std::make_move_iterator(all.documents.begin() + train), std::make_move_iterator(all.documents.end())}};
+  if (train < 1 || train >= documents)
+    fail("{}: has {} documents, too few for a training fraction of {}", {all.name, documents, config.train_fraction});
+  Records rest{
+      all.name + " (validation)", {std::make_move_iterator(all.documents.begin() + train), std::make_move_iterator(all.documents.end())}};
   all.documents.resize(static_cast<size_t>(train));
   all.name += " (train)";
   return rest;
 }
 
 // A vocabulary from the documents as one text in memory: those for training, and those that were cut from the same files.
-std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const std::vector<Records>& train, const std::vector<Records>& cut) {
+std::shared_ptr<const Tokenizer> make_tokenizer(
+    const TrainConfig& config, const std::vector<Records>& train, const std::vector<Records>& cut) {
   std::string text;
   const auto append = [&](const std::vector<Records>& all) {
     for (const Records& records : all)
@@ -158,7 +166,9 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const
   };
   const size_t train_bytes = append(train), all_bytes = append(cut);
   const std::string& name = train[0].name;
-  const auto source = [&](size_t bytes) { return TextSource::of_paths({name}, std::array{BuiltInText{name, std::string_view(text).substr(0, bytes)}}); };
+  const auto source = [&](size_t bytes) {
+    return TextSource::of_paths({name}, std::array{BuiltInText{name, std::string_view(text).substr(0, bytes)}});
+  };
   return make_tokenizer(config, source(all_bytes), source(train_bytes));
 }
 
@@ -166,12 +176,10 @@ Parts open_records(const TrainConfig& config, std::shared_ptr<const Tokenizer>& 
   std::vector<Records> train, validation;
   if (is_mixed(config))
     for (const std::string& path : config.data) train.push_back(read_records(config, {path}));
-  else
-    train.push_back(read_records(config, config.data));
+  else train.push_back(read_records(config, config.data));
   if (config.validation.empty())
     for (Records& records : train) validation.push_back(cut_validation(config, records));
-  else
-    validation.push_back(read_records(config, config.validation));
+  else validation.push_back(read_records(config, config.validation));
   if (!tokenizer) tokenizer = make_tokenizer(config, train, config.validation.empty() ? validation : std::vector<Records>());
   Parts parts;
   for (const Records& records : train) parts.train.push_back(tokens_of(config, records, *tokenizer));
@@ -184,15 +192,19 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (!is_classifier(config)) return;
   const int64_t classes = config.model.classifier.classes;
   if (tokens.classes() == 0)
-    fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so does ricci-prepare",
-         {tokens.name()});
-  if (tokens.classes() > classes) fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
+    fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so "
+         "does ricci-prepare",
+        {tokens.name()});
+  if (tokens.classes() > classes)
+    fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
 }
 
 // ---- The sorter
 Corpus generated(const TrainConfig& config) {
   constexpr int64_t kTraining = 1 << 20, kHeldOut = 1024;  // rows
-  const auto rows = [&](SortingRows::Part part, int64_t count) { return SortingRows(config.sorting.symbols, config.sorting.length, part, count); };
+  const auto rows = [&](SortingRows::Part part, int64_t count) {
+    return SortingRows(config.sorting.symbols, config.sorting.length, part, count);
+  };
   const Tokens train = rows(SortingRows::Part::training, kTraining), held_out = rows(SortingRows::Part::held_out, kHeldOut);
   const std::string_view letters = "abcdefghijklmnopqrstuvwxyz";
   return {std::make_shared<CharTokenizer>(letters.substr(0, static_cast<size_t>(config.sorting.symbols))), {train}, train, held_out};
@@ -228,7 +240,8 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
-  if (asked != 0 && asked != size) fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
+  if (asked != 0 && asked != size)
+    fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
   return size;
 }
 
@@ -236,10 +249,8 @@ Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& pa
   std::vector<Tokens> all;
   if (are_shards(paths))
     for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), tokenizer));
-  else if (config.format == DocumentFormat::text)
-    all.push_back(tokens_of(open_plain_text(paths), tokenizer));
-  else
-    all.push_back(tokens_of(config, read_records(config, paths), tokenizer));
+  else if (config.format == DocumentFormat::text) all.push_back(tokens_of(open_plain_text(paths), tokenizer));
+  else all.push_back(tokens_of(config, read_records(config, paths), tokenizer));
   for (const Tokens& each : all) check_labels(config, each);
   return join(std::move(all));
 }
@@ -252,7 +263,8 @@ Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const To
 std::optional<TextSource> text_of(const TrainConfig& config, const std::vector<std::string>& paths) {
   const bool validates = paths.empty(), is_cut = validates && config.validation.empty();
   const std::vector<std::string>& read = is_cut ? config.data : validates ? config.validation : paths;
-  if ((is_cut && is_sorting(config)) || config.format != DocumentFormat::text || are_shards(read) || (is_cut && is_mixed(config))) return {};
+  if ((is_cut && is_sorting(config)) || config.format != DocumentFormat::text || are_shards(read) || (is_cut && is_mixed(config)))
+    return {};
   return is_cut ? open_split(config, open_plain_text(read)).validation : open_plain_text(read);
 }
 

@@ -1,15 +1,14 @@
 #include "apps/run/corpus/embedded_corpus.h"
 
 // The assembler puts the file that CMake joined from the sources between two labels.
-__asm__(
-    ".section .rodata\n"
-    ".global ricci_embedded_corpus\n"
-    "ricci_embedded_corpus:\n"
-    ".incbin \"" RICCI_EMBEDDED_CORPUS "\"\n"
-    ".global ricci_embedded_corpus_end\n"
-    "ricci_embedded_corpus_end:\n"
-    ".byte 0\n"
-    ".previous\n");
+__asm__(".section .rodata\n"
+        ".global ricci_embedded_corpus\n"
+        "ricci_embedded_corpus:\n"
+        ".incbin \"" RICCI_EMBEDDED_CORPUS "\"\n"
+        ".global ricci_embedded_corpus_end\n"
+        "ricci_embedded_corpus_end:\n"
+        ".byte 0\n"
+        ".previous\n");
 extern "C" const char ricci_embedded_corpus[], ricci_embedded_corpus_end[];
 
 namespace ricci::apps {

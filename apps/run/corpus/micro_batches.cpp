@@ -20,7 +20,9 @@ Tensor tensor_of(const std::vector<int64_t>& ids_bc, const Shape& shape, Device 
 MicroBatch micro_batch_of(const Batch& batch, Device device) {
   const Shape shape{batch.batch, batch.context};
   if (!batch.labels_b.empty())
-    return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.labels_b, {batch.batch}, device), tensor_of(batch.lengths_b, {batch.batch}, device)}, batch.scored};
+    return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.labels_b, {batch.batch}, device),
+                tensor_of(batch.lengths_b, {batch.batch}, device)},
+        batch.scored};
   return {{tensor_of(batch.ids_bc, shape, device), tensor_of(batch.targets_bc, shape, device)}, batch.scored};
 }
 
@@ -31,8 +33,8 @@ StepLayout layout_of(const TrainConfig& config) {
 
 StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
-  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks, config.device,
-          [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }};
+  return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks,
+      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
@@ -45,7 +47,8 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
   if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
-  if (config.eval_from >= window) fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
+  if (config.eval_from >= window)
+    fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
   return Windows(tokens, batch, window, window < context ? window : stride, config.eval_from);
 }
 
@@ -70,9 +73,10 @@ Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t c
 }
 
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,
-                    const std::function<void(int64_t)>& after_batch) {
+    const std::function<void(int64_t)>& after_batch) {
   const int64_t count = max_batches > 0 ? std::min(max_batches, count_of(batches)) : count_of(batches);
-  return evaluate(model, batches, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
+  return evaluate(
+      model, batches, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
 }
 
 }  // namespace ricci::apps

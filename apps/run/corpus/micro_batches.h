@@ -52,6 +52,6 @@ Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t c
 
 // Over all batches, or the first `max_batches` of them when that is not 0.
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
-                    const std::function<void(int64_t done)>& after_batch = {});
+    const std::function<void(int64_t done)>& after_batch = {});
 
 }  // namespace ricci::apps

@@ -13,8 +13,12 @@ constexpr size_t kStepsAhead = 2;
 std::variant<RandomCrops, ColumnBatches, SequenceStream, SortingBatches> order_of(const Corpus& corpus, const TrainConfig& config) {
   if (is_sorting(config)) return SortingBatches(corpus.train, config.sorting.length, layout_of(config).sequences, config.seed);
   if (is_shuffled(config))
-    return SequenceStream(corpus.sources, {.context = *config.context, .seed = config.seed, .shuffle_buffer = config.shuffle_buffer, .weights = config.weights,
-                                           .whole_documents = is_classifier(config), .full_width = config.cuda_graph});
+    return SequenceStream(corpus.sources, {.context = *config.context,
+                                              .seed = config.seed,
+                                              .shuffle_buffer = config.shuffle_buffer,
+                                              .weights = config.weights,
+                                              .whole_documents = is_classifier(config),
+                                              .full_width = config.cuda_graph});
   const int64_t sequences = layout_of(config).sequences;
   if (config.order == Order::columns) return ColumnBatches(corpus.train, config.batch * config.accumulation, sequences, *config.context);
   return RandomCrops(corpus.train, sequences, *config.context, config.seed);

@@ -15,15 +15,10 @@ using json = nlohmann::ordered_json;
 using Cells = std::vector<std::string>;
 
 Cells cells_of(const ScoredRun& s) {
-  return {s.run,
-          with_commas(s.result.tokens),
-          std::to_string(s.context),
-          s.stride ? std::to_string(*s.stride) : "-",
-          format_message("{:.4f}", {s.result.nats_per_token}),
-          format_message("{:.3f}", {s.result.perplexity()}),
-          s.size ? format_message("{:.4f}", {s.result.bits_per_byte(s.size->bytes)}) : "-",
-          s.size ? format_message("{:.2f}", {s.result.word_perplexity(s.size->words)}) : "-",
-          s.text};
+  return {s.run, with_commas(s.result.tokens), std::to_string(s.context), s.stride ? std::to_string(*s.stride) : "-",
+      format_message("{:.4f}", {s.result.nats_per_token}), format_message("{:.3f}", {s.result.perplexity()}),
+      s.size ? format_message("{:.4f}", {s.result.bits_per_byte(s.size->bytes)}) : "-",
+      s.size ? format_message("{:.2f}", {s.result.word_perplexity(s.size->words)}) : "-", s.text};
 }
 
 json object_of(const ClassEvaluation& evaluation) {
@@ -35,21 +30,16 @@ json object_of(const ClassEvaluation& evaluation) {
     for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
     counts.push_back(row);
   }
-  return {{"sequences", confusion.total()},
-          {"nats_per_sequence", evaluation.nats_per_sequence},
-          {"accuracy", confusion.accuracy()},
-          {"macro_precision", macro.precision},
-          {"macro_recall", macro.recall},
-          {"macro_f1", macro.f1},
-          {"confusion", counts}};
+  return {{"sequences", confusion.total()}, {"nats_per_sequence", evaluation.nats_per_sequence}, {"accuracy", confusion.accuracy()},
+      {"macro_precision", macro.precision}, {"macro_recall", macro.recall}, {"macro_f1", macro.f1}, {"confusion", counts}};
 }
 
 }  // namespace
 
 std::string line_of(const ScoredClassifier& s) {
   return format_message("{}: {} documents, context {}{}: {:.4f} nats per document, accuracy {:.4f}, macro F1 {:.4f}",
-                        {s.text, s.result.confusion.total(), s.context, s.context_note, s.result.nats_per_sequence, s.result.confusion.accuracy(),
-                         s.result.confusion.macro().f1});
+      {s.text, s.result.confusion.total(), s.context, s.context_note, s.result.nats_per_sequence, s.result.confusion.accuracy(),
+          s.result.confusion.macro().f1});
 }
 
 std::string line_of(const ScoredRun& s) {
@@ -59,11 +49,13 @@ std::string line_of(const ScoredRun& s) {
   line += format_message(": {:.4f} nats per token, perplexity {:.3f}", {s.result.nats_per_token, s.result.perplexity()});
   if (s.result.predictions) line += predictions_note(*s.result.predictions);
   if (!s.size) return line;
-  return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}", {s.result.bits_per_byte(s.size->bytes), s.result.word_perplexity(s.size->words)});
+  return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}",
+                    {s.result.bits_per_byte(s.size->bytes), s.result.word_perplexity(s.size->words)});
 }
 
 std::string predictions_note(const Predictions& p) {
-  return format_message(", {:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
+  return format_message(
+      ", {:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
 std::string table_of(std::span<const ScoredRun> scored) {
@@ -87,20 +79,15 @@ std::string table_of(std::span<const ScoredRun> scored) {
 std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredClassifier> classifiers) {
   json all = json::array();
   for (const ScoredRun& s : scored) {
-    all.push_back({{"run", s.run},
-                   {"text", s.text},
-                   {"tokens", s.result.tokens},
-                   {"context", s.context}});
+    all.push_back({{"run", s.run}, {"text", s.text}, {"tokens", s.result.tokens}, {"context", s.context}});
     if (s.stride) all.back()["stride"] = *s.stride;
     if (s.from) all.back()["from"] = s.from;
     all.back().update({{"nats_per_token", s.result.nats_per_token}, {"perplexity", s.result.perplexity()}});
     if (const auto& p = s.result.predictions)
       all.back().update({{"token_accuracy", p->token_accuracy()}, {"sequence_accuracy", p->sequence_accuracy()}});
     if (!s.size) continue;
-    all.back().update({{"bytes", s.size->bytes},
-                       {"bits_per_byte", s.result.bits_per_byte(s.size->bytes)},
-                       {"words", s.size->words},
-                       {"word_perplexity", s.result.word_perplexity(s.size->words)}});
+    all.back().update({{"bytes", s.size->bytes}, {"bits_per_byte", s.result.bits_per_byte(s.size->bytes)}, {"words", s.size->words},
+        {"word_perplexity", s.result.word_perplexity(s.size->words)}});
   }
   for (const ScoredClassifier& s : classifiers) {
     all.push_back({{"run", s.run}, {"text", s.text}, {"context", s.context}});

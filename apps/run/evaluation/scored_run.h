@@ -11,13 +11,13 @@
 namespace ricci::apps {
 
 struct ScoredRun {
-  std::string run, text;             // names
-  int64_t context = 0;               // tokens that the model reads at a time
-  std::optional<int64_t> stride;     // tokens between windows; nothing: there are no windows
-  std::string context_note;          // RunFolder::context_note
+  std::string run, text;          // names
+  int64_t context = 0;            // tokens that the model reads at a time
+  std::optional<int64_t> stride;  // tokens between windows; nothing: there are no windows
+  std::string context_note;       // RunFolder::context_note
   Evaluation result;
-  std::optional<TextSize> size;      // of the text; nothing: it is no plain text, or not scored as a whole
-  int64_t from = 0;                  // first position of a window that is scored
+  std::optional<TextSize> size;  // of the text; nothing: it is no plain text, or not scored as a whole
+  int64_t from = 0;              // first position of a window that is scored
 };
 
 // A run of a classifier.

@@ -14,7 +14,7 @@ namespace ricci::apps {
 
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, int64_t step) {
   const std::string build = format_message("{}, device {} ({}), threads {}, seed {}",
-                                           {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)});
+      {build_info(), name_of(config.device), name_of(cpu_isa()), thread_count(), std::to_string(config.seed)});
   // Comments that somebody wrote between the lines about builds, or behind them, stay there.
   std::string head, after_builds;
   std::string_view rest = old_text, newest;

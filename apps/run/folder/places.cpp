@@ -58,7 +58,8 @@ TrainConfig with_found_files(TrainConfig config) {
       if (!path.empty() && field.info.names_file(path)) path = found(path);
     };
     if (std::string* const* const path = std::get_if<std::string*>(&field.value)) find(**path);
-    if (std::vector<std::string>* const* const paths = std::get_if<std::vector<std::string>*>(&field.value)) std::for_each((*paths)->begin(), (*paths)->end(), find);
+    if (std::vector<std::string>* const* const paths = std::get_if<std::vector<std::string>*>(&field.value))
+      std::for_each((*paths)->begin(), (*paths)->end(), find);
   }
   return config;
 }

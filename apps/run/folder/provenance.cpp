@@ -19,7 +19,8 @@ bool shapes_model(const std::string& key) { return key.starts_with("model.") || 
 // Metadata are UTF-8, paths may not be.
 std::string ascii(const std::string& text) {
   std::string result;
-  for (const char c : text) result += static_cast<unsigned char>(c) < 128 ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  for (const char c : text)
+    result += static_cast<unsigned char>(c) < 128 ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return result;
 }
 
@@ -28,7 +29,8 @@ std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer
   if (tokenizer) config.model.vocab = tokenizer->vocab_size();
   std::map<std::string, std::string> values;
   for (const Field& field : fields_of(config))
-    if (field.info.is_read && !field.info.may_change && (what == Compare::training || shapes_model(field.key))) values[field.key] = ascii(value_text(field));
+    if (field.info.is_read && !field.info.may_change && (what == Compare::training || shapes_model(field.key)))
+      values[field.key] = ascii(value_text(field));
   return values;
 }
 
@@ -53,7 +55,9 @@ Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compa
 
 }  // namespace
 
-Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokenizer) { return provenance(config, tokenizer, Compare::model); }
+Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokenizer) {
+  return provenance(config, tokenizer, Compare::model);
+}
 
 Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer) {
   return provenance(config, tokenizer, Compare::training);
@@ -65,21 +69,24 @@ bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer) {
 }
 
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
-                      const std::function<void(const std::string&)>& warn) {
+    const std::function<void(const std::string&)>& warn) {
   const auto told = file.metadata().find(kConfig), vocabulary = file.metadata().find(kTokenizer);
   if (told == file.metadata().end() || vocabulary == file.metadata().end())
-    return warn(format_message("{}: it does not tell what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
+    return warn(format_message(
+        "{}: it does not tell what it was trained with; the config and the tokenizer beside it are believed", {file.path()}));
   const std::map<std::string, std::string> now = values_of(config, tokenizer, what);
   const std::set<std::string> named_files = keys_of_files(config);
   std::istringstream lines(told->second);
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(": ");
     const auto found = now.find(line.substr(0, colon));
-    if (colon == line.npos || found == now.end() || named_files.contains(found->first)) continue;  // a key that does not count here, or is no more
+    if (colon == line.npos || found == now.end() || named_files.contains(found->first))
+      continue;  // a key that does not count here, or is no more
     const std::string then = line.substr(colon + 2);
     if (then != found->second) fail("{}: it was trained with {}: {}, not {}", {file.path(), found->first, then, found->second});
   }
-  if (tokenizer && !tells_tokenizer(file, *tokenizer)) fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
+  if (tokenizer && !tells_tokenizer(file, *tokenizer))
+    fail("{}: it was trained with another tokenizer than the one beside it", {file.path()});
 }
 
 }  // namespace ricci::apps

@@ -24,6 +24,6 @@ bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
 // `warn` gets one line.
 enum class Compare { model, training };
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,
-                      const std::function<void(const std::string& line)>& warn);
+    const std::function<void(const std::string& line)>& warn);
 
 }  // namespace ricci::apps

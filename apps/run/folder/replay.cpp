@@ -22,9 +22,12 @@ std::string name_of_part(size_t micro_batch, const char* part) { return kBatchPr
 std::vector<MicroBatch> load_micro_batches(const SafetensorsFile& file, Device device) {
   std::vector<MicroBatch> all;
   for (size_t i = 0; file.contains(name_of_part(i, "ids")); ++i) {
-    const auto load = [&](const char* part) { return file.contains(name_of_part(i, part)) ? to(file.load(name_of_part(i, part)), device) : Tensor(); };
+    const auto load = [&](const char* part) {
+      return file.contains(name_of_part(i, part)) ? to(file.load(name_of_part(i, part)), device) : Tensor();
+    };
     const Tensor targets = file.load(name_of_part(i, "targets"));
-    if (targets.dtype() != Dtype::i64) fail("{}: tensor {} is {}, expected i64", {file.path(), name_of_part(i, "targets"), name_of(targets.dtype())});
+    if (targets.dtype() != Dtype::i64)
+      fail("{}: tensor {} is {}, expected i64", {file.path(), name_of_part(i, "targets"), name_of(targets.dtype())});
     all.push_back(micro_batch_from({load("ids"), to(targets, device), load("lengths")}));
   }
   if (all.empty()) fail("{}: holds no batch", {file.path()});
@@ -36,7 +39,8 @@ int64_t step_in(const SafetensorsFile& file) {
   const std::string text = found == file.metadata().end() ? "" : found->second;
   int64_t step = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0 || step > kMostSteps) fail("{}: its metadata has no step", {file.path()});
+  if (error != std::errc() || end != text.data() + text.size() || step < 0 || step > kMaxSteps)
+    fail("{}: its metadata has no step", {file.path()});
   return step;
 }
 
@@ -66,7 +70,8 @@ int replay_nonfinite_step(const std::string& folder, const std::vector<std::stri
   const TrainConfig config = load_config<TrainConfig>(run.path() + "/config.yaml", overrides);
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   require(config.device);
-  if (!OpenFile::find(run.place(kNonfiniteFile))) fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
+  if (!OpenFile::find(run.place(kNonfiniteFile)))
+    fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
   const SafetensorsFile file(run.place(kNonfiniteFile));
   file.verify();
   const int64_t step = step_in(file);

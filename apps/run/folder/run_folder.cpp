@@ -7,10 +7,10 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
-#include "apps/run/init/init_keys.h"
 #include "apps/run/folder/config_file.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
+#include "apps/run/init/init_keys.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -30,7 +30,7 @@ std::string without_slashes(std::string path) {
 }
 
 std::shared_ptr<const Tokenizer> read_tokenizer(const FilePlace& place) {
-  const std::string json = read_text(place, kMostTokenizer);
+  const std::string json = read_text(place, kMaxTokenizer);
   try {
     return tokenizer_from_json(json);
   } catch (const Error& error) {
@@ -67,7 +67,8 @@ void check_same_run(const std::string& path, TrainConfig before, TrainConfig now
     if ((info.may_change && !names_text) || !info.is_read) continue;
     if (names_text && has_moved(*std::get<std::vector<std::string>*>(old_fields[i].value))) continue;
     const std::string was = value_text(old_fields[i]), is = value_text(fields[i]);
-    if (was != is) fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
+    if (was != is)
+      fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
   }
   if (now.steps < before.steps) fail("{}: holds a run of {} steps; steps: {} would be fewer", {path, before.steps, now.steps});
 }
@@ -96,10 +97,12 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
   run.lock_ = lock;
-  for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"}) OpenFile::find(run.place(name));  // no link, no pipe
+  for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"})
+    OpenFile::find(run.place(name));  // no link, no pipe
   if (run.checkpoints().steps().empty()) {
     if (OpenFile::find(run.place("model.safetensors")))
-      fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder", {run.path()});
+      fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder",
+          {run.path()});
   } else {
     run.read_config();
     check_same_run(run.path(), run.config_, request.config);
@@ -182,13 +185,16 @@ void RunFolder::replace(const std::function<void()>& write) const {
 }
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
-  replace([&] { save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get())); });
+  replace([&] {
+    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get()));
+  });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
 void RunFolder::save_model(Model& model, int64_t step) const { save_weights("model.safetensors", model, step, {}); }
 
-void RunFolder::save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
+void RunFolder::save_weights(
+    const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
   std::vector<std::pair<std::string, Tensor>> tensors = more;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
   Metadata metadata = provenance_of_model(config_, tokenizer_.get());

@@ -60,7 +60,9 @@ class RunFolder {
   const Folder& folder() const { return folder_; }
   const std::string& path() const { return folder_.path(); }
   const TrainConfig& config() const { return config_; }
-  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // empty in a new run before begin(), or where there is none
+  const std::shared_ptr<const Tokenizer>& tokenizer() const {
+    return tokenizer_;
+  }  // empty in a new run before begin(), or where there is none
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
   // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
   // the model can take.

@@ -9,7 +9,7 @@ namespace ricci::apps {
 namespace {
 
 constexpr const char* kIdFile = "run_id";
-constexpr int64_t kMostId = 100;  // bytes
+constexpr int64_t kMaxId = 100;  // bytes
 
 }  // namespace
 
@@ -33,7 +33,7 @@ RunLock::~RunLock() {
 
 void RunLock::begin() {
   const FilePlace place(folder_, kIdFile);
-  if (OpenFile::find(place)) id_ = read_text(place, kMostId);
+  if (OpenFile::find(place)) id_ = read_text(place, kMaxId);
   if (!id_.empty()) return;
   id_ = random_digits() + random_digits() + "\n";
   write_file_atomically(place, id_);
@@ -43,7 +43,7 @@ void RunLock::check() const {
   const std::string& path = folder_.path();
   if (folder_.removed()) fail("{}: the folder was removed while this run was at work in it", {path});
   const FilePlace place(folder_, kIdFile);
-  if (!OpenFile::find(place) || read_text(place, kMostId) != id_)
+  if (!OpenFile::find(place) || read_text(place, kMaxId) != id_)
     fail("{}: its files were removed or replaced while this run was at work in it", {path});
 }
 

@@ -29,9 +29,9 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
   const std::string line = format_message("{}: {} parameters{}, {} + {} tokens, vocabulary {}, {} on {} threads",
-                                          {run.path(), with_commas(model.parameter_count()),
-                                           frozen ? " (" + with_commas(frozen) + " frozen)" : "", with_commas(corpus.train.size()),
-                                           with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(), name_of(run.config().device), thread_count()});
+      {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
+          with_commas(corpus.train.size()), with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(),
+          name_of(run.config().device), thread_count()});
   if (state.step == 0) return line;
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
@@ -39,21 +39,25 @@ std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& mode
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens) {
   constexpr double worth_telling = 60, share_of_forward = 1.0 / 3;
   const int64_t left = config.steps - done, every = config.eval_every > 0 ? config.eval_every : config.steps;
-  const int64_t to_next = std::min(every - done % every, left), evaluations = config.steps / every - done / every + (config.steps % every != 0);
+  const int64_t to_next = std::min(every - done % every, left),
+                evaluations = config.steps / every - done / every + (config.steps % every != 0);
   const double step_tokens = static_cast<double>(config.accumulation * config.batch * *config.context);
-  const double evaluating = static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
+  const double evaluating =
+      static_cast<double>(evaluations) * seconds_per_step * static_cast<double>(evaluation_tokens) / step_tokens * share_of_forward;
   const double all = static_cast<double>(left) * seconds_per_step + evaluating;
   if (all < worth_telling) return "";
-  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + with_commas(evaluations) + (evaluations == 1 ? " evaluation; " : " evaluations; ") +
-         clock_time(static_cast<double>(to_next) * seconds_per_step) + " to the next one";
+  return "about " + clock_time(all) + ", of which " + clock_time(evaluating) + " for " + with_commas(evaluations) +
+         (evaluations == 1 ? " evaluation; " : " evaluations; ") + clock_time(static_cast<double>(to_next) * seconds_per_step) +
+         " to the next one";
 }
 
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
   if (is_classifier(config))
-    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents", {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)}) +
+    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents",
+               {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)}) +
            (e.accuracy ? format_message(", accuracy {:.4f}", {*e.accuracy}) : "");
   return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
-                        {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
+             {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
          (e.predictions ? predictions_note(*e.predictions) : "");
 }
 
@@ -65,7 +69,9 @@ void print_warnings(const TrainConfig& config) {
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.unrecorded, early = !all_done && ended_early(run.config(), state);
-  const std::string what = all_done ? "saved" : early ? format_message("no better validation loss since step {}, saved", {state.best_step}) : "interrupted, saved";
+  const std::string what = all_done ? "saved"
+                           : early  ? format_message("no better validation loss since step {}, saved", {state.best_step})
+                                    : "interrupted, saved";
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
 }
 
@@ -88,10 +94,13 @@ std::string sample_text(const RunFolder& run, const Model& model, Device device)
   const std::vector<int64_t> prompt = run.tokenizer()->encode(sample.prompt);
   DecodeState written = run.tokenizer()->state_behind(prompt);
   std::string text = sample.prompt;
-  generate(model, prompt, sample.tokens, sample.sampling, device, [&](int64_t token) {
-    text += run.tokenizer()->decode_next(token, written);
-    return !Interrupt::requested();
-  }, run.context());
+  generate(
+      model, prompt, sample.tokens, sample.sampling, device,
+      [&](int64_t token) {
+        text += run.tokenizer()->decode_next(token, written);
+        return !Interrupt::requested();
+      },
+      run.context());
   text += run.tokenizer()->decode_end(written);
   return text;
 }

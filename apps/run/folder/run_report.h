@@ -12,8 +12,8 @@ namespace ricci::apps {
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
-// What is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is taken to cost a
-// third of what a token of a step costs. Empty: less than a minute is left.
+// What is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is taken to
+// cost a third of what a token of a step costs. Empty: less than a minute is left.
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 
 // On stderr, a line each: what a user should know of a model that is trained with this context (models/config.h).

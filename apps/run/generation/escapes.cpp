@@ -19,9 +19,8 @@ struct Escape {
 };
 
 // YAML 1.2.2, section 5.7.
-constexpr std::array<Escape, 17> kLetters = {{{'0', 0},       {'a', 0x07},  {'b', 0x08}, {'t', 0x09}, {'n', 0x0a},   {'v', 0x0b},
-                                              {'f', 0x0c},    {'r', 0x0d},  {'e', 0x1b}, {' ', 0x20}, {'"', 0x22},   {'/', 0x2f},
-                                              {'\\', 0x5c},   {'N', 0x85},  {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
+constexpr std::array<Escape, 17> kLetters = {{{'0', 0}, {'a', 0x07}, {'b', 0x08}, {'t', 0x09}, {'n', 0x0a}, {'v', 0x0b}, {'f', 0x0c},
+    {'r', 0x0d}, {'e', 0x1b}, {' ', 0x20}, {'"', 0x22}, {'/', 0x2f}, {'\\', 0x5c}, {'N', 0x85}, {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
 
 // Hexadecimal digits behind \x, \u and \U; 0: another letter.
 size_t digits_behind(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
@@ -44,7 +43,8 @@ char32_t read_escape(std::string_view text, size_t& at, const char* option) {
     return code;
   }
   const auto* const known = std::find_if(kLetters.begin(), kLetters.end(), [&](const Escape& each) { return each.letter == letter; });
-  if (known == kLetters.end()) fail("{}: unknown escape '\\{}' at byte {}; two backslashes stand for one", {option, one_line(text.substr(begin + 1, 1)), begin});
+  if (known == kLetters.end())
+    fail("{}: unknown escape '\\{}' at byte {}; two backslashes stand for one", {option, one_line(text.substr(begin + 1, 1)), begin});
   return known->code;
 }
 
@@ -53,10 +53,8 @@ char32_t read_escape(std::string_view text, size_t& at, const char* option) {
 std::string unescape(std::string_view text, const char* option) {
   std::string meant;
   for (size_t at = 0; at < text.size();) {
-    if (text[at] == '\\')
-      append_utf8(read_escape(text, at, option), meant);
-    else
-      meant += text[at++];
+    if (text[at] == '\\') append_utf8(read_escape(text, at, option), meant);
+    else meant += text[at++];
   }
   return meant;
 }

@@ -37,7 +37,7 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
 }
 
 std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
-                                 const std::function<void(const std::string& piece)>& show) {
+    const std::function<void(const std::string& piece)>& show) {
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
   const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt);

@@ -29,7 +29,7 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
 // Continues the prompt. `show` is given each piece of the first text as soon as it is certain.
 // Errors: those of prompt_ids, generate and StopStrings.
 std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
-                                 const std::function<void(const std::string& piece)>& show);
+    const std::function<void(const std::string& piece)>& show);
 
 // {"prompt": "to", "sample": 0, "text": " be", "tokens": 1, "end": "length"}; the end is "length" or "stop".
 std::string json_of(const std::string& prompt, int64_t sample, const Written& written);

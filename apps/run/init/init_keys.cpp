@@ -38,20 +38,23 @@ std::map<std::string, std::string> values_in(const Metadata& metadata) {
   const auto config = metadata.find("config");
   std::istringstream lines(config == metadata.end() ? "" : config->second);
   for (std::string line; std::getline(lines, line);)
-    if (const size_t colon = line.find(": "); colon != line.npos && says_what_a_model_is(line.substr(0, colon))) values[line.substr(0, colon)] = line.substr(colon + 2);
+    if (const size_t colon = line.find(": "); colon != line.npos && says_what_a_model_is(line.substr(0, colon)))
+      values[line.substr(0, colon)] = line.substr(colon + 2);
   return values;
 }
 
-// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than that of `init`, whose coefficients are for as
-// many levels as it has.
+// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than that of `init`, whose coefficients are for
+// as many levels as it has.
 void check_levels(const TrainConfig& config, const std::map<std::string, std::string>& before) {
   const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
   if (levels == before.end() || levels->second != "null" || ctx == before.end()) return;
   if (config.model.mixer != kind_of<Dispatcher> || config.model.of<Dispatcher>().levels) return;
-  const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second), kLargestSize)), needed = DispatcherConfig::levels_for(config.model.ctx);
+  const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second), kLargestSize)),
+                needed = DispatcherConfig::levels_for(config.model.ctx);
   if (needed != had)
-    fail("init: {} has {} levels, but model.levels: null gives {} in model.ctx: {}; model.levels={} with init_changes: [model.ctx, model.levels] keeps them",
-         {config.init, had, needed, config.model.ctx, had});
+    fail("init: {} has {} levels, but model.levels: null gives {} in model.ctx: {}; model.levels={} with init_changes: [model.ctx, "
+         "model.levels] keeps them",
+        {config.init, had, needed, config.model.ctx, had});
 }
 
 // "step-00000250.safetensors" -> "250"
@@ -110,7 +113,8 @@ void check_changes(const TrainConfig& config) {
     const bool follows = key == kDropout || (key == kVocab && lists_change(config, kTokenizer));
     if (follows || lists_change(config, key) || (found != now.end() && found->second == value)) continue;
     if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
-    fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that", {config.init, key, value, found == now.end() ? "none" : found->second, key});
+    fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
+        {config.init, key, value, found == now.end() ? "none" : found->second, key});
   }
   check_levels(config, before);
 }

@@ -8,8 +8,8 @@
 
 namespace ricci::apps {
 
-// Where `init` points. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is that run; any other file
-// is weights alone.
+// Where `init` points. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is that run;
+// any other file is weights alone.
 struct InitPlace {
   std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
   std::string file = {};

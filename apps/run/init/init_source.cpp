@@ -6,10 +6,10 @@
 #include <unordered_map>
 
 #include "apps/run/config/config.h"
-#include "apps/run/init/freeze.h"
-#include "apps/run/init/init_keys.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_folder.h"
+#include "apps/run/init/freeze.h"
+#include "apps/run/init/init_keys.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -21,8 +21,8 @@ namespace {
 // Parameters that have nothing to do with those of `init` once the key differs. Paths are patterns of fits_path.
 constexpr struct {
   const char *key, *path;
-} kDrawnAnew[] = {{"model.family", "head"},         {"model.classes", "head"},   {"model.tie", "head"},
-                  {"model.head_bias", "head.bias"}, {"model.positions", "pos"}, {"model.positions", "stack.*.pos"}};
+} kDrawnAnew[] = {{"model.family", "head"}, {"model.classes", "head"}, {"model.tie", "head"}, {"model.head_bias", "head.bias"},
+    {"model.positions", "pos"}, {"model.positions", "stack.*.pos"}};
 
 // Parameters with a row for each position, or for each cell of a scale; and with a row for each token.
 constexpr const char *kOfPositions[] = {"pos.weight", "stack.*.pos.weight"}, *kOfTokens[] = {"tok.weight", "head.weight", "head.bias"};
@@ -51,7 +51,8 @@ Tensor copy_of(const Tensor& t) {
 
 void copy_row(const Tensor& into, int64_t row, const Tensor& from, int64_t from_row) {
   const int64_t bytes = into.bytes() / into.shape()[0];
-  std::memcpy(static_cast<char*>(into.raw()) + row * bytes, static_cast<const char*>(from.raw()) + from_row * bytes, static_cast<size_t>(bytes));
+  std::memcpy(
+      static_cast<char*>(into.raw()) + row * bytes, static_cast<const char*>(from.raw()) + from_row * bytes, static_cast<size_t>(bytes));
 }
 
 bool same_rows(const Tensor& a, const Tensor& b) {
@@ -86,7 +87,8 @@ bool InitSource::changed(const std::string& key) const {
 }
 
 bool InitSource::drawn_anew(const std::string& path) const {
-  return std::any_of(std::begin(kDrawnAnew), std::end(kDrawnAnew), [&](const auto& row) { return fits_path(row.path, path) && changed(row.key); });
+  return std::any_of(
+      std::begin(kDrawnAnew), std::end(kDrawnAnew), [&](const auto& row) { return fits_path(row.path, path) && changed(row.key); });
 }
 
 Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const Tokenizer& tokenizer, std::string& notes) const {
@@ -121,7 +123,8 @@ Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const 
 std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   const SafetensorsFile& file = *weights_;
   if (!old_tokenizer_ && !lists_change(config_, "tokenizer") && !tells_tokenizer(file, tokenizer))
-    fail("{}: it was trained with another tokenizer than this run's; init_changes: [tokenizer] draws the rows of its tokens anew", {file.path()});
+    fail("{}: it was trained with another tokenizer than this run's; init_changes: [tokenizer] draws the rows of its tokens anew",
+        {file.path()});
   std::map<std::string, Tensor> drawn;
   model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });
   std::string notes;

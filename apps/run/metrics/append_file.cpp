@@ -17,7 +17,8 @@ namespace {
 }  // namespace
 
 AppendFile::AppendFile(const FilePlace& place, Old old) : path_(place.path) {
-  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (place.folder ? O_NOFOLLOW : 0) | (old == Old::refuse ? O_EXCL : 0);
+  const int flags =
+      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (place.folder ? O_NOFOLLOW : 0) | (old == Old::refuse ? O_EXCL : 0);
   file_ = Descriptor(::openat(place.folder ? place.folder->descriptor() : AT_FDCWD, place.name.c_str(), flags, 0666));
   struct stat status = {};
   if (!file_ && errno == ELOOP && place.folder) fail("cannot write {}: it is a symbolic link, which is not followed here", {path_});

@@ -17,16 +17,13 @@ bool is_place(const Field& field) {
 std::optional<Value> value_of(const Field& field) {
   return std::visit(
       [&]<class Member>(const Member& member) -> std::optional<Value> {
-        if constexpr (std::is_same_v<Member, bool*>)
-          return *member;
+        if constexpr (std::is_same_v<Member, bool*>) return *member;
         else if constexpr (std::is_same_v<Member, int64_t*> || std::is_same_v<Member, uint64_t*> || std::is_same_v<Member, double*>)
           return static_cast<double>(*member);
         else if constexpr (std::is_same_v<Member, std::optional<int64_t>*>)
           return *member ? std::optional<Value>(static_cast<double>(**member)) : std::nullopt;
-        else if constexpr (std::is_same_v<Member, std::string*>)
-          return *member;
-        else
-          return value_text(field);
+        else if constexpr (std::is_same_v<Member, std::string*>) return *member;
+        else return value_text(field);
       },
       field.value);
 }

@@ -14,13 +14,15 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char* kKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
+constexpr const char* kKeys[] = {
+    "step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s", "peak_bytes", "time"};
 
 // f(key, value) for every key, in order.
 template <class F> void each_value(const Metrics& m, const F& f) {
   int key = 0;
   const auto visit = [&](const auto&... values) { (f(kKeys[key++], values), ...); };
-  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s, m.peak_bytes, m.time);
+  visit(std::optional(m.step), std::optional(m.tokens), m.train_loss, m.val_loss, m.val_accuracy, m.lr, m.grad_norm, m.tokens_per_s,
+      m.peak_bytes, m.time);
 }
 
 std::string number(const std::optional<double>& value) { return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null"; }
@@ -62,9 +64,8 @@ std::span<const char* const> metrics_keys() { return kKeys; }
 
 std::string to_json(const Metrics& metrics) {
   std::string line;
-  each_value(metrics, [&](const char* key, const auto& value) {
-    line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, number(value));
-  });
+  each_value(metrics,
+      [&](const char* key, const auto& value) { line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, number(value)); });
   return line + "}";
 }
 

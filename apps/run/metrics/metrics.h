@@ -19,8 +19,8 @@ struct Metrics {
   std::optional<double> val_accuracy = {};               // of a classifier: of documents; of the sorter: of rows
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
-  std::optional<int64_t> peak_bytes = {};  // of tensors on the device
-  std::optional<double> time = {};         // seconds since 1970; MetricsFile fills it in
+  std::optional<int64_t> peak_bytes = {};                // of tensors on the device
+  std::optional<double> time = {};                       // seconds since 1970; MetricsFile fills it in
 };
 
 // The keys of a record, in the order of its line: step, tokens, train_loss, ...

@@ -110,8 +110,9 @@ std::string hyper_parameters_event(double time, std::span<const HyperParameter> 
     session += message(1, field(1, std::string_view(parameter.key)) + message(2, value));
   }
   session += field(5, time);
-  const std::string metadata = message(1, field(1, std::string_view("hparams")) + message(2, message(3, session)));  // the plugin and its data
-  const std::string tensor = field(1, int64_t{1}) + message(2, message(2, ""));                                      // f32 of shape [0]
+  const std::string metadata =
+      message(1, field(1, std::string_view("hparams")) + message(2, message(3, session)));  // the plugin and its data
+  const std::string tensor = field(1, int64_t{1}) + message(2, message(2, ""));             // f32 of shape [0]
   const std::string value = field(1, std::string_view("_hparams_/session_start_info")) + message(8, tensor) + message(9, metadata);
   return field(1, time) + message(5, message(1, value));
 }

@@ -48,10 +48,8 @@ void Block::collective(const char* name, unsigned mask, void* payload, Resolve r
   warp.arrivals[lane] = {name, resolve, mask, at};
   warp.payloads[lane] = payload;
   warp.waiting |= bit;
-  if (try_complete(warp, lane))
-    warp.ready &= ~bit;  // the last to arrive carries straight on
-  else
-    yield();
+  if (try_complete(warp, lane)) warp.ready &= ~bit;  // the last to arrive carries straight on
+  else yield();
 }
 
 // False: a lane of the mask has not arrived yet, or waits for other lanes first.

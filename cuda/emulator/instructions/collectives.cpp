@@ -31,14 +31,10 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {
-    case Shuffle::index:
-      return begin | (argument & (width - 1));
-    case Shuffle::up:
-      return lane - begin >= by ? lane - by : lane;
-    case Shuffle::down:
-      return lane + by <= last ? lane + by : lane;
-    case Shuffle::exclusive_or:
-      return (lane ^ by) <= last ? lane ^ by : lane;
+    case Shuffle::index: return begin | (argument & (width - 1));
+    case Shuffle::up: return lane - begin >= by ? lane - by : lane;
+    case Shuffle::down: return lane + by <= last ? lane + by : lane;
+    case Shuffle::exclusive_or: return (lane ^ by) <= last ? lane ^ by : lane;
   }
   return lane;
 }
@@ -69,18 +65,12 @@ void resolve_match(void* const* payloads, unsigned lanes) {
 
 int64_t combine(Fold kind, int64_t a, int64_t b) {
   switch (kind) {
-    case Fold::add:
-      return a + b;
-    case Fold::min:
-      return b < a ? b : a;
-    case Fold::max:
-      return a < b ? b : a;
-    case Fold::bit_and:
-      return a & b;
-    case Fold::bit_or:
-      return a | b;
-    case Fold::bit_xor:
-      return a ^ b;
+    case Fold::add: return a + b;
+    case Fold::min: return b < a ? b : a;
+    case Fold::max: return a < b ? b : a;
+    case Fold::bit_and: return a & b;
+    case Fold::bit_or: return a | b;
+    case Fold::bit_xor: return a ^ b;
   }
   return a;
 }
@@ -117,8 +107,8 @@ uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument,
   const char* name = names[static_cast<int>(kind)];
   Block& block = *current_block;
   if (width < 1 || width > warpSize || width & (width - 1))
-    block.fail_thread(std::string(name) + " at " + describe(at) + ": width is " + std::to_string(width) +
-                      ", expected 1, 2, 4, 8, 16 or 32");
+    block.fail_thread(
+        std::string(name) + " at " + describe(at) + ": width is " + std::to_string(width) + ", expected 1, 2, 4, 8, 16 or 32");
   ShuffleLane payload{value, 0, source_lane(kind, block.lane(), argument, static_cast<unsigned>(width)), at};
   block.collective(name, mask, &payload, &resolve_shuffle, at);
   return payload.result;
@@ -141,9 +131,9 @@ int64_t fold(Fold kind, unsigned mask, int64_t value, Loc at) {
     const char* name;
     Resolve resolve;
   };
-  constexpr Kind kinds[] = {{"__reduce_add_sync", &resolve_fold<Fold::add>},   {"__reduce_min_sync", &resolve_fold<Fold::min>},
-                            {"__reduce_max_sync", &resolve_fold<Fold::max>},   {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
-                            {"__reduce_or_sync", &resolve_fold<Fold::bit_or>}, {"__reduce_xor_sync", &resolve_fold<Fold::bit_xor>}};
+  constexpr Kind kinds[] = {{"__reduce_add_sync", &resolve_fold<Fold::add>}, {"__reduce_min_sync", &resolve_fold<Fold::min>},
+      {"__reduce_max_sync", &resolve_fold<Fold::max>}, {"__reduce_and_sync", &resolve_fold<Fold::bit_and>},
+      {"__reduce_or_sync", &resolve_fold<Fold::bit_or>}, {"__reduce_xor_sync", &resolve_fold<Fold::bit_xor>}};
   const Kind& it = kinds[static_cast<int>(kind)];
   current_block->collective(it.name, mask, &value, it.resolve, at);
   return value;

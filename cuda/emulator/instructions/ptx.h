@@ -51,8 +51,7 @@ template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc at =
   emu::ldmatrix(N == 1 ? "ldmatrix_trans<1>" : N == 2 ? "ldmatrix_trans<2>" : "ldmatrix_trans<4>", N, true, r, row, at);
 }
 
-template <int N>
-void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   static_assert(N == 4 || N == 8 || N == 16);
   emu::begin_copy(shared, global, N, source_bytes, at);
 }

@@ -97,7 +97,7 @@ void* static_shared_memory(const void* key, const char* name, size_t bytes) {
   void* variable = current_block->shared().variable(key, name, bytes);
   if (!variable)
     current_block->fail_thread(ricci::format_message("no room for {} of {} bytes: {} KiB of shared memory may be static, {} in all",
-                                                     {name, bytes, SharedMemory::kMaxStaticBytes / 1024, SharedMemory::kMaxBytes / 1024}));
+        {name, bytes, SharedMemory::kMaxStaticBytes / 1024, SharedMemory::kMaxBytes / 1024}));
   return variable;
 }
 

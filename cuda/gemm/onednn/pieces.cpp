@@ -13,7 +13,7 @@ namespace ricci::onednn {
 namespace {
 
 constexpr double kPieceTerms = 1 << 18;  // n^3 times as many multiplications are cut into n pieces
-constexpr double kMostPieces = 64;
+constexpr double kMaxPieces = 64;
 
 void copy_past_caches(const float* from, int64_t n, float* to) {
   int64_t i = 0;
@@ -28,13 +28,10 @@ void copy_past_caches(const float* from, int64_t n, float* to) {
 
 Pieces::Pieces(const Gemm& g_) : g(g_), rows(g_.m), columns(g_.n) {
   const double terms = static_cast<double>(g.batch * g.m * g.n * g.k);
-  const auto wanted = static_cast<int64_t>(std::clamp(std::cbrt(terms / kPieceTerms), 1.0, kMostPieces));
-  if (g.batch >= wanted)
-    matrices = parts(g.batch, wanted);
-  else if (suits_tiles(g))
-    rows = rows_for_tiles(g, wanted);
-  else
-    cut(wanted);
+  const auto wanted = static_cast<int64_t>(std::clamp(std::cbrt(terms / kPieceTerms), 1.0, kMaxPieces));
+  if (g.batch >= wanted) matrices = parts(g.batch, wanted);
+  else if (suits_tiles(g)) rows = rows_for_tiles(g, wanted);
+  else cut(wanted);
   row_parts = parts(g.m, rows), column_parts = parts(g.n, columns);
   count = parts(g.batch, matrices) * row_parts * column_parts;
 }
@@ -50,9 +47,9 @@ Gemm Pieces::operator[](int64_t i) const {
 }
 
 void Pieces::cut(int64_t wanted) {
-  const int64_t most = g.dtype == Dtype::bf16 && g.c_f32 ? kMostBuffered : g.m * g.n;
-  for (int64_t made = g.batch; (made * 2 <= wanted || rows * columns > most) && (rows > kLeast || columns > kLeast); made *= 2) {
-    int64_t& longer = rows > kLeast && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
+  const int64_t most = g.dtype == Dtype::bf16 && g.c_f32 ? kMaxBuffered : g.m * g.n;
+  for (int64_t made = g.batch; (made * 2 <= wanted || rows * columns > most) && (rows > kMin || columns > kMin); made *= 2) {
+    int64_t& longer = rows > kMin && rows * 2 > columns ? rows : columns;  // rather rows: the columns of b get packed
     longer = parts(longer, 32) * 16;
   }
 }

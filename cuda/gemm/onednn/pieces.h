@@ -4,8 +4,8 @@
 
 namespace ricci::onednn {
 
-constexpr int64_t kLeast = 48;                                        // fewer rows or columns are not cut
-constexpr int64_t kLeastBuffered = 1 << 15, kMostBuffered = 3 << 17;  // elements of a c that stays in the cache
+constexpr int64_t kMin = 48;                                       // fewer rows or columns are not cut
+constexpr int64_t kMinBuffered = 1 << 15, kMaxBuffered = 3 << 17;  // elements of a c that stays in the cache
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 

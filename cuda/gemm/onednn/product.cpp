@@ -20,29 +20,15 @@ namespace {
 
 using dnnl::memory;
 
-constexpr size_t kMostPrimitives = 1024;  // per thread; sequences have many lengths
+constexpr size_t kMaxPrimitives = 1024;  // per thread; sequences have many lengths
 
 // What a primitive is made for: all of a Gemm but the pointers.
 using Key = std::array<int64_t, 17>;
 
 Key key_of(const Gemm& g) {
-  return {g.batch,
-          g.m,
-          g.n,
-          g.k,
-          g.a_at.row_stride,
-          g.a_at.column_stride,
-          g.a_at.batch_stride,
-          g.b_at.row_stride,
-          g.b_at.column_stride,
-          g.b_at.batch_stride,
-          g.c_at.row_stride,
-          g.c_at.column_stride,
-          g.c_at.batch_stride,
-          static_cast<int64_t>(g.dtype),
-          g.accumulate,
-          g.bias_n != nullptr,
-          g.c_f32};
+  return {g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride, g.b_at.column_stride,
+      g.b_at.batch_stride, g.c_at.row_stride, g.c_at.column_stride, g.c_at.batch_stride, static_cast<int64_t>(g.dtype), g.accumulate,
+      g.bias_n != nullptr, g.c_f32};
 }
 
 struct KeyHash {
@@ -107,7 +93,7 @@ class Prepared {
 
  private:
   void make(const memory::desc& a, const memory::desc& b, const memory::desc& bias, const memory::desc& c,
-            const dnnl::primitive_attr& attributes) {
+      const dnnl::primitive_attr& attributes) {
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl::matmul::primitive_desc description(engine_, a, b, bias, c, attributes);
 #else
@@ -126,7 +112,7 @@ class Prepared {
 Prepared& prepared(const Gemm& g) {
   thread_local std::unordered_map<Key, Prepared, KeyHash> kept;
   if (const auto found = kept.find(key_of(g)); found != kept.end()) return found->second;
-  if (kept.size() >= kMostPrimitives) kept.clear();
+  if (kept.size() >= kMaxPrimitives) kept.clear();
   return kept.emplace(key_of(g), Prepared(g)).first->second;
 }
 

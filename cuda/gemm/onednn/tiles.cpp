@@ -56,8 +56,7 @@ bool suits_tiles(const Gemm& g) { return g.dtype == Dtype::bf16 && !g.c_f32 && g
 int64_t rows_for_tiles(const Gemm& g, int64_t wanted) { return std::max(16 * parts(g.m, 16 * wanted), g.n > kWide ? kRows : kRows / 2); }
 
 bool multiply_by_tiles(const Gemm& g) {
-  if (g.dtype != Dtype::bf16 || !g.c_f32 || g.batch != 1 || g.bias_n || !cpu_has_bf16_tiles() || g.k < kTerms || g.m < kLeast ||
-      g.n < kLeast)
+  if (g.dtype != Dtype::bf16 || !g.c_f32 || g.batch != 1 || g.bias_n || !cpu_has_bf16_tiles() || g.k < kTerms || g.m < kMin || g.n < kMin)
     return false;
   const int64_t column_parts = parts(g.n, kColumns), large = parts(g.m, kRows);
   const int64_t row_parts = large * column_parts < kFewestPieces ? parts(g.m, kRows / 2) : large;

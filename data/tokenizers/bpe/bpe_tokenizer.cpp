@@ -34,10 +34,12 @@ std::string composed(std::string_view text, int64_t offset) {
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options)
     : PieceTokenizer(std::move(vocabulary), std::move(added), options.compose ? NormalForm(composed) : NormalForm()),
-      options_(std::move(options)), merges_(merges_of(this->vocabulary(), merges)) {
+      options_(std::move(options)),
+      merges_(merges_of(this->vocabulary(), merges)) {
   const Vocabulary& pieces = this->vocabulary();
   const int32_t unknown = options_.unknown.empty() ? -1 : pieces.find(options_.unknown);
-  if (!options_.unknown.empty() && unknown < 0) fail("bpe tokenizer: '{}', for what is unknown, is not in the vocabulary", {one_line(options_.unknown)});
+  if (!options_.unknown.empty() && unknown < 0)
+    fail("bpe tokenizer: '{}', for what is unknown, is not in the vocabulary", {one_line(options_.unknown)});
   for (int byte = 0; byte < 256; ++byte) {
     const char letter = static_cast<char>(byte);
     const int32_t id = pieces.find(bytes_to_letters({&letter, 1}));
@@ -68,7 +70,9 @@ void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vecto
   const std::span<uint32_t> pieces = word.size() > usual ? std::span(many) : std::span(few).first(word.size());
   for (size_t i = 0; i < word.size(); ++i) {
     const int32_t id = id_of_byte_[static_cast<unsigned char>(word[i])];
-    if (id < 0) fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})", {offset + static_cast<int64_t>(i), static_cast<unsigned char>(word[i])});
+    if (id < 0)
+      fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})",
+          {offset + static_cast<int64_t>(i), static_cast<unsigned char>(word[i])});
     pieces[i] = static_cast<uint32_t>(id);
   }
   const size_t count = merges_.apply(pieces);

@@ -12,11 +12,11 @@ namespace ricci {
 
 struct BpeOptions {
   const SplitPattern* pattern = &split_patterns()[0];
-  bool add_prefix_space = false;  // a text that does not begin with a space is given one
-  bool ignore_merges = false;     // a word that is a piece is taken whole, whether merges lead to it or not
-  bool compose = false;           // the text is brought into normal form C first, and must be valid UTF-8
-  std::string unknown = {};            // the piece for bytes that have none; empty: they are an error
-  std::string post_processor = {};     // JSON of a file, kept for those who read the file again; not used here
+  bool add_prefix_space = false;    // a text that does not begin with a space is given one
+  bool ignore_merges = false;       // a word that is a piece is taken whole, whether merges lead to it or not
+  bool compose = false;             // the text is brought into normal form C first, and must be valid UTF-8
+  std::string unknown = {};         // the piece for bytes that have none; empty: they are an error
+  std::string post_processor = {};  // JSON of a file, kept for those who read the file again; not used here
 };
 
 class BpeTokenizer final : public PieceTokenizer {

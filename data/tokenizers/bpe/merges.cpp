@@ -50,7 +50,8 @@ size_t Merges::apply_short(std::span<uint32_t> pieces) const {
       if (ranks[i] < ranks[best]) best = i;
     if (ranks[best] == kNone) break;
     pieces[best] = merges_[ranks[best]].merged;
-    std::copy(pieces.begin() + static_cast<int64_t>(best) + 2, pieces.begin() + static_cast<int64_t>(count), pieces.begin() + static_cast<int64_t>(best) + 1);
+    std::copy(pieces.begin() + static_cast<int64_t>(best) + 2, pieces.begin() + static_cast<int64_t>(count),
+        pieces.begin() + static_cast<int64_t>(best) + 1);
     --count;
     if (best + 1 < count) {
       std::copy(ranks.begin() + best + 2, ranks.begin() + count, ranks.begin() + best + 1);

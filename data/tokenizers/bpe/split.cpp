@@ -120,9 +120,9 @@ size_t llama3_end(std::string_view text, size_t at, int most_digits) {
 constexpr SplitPattern kPatterns[] = {
     {"gpt2", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", SplitPattern::Kind::gpt2, 0},
     {"llama3", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     SplitPattern::Kind::llama3, 3},
+        SplitPattern::Kind::llama3, 3},
     {"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-     SplitPattern::Kind::llama3, 1},
+        SplitPattern::Kind::llama3, 1},
 };
 
 // Whether the character that ends before byte `end` is white space.

@@ -58,12 +58,12 @@ std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
   std::vector<AddedToken> tokens;
   for (const JsonValue& each : root["added_tokens"].items())
     tokens.push_back({.id = integer_at(each, "id", -1),
-                      .content = text_at(each, "content", ""),
-                      .single_word = bool_at(each, "single_word", false),
-                      .lstrip = bool_at(each, "lstrip", false),
-                      .rstrip = bool_at(each, "rstrip", false),
-                      .normalized = bool_at(each, "normalized", true),
-                      .special = bool_at(each, "special", false)});
+        .content = text_at(each, "content", ""),
+        .single_word = bool_at(each, "single_word", false),
+        .lstrip = bool_at(each, "lstrip", false),
+        .rstrip = bool_at(each, "rstrip", false),
+        .normalized = bool_at(each, "normalized", true),
+        .special = bool_at(each, "special", false)});
   return tokens;
 }
 
@@ -96,7 +96,8 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   const JsonValue& split = parts.front();
   expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
   expect(!bool_at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
-  expect(text_at(split, "behavior", "") == "Isolated" && !bool_at(split, "invert", false), "pre_tokenizer", "Split with behavior " + text_at(split, "behavior", ""), "supported is Isolated");
+  expect(text_at(split, "behavior", "") == "Isolated" && !bool_at(split, "invert", false), "pre_tokenizer",
+      "Split with behavior " + text_at(split, "behavior", ""), "supported is Isolated");
   const JsonValue& regex = split["pattern"]["Regex"];
   expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
   options.pattern = &split_pattern_of_regex(regex.text());
@@ -144,7 +145,8 @@ std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vect
   options.longest_word = integer_at(model, "max_input_chars_per_word", options.longest_word);
   options.cleanup = bool_at(root["decoder"], "cleanup", true);
   options.post_processor = kept_json(root["post_processor"]);
-  expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model", "supported is the same");
+  expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model",
+      "supported is the same");
   return std::make_shared<WordPieceTokenizer>(vocabulary_of(model), std::move(added), std::move(options));
 }
 

@@ -1,7 +1,7 @@
 #include "data/tokenizers/json/write.h"
 
-#include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "core/json/value.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
@@ -13,9 +13,9 @@ const char* boolean(bool value) { return value ? "true" : "false"; }
 std::string text_or_null(const std::string& text) { return text.empty() ? "null" : quoted_json(text); }
 
 std::string json_of(const AddedToken& token) {
-  return R"({"id":)" + std::to_string(token.id) + R"(,"content":)" + quoted_json(token.content) + R"(,"single_word":)" + boolean(token.single_word) +
-         R"(,"lstrip":)" + boolean(token.lstrip) + R"(,"rstrip":)" + boolean(token.rstrip) + R"(,"normalized":)" + boolean(token.normalized) +
-         R"(,"special":)" + boolean(token.special) + "}";
+  return R"({"id":)" + std::to_string(token.id) + R"(,"content":)" + quoted_json(token.content) + R"(,"single_word":)" +
+         boolean(token.single_word) + R"(,"lstrip":)" + boolean(token.lstrip) + R"(,"rstrip":)" + boolean(token.rstrip) +
+         R"(,"normalized":)" + boolean(token.normalized) + R"(,"special":)" + boolean(token.special) + "}";
 }
 
 // In the order of the ids.
@@ -41,7 +41,8 @@ std::string json_of(const PieceTokenizer& tokenizer, const Components& c) {
 }
 
 std::string byte_level(bool add_prefix_space, bool use_regex) {
-  return std::string(R"({"type":"ByteLevel","add_prefix_space":)") + boolean(add_prefix_space) + R"(,"trim_offsets":true,"use_regex":)" + boolean(use_regex) + "}";
+  return std::string(R"({"type":"ByteLevel","add_prefix_space":)") + boolean(add_prefix_space) + R"(,"trim_offsets":true,"use_regex":)" +
+         boolean(use_regex) + "}";
 }
 
 std::string pre_tokenizer_of(const BpeOptions& options) {
@@ -53,7 +54,8 @@ std::string pre_tokenizer_of(const BpeOptions& options) {
 std::string merges_of(const BpeTokenizer& tokenizer) {
   std::string json = "[";
   for (const Merges::Merge& merge : tokenizer.merges().all())
-    json += (json.size() > 1 ? ",[" : "[") + quoted_json(tokenizer.vocabulary().piece(merge.left)) + "," + quoted_json(tokenizer.vocabulary().piece(merge.right)) + "]";
+    json += (json.size() > 1 ? ",[" : "[") + quoted_json(tokenizer.vocabulary().piece(merge.left)) + "," +
+            quoted_json(tokenizer.vocabulary().piece(merge.right)) + "]";
   return json + "]";
 }
 
@@ -68,7 +70,8 @@ std::string json_of(const BpeTokenizer& tokenizer) {
   c.decoder = byte_level(true, true);
   c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options.unknown) +
             R"(,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
-            boolean(options.ignore_merges) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"merges":)" + merges_of(tokenizer) + "}";
+            boolean(options.ignore_merges) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"merges":)" + merges_of(tokenizer) +
+            "}";
   return json_of(tokenizer, c);
 }
 
@@ -81,8 +84,9 @@ std::string json_of(const WordPieceTokenizer& tokenizer) {
   c.pre_tokenizer = R"({"type":"BertPreTokenizer"})";
   c.post_processor = options.post_processor;
   c.decoder = R"({"type":"WordPiece","prefix":)" + quoted_json(options.prefix) + R"(,"cleanup":)" + boolean(options.cleanup) + "}";
-  c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options.unknown) + R"(,"continuing_subword_prefix":)" + quoted_json(options.prefix) +
-            R"(,"max_input_chars_per_word":)" + std::to_string(options.longest_word) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + "}";
+  c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options.unknown) + R"(,"continuing_subword_prefix":)" +
+            quoted_json(options.prefix) + R"(,"max_input_chars_per_word":)" + std::to_string(options.longest_word) + R"(,"vocab":)" +
+            json_of(tokenizer.vocabulary()) + "}";
   return json_of(tokenizer, c);
 }
 
@@ -90,7 +94,8 @@ std::string json_of(const WordTokenizer& tokenizer) {
   Components c;
   c.normalizer = c.decoder = "null";
   c.pre_tokenizer = R"({"type":"WhitespaceSplit"})";
-  c.model = R"({"type":"WordLevel","vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"unk_token":)" + quoted_json(tokenizer.unknown()) + "}";
+  c.model =
+      R"({"type":"WordLevel","vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"unk_token":)" + quoted_json(tokenizer.unknown()) + "}";
   return json_of(tokenizer, c);
 }
 

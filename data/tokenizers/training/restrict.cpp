@@ -16,15 +16,17 @@ namespace {
 std::vector<bool> pieces_of_text(const TextSource& text, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
   std::vector<int64_t> ids;
-  for_each_piece(text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); }, [&](std::string_view piece, int64_t offset) {
-    ids.clear();
-    try {
-      append_ids_in_parallel(tokenizer, piece, offset, ids);
-    } catch (const Error& error) {
-      fail("{}: {}", {text.name(), error.what()});
-    }
-    for (const int64_t id : ids) seen[static_cast<size_t>(id)] = true;
-  });
+  for_each_piece(
+      text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); },
+      [&](std::string_view piece, int64_t offset) {
+        ids.clear();
+        try {
+          append_ids_in_parallel(tokenizer, piece, offset, ids);
+        } catch (const Error& error) {
+          fail("{}: {}", {text.name(), error.what()});
+        }
+        for (const int64_t id : ids) seen[static_cast<size_t>(id)] = true;
+      });
   return seen;
 }
 
@@ -92,7 +94,8 @@ std::shared_ptr<const Tokenizer> restricted(const Tokenizer& tokenizer, std::vec
     return std::make_shared<EosTokenizer>(restricted(eos->without_eos(), std::move(kept)), eos->behind(), eos->piece());
   }
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  if (!pieces) fail("restrict: the {} tokenizer has no pieces that could be left out, only bpe, wordpiece and word have", {tokenizer.name()});
+  if (!pieces)
+    fail("restrict: the {} tokenizer has no pieces that could be left out, only bpe, wordpiece and word have", {tokenizer.name()});
   for (const AddedToken& token : pieces->added_tokens()) kept[static_cast<size_t>(token.id)] = true;
   if (const auto* const bpe = dynamic_cast<const BpeTokenizer*>(pieces)) return restrict_bpe(*bpe, std::move(kept));
   if (const auto* const wordpiece = dynamic_cast<const WordPieceTokenizer*>(pieces)) return restrict_wordpiece(*wordpiece, std::move(kept));
@@ -101,6 +104,8 @@ std::shared_ptr<const Tokenizer> restricted(const Tokenizer& tokenizer, std::vec
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer) { return restricted(tokenizer, pieces_of_text(text, tokenizer)); }
+std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer) {
+  return restricted(tokenizer, pieces_of_text(text, tokenizer));
+}
 
 }  // namespace ricci

@@ -24,15 +24,17 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
 
 std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special) {
   for (const std::string& piece : special) {
-    if (const int64_t id = tokenizer->find(piece); id >= 0) fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+    if (const int64_t id = tokenizer->find(piece); id >= 0)
+      fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
     tokenizer = with_added_piece(*tokenizer, piece);
   }
   return tokenizer;
 }
 
 void check_size(const char* who, const TrainingOptions& options, size_t least) {
-  if (options.vocab < static_cast<int64_t>(least)) fail("{}: a vocabulary of {} pieces, but {} are needed before the first merge", {who, options.vocab, least});
-  if (options.vocab > kMostPieces) fail("{}: a vocabulary of {} pieces, at most {} are possible", {who, options.vocab, kMostPieces});
+  if (options.vocab < static_cast<int64_t>(least))
+    fail("{}: a vocabulary of {} pieces, but {} are needed before the first merge", {who, options.vocab, least});
+  if (options.vocab > kMaxPieces) fail("{}: a vocabulary of {} pieces, at most {} are possible", {who, options.vocab, kMaxPieces});
 }
 
 }  // namespace ricci

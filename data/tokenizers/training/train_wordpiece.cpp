@@ -57,7 +57,8 @@ std::set<char32_t> alphabet_of(const std::vector<Letters>& words, int64_t most) 
 }
 
 // Appends a piece for each character, and returns their ids.
-std::map<char32_t, uint32_t> append_letters(const std::set<char32_t>& letters, const std::string& prefix, std::vector<std::string>& pieces) {
+std::map<char32_t, uint32_t> append_letters(
+    const std::set<char32_t>& letters, const std::string& prefix, std::vector<std::string>& pieces) {
   std::map<char32_t, uint32_t> ids;
   for (const char32_t code : letters) {
     ids[code] = static_cast<uint32_t>(pieces.size());
@@ -92,11 +93,15 @@ std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const T
   const std::string& prefix = wordpiece.prefix;
   std::vector<Letters> words = count_letters(text, WordPieceTokenizer(Vocabulary(pieces), added, wordpiece));
   const std::set<char32_t> alphabet = alphabet_of(words, options.alphabet);
-  const auto is_unknown = [&](const Letters& word) { return !std::all_of(word.codes.begin(), word.codes.end(), [&](char32_t code) { return alphabet.contains(code); }); };
+  const auto is_unknown = [&](const Letters& word) {
+    return !std::all_of(word.codes.begin(), word.codes.end(), [&](char32_t code) { return alphabet.contains(code); });
+  };
   std::erase_if(words, is_unknown);
   std::vector<PieceWord> piece_words = as_pieces(words, prefix, pieces);
   check_size("wordpiece training", options, pieces.size());
-  const auto join = [&](std::string_view left, std::string_view right) { return std::string(left).append(right.substr(right.starts_with(prefix) ? prefix.size() : 0)); };
+  const auto join = [&](std::string_view left, std::string_view right) {
+    return std::string(left).append(right.substr(right.starts_with(prefix) ? prefix.size() : 0));
+  };
   learn_merges(std::move(piece_words), pieces, {static_cast<size_t>(options.vocab), options.min_count, join});
   return std::make_shared<WordPieceTokenizer>(Vocabulary(pieces), added, wordpiece);
 }

@@ -21,7 +21,7 @@ std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const Train
   std::vector<CountedWord> words = count_words(text, {[&](std::string_view part) { return plain.complete_prefix(part); }, count});
   std::stable_sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.count > b.count; });
   if (options.vocab > 0) check_size("word training", options, pieces.size());
-  const size_t most = options.vocab > 0 ? static_cast<size_t>(options.vocab) : static_cast<size_t>(kMostPieces);
+  const size_t most = options.vocab > 0 ? static_cast<size_t>(options.vocab) : static_cast<size_t>(kMaxPieces);
   for (const CountedWord& word : words) {
     const bool special = std::any_of(added.begin(), added.end(), [&](const AddedToken& token) { return token.content == word.word; });
     if (!special && word.count >= options.min_count && pieces.size() < most) pieces.push_back(word.word);

@@ -48,7 +48,8 @@ void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDiv
   try {
     parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
       for (auto lane = static_cast<size_t>(begin); lane < static_cast<size_t>(end); ++lane)
-        for (size_t i = parts.size() * lane / lanes; i < parts.size() * (lane + 1) / lanes; ++i) division.count(parts[i].text, parts[i].offset, counters[lane]);
+        for (size_t i = parts.size() * lane / lanes; i < parts.size() * (lane + 1) / lanes; ++i)
+          division.count(parts[i].text, parts[i].offset, counters[lane]);
     });
   } catch (const Error& problem) {
     fail("{}: {}", {text.name(), problem.what()});
@@ -67,7 +68,8 @@ std::vector<CountedWord> count_words(const TextSource& text, const WordDivision&
     if (parts.size() == parts_at_once) count_parts(parts, text, division, counters);
   });
   count_parts(parts, text, division, counters);
-  for (size_t i = 1; i < counters.size(); ++i) counters[i].for_each([&](std::string_view word, int64_t count) { counters[0].add(word, count); });
+  for (size_t i = 1; i < counters.size(); ++i)
+    counters[i].for_each([&](std::string_view word, int64_t count) { counters[0].add(word, count); });
   std::vector<CountedWord> words;
   counters[0].for_each([&](std::string_view word, int64_t count) { words.push_back({std::string(word), count}); });
   std::sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.word < b.word; });

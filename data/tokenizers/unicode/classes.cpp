@@ -22,8 +22,8 @@ uint8_t class_of(UCharCategory category) {
 }
 
 // The blocks of Chinese characters in BERT's tokenization.py.
-constexpr char32_t kIdeographs[][2] = {{0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df}, {0x2a700, 0x2b73f},
-                                       {0x2b740, 0x2b81f}, {0x2b820, 0x2ceaf}, {0xf900, 0xfaff},   {0x2f800, 0x2fa1f}};
+constexpr char32_t kIdeographs[][2] = {{0x4e00, 0x9fff}, {0x3400, 0x4dbf}, {0x20000, 0x2a6df}, {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f},
+    {0x2b820, 0x2ceaf}, {0xf900, 0xfaff}, {0x2f800, 0x2fa1f}};
 
 std::vector<uint8_t> classes_of_all() {
   std::vector<uint8_t> classes(kLargestCodePoint + 1);

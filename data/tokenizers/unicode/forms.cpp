@@ -31,7 +31,8 @@ bool composes_apart(char32_t before, char32_t behind) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* const form = icu::Normalizer2::getNFCInstance(status);
   const auto first = static_cast<UChar32>(before), second = static_cast<UChar32>(behind);
-  const bool apart = U_SUCCESS(status) && form->hasBoundaryBefore(first) && form->isInert(second) && form->isNormalized(icu::UnicodeString(first), status);
+  const bool apart =
+      U_SUCCESS(status) && form->hasBoundaryBefore(first) && form->isInert(second) && form->isNormalized(icu::UnicodeString(first), status);
   return apart && U_SUCCESS(status);
 }
 

@@ -31,7 +31,9 @@ std::string_view next_spaced_word(std::string_view text, size_t& at) {
 }
 
 WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, std::string unknown)
-    : PieceTokenizer(std::move(vocabulary), std::move(added)), unknown_(std::move(unknown)), unknown_id_(this->vocabulary().find(unknown_)) {
+    : PieceTokenizer(std::move(vocabulary), std::move(added)),
+      unknown_(std::move(unknown)),
+      unknown_id_(this->vocabulary().find(unknown_)) {
   if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
 }
 

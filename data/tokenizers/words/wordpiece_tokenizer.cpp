@@ -13,16 +13,19 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kMostLetters = 1000;  // of a word
+constexpr int64_t kMaxLetters = 1000;  // of a word
 
 }  // namespace
 
 WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, WordPieceOptions options)
-    : PieceTokenizer(std::move(vocabulary), std::move(added), [text = options.text](std::string_view piece, int64_t offset) { return text.normalize(piece, offset); }),
-      options_(std::move(options)), unknown_(this->vocabulary().find(options_.unknown)) {
+    : PieceTokenizer(std::move(vocabulary), std::move(added),
+          [text = options.text](std::string_view piece, int64_t offset) { return text.normalize(piece, offset); }),
+      options_(std::move(options)),
+      unknown_(this->vocabulary().find(options_.unknown)) {
   if (unknown_ < 0) fail("wordpiece tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(options_.unknown)});
   if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of pieces that go on with a word is empty");
-  if (options_.longest_word < 1 || options_.longest_word > kMostLetters) fail("wordpiece tokenizer: words of {} characters, expected 1 to {}", {options_.longest_word, kMostLetters});
+  if (options_.longest_word < 1 || options_.longest_word > kMaxLetters)
+    fail("wordpiece tokenizer: words of {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
   const Vocabulary& pieces = this->vocabulary();
   std::set<size_t, std::greater<>> lengths, going_on;
   for (int64_t id = 0; id < pieces.size(); ++id) {

@@ -8,11 +8,11 @@ namespace ricci {
 
 struct WordPieceOptions {
   BertText text = {};
-  std::string unknown = "[UNK]";   // the piece for a word that no pieces make up
-  std::string prefix = "##";       // of pieces that go on with a word
-  int64_t longest_word = 100;      // characters; a longer one is unknown
-  bool cleanup = true;             // decoding writes no blank before . ? ! , and the ends of contractions
-  std::string post_processor = {};      // JSON of a file, kept for those who read the file again; not used here
+  std::string unknown = "[UNK]";    // the piece for a word that no pieces make up
+  std::string prefix = "##";        // of pieces that go on with a word
+  int64_t longest_word = 100;       // characters; a longer one is unknown
+  bool cleanup = true;              // decoding writes no blank before . ? ! , and the ends of contractions
+  std::string post_processor = {};  // JSON of a file, kept for those who read the file again; not used here
 };
 
 class WordPieceTokenizer final : public PieceTokenizer {
@@ -36,7 +36,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
   WordPieceOptions options_;
   int32_t unknown_;
   std::unordered_map<std::string_view, int32_t> going_on_;  // pieces with the prefix, by what follows it
-  std::vector<size_t> lengths_, lengths_going_on_;                  // bytes that such pieces have, the largest first
+  std::vector<size_t> lengths_, lengths_going_on_;          // bytes that such pieces have, the largest first
   mutable WordCaches caches_;
 };
 

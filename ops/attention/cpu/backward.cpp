@@ -70,11 +70,11 @@ template <class T, class E> class BackwardTask {
   // Of some queries those that see any of some keys, and of the keys those that are seen; both in whole blocks.
   Interval seeing_queries(Interval queries, Interval keys) const {
     return {most(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
-            least(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
+        least(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
   }
   Interval seen_keys(Interval queries, Interval keys) const {
     return {most(keys.begin, problem_.sees.first_key(queries.begin) / kBlock * kBlock),
-            least(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
+        least(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
   }
   void clear(A* m, int64_t rows) const {
     for (int64_t i = 0; i < rows * row_; ++i) m[i] = 0;
@@ -168,9 +168,9 @@ void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, con
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
   const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
   with_products(dy, problem, [&]<class T, class E>(T, E) {
-    const Tensors<T> of{head_rows<const T>(in.q),        head_rows<const T>(in.k),  head_rows<const T>(in.v),
-                        head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}),  out.lse_bnc.data<Accumulator<T>>(),
-                        head_rows<T>(gradients.q),       head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
+    const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<const T>({out.y_bcd}),
+        head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
+        head_rows<T>(gradients.v)};
     // Five products per block when a task has a whole head. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
     if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, of);

@@ -1,4 +1,5 @@
-// Products of the blocks in bf16, on processors that have instructions for it (AVX512_BF16, AMX). What is not visible is computed, too, and weighs nothing.
+// Products of the blocks in bf16, on processors that have instructions for it (AVX512_BF16, AMX). What is not visible is computed, too, and
+// weighs nothing.
 #include "core/cpu/isa.h"
 #include "cuda/gemm/backends.h"
 #include "ops/attention/cpu/block.h"
@@ -6,7 +7,7 @@
 namespace ricci::attention_kernels {
 namespace {
 
-constexpr int64_t kLeastWidth = 64, kLeastWidthByTiles = 32;  // of a head: of less, products in f32 are faster
+constexpr int64_t kMinWidth = 64, kMinWidthByTiles = 32;  // of a head: of less, products in f32 are faster
 
 struct Round {
   Tile tile;
@@ -39,29 +40,29 @@ struct Weights {
   Weights(const Tile& tile, const float* from, float factor) { run_vectorized(Round{tile, from, factor, w_ij}, 0, tile.queries()); }
 };
 
-void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row,
-              bool accumulate) {
+void multiply(
+    int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row, bool accumulate) {
   gemm_on_one_thread({.device = Device::cpu,
-                      .dtype = Dtype::bf16,
-                      .batch = 1,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .b = b,
-                      .a_at = a_at,
-                      .b_at = b_at,
-                      .c = c,
-                      .c_at = {c_row, 1, 0},
-                      .accumulate = accumulate,
-                      .bias_n = nullptr,
-                      .c_f32 = true});
+      .dtype = Dtype::bf16,
+      .batch = 1,
+      .m = m,
+      .n = n,
+      .k = k,
+      .a = a,
+      .b = b,
+      .a_at = a_at,
+      .b_at = b_at,
+      .c = c,
+      .c_at = {c_row, 1, 0},
+      .accumulate = accumulate,
+      .bias_n = nullptr,
+      .c_f32 = true});
 }
 
 }  // namespace
 
 bool multiplies_in_bf16(const Problem& problem) {
-  return multiplies_bf16_faster() && problem.width >= (cpu_has_bf16_tiles() ? kLeastWidthByTiles : kLeastWidth);
+  return multiplies_bf16_faster() && problem.width >= (cpu_has_bf16_tiles() ? kMinWidthByTiles : kMinWidth);
 }
 
 void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij) {

@@ -1,5 +1,6 @@
 // The work on one block of 64 queries by 64 keys on the CPU: which part of it is visible, and the vectorised steps that the
-// forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of rows.
+// forward and the backward are made of. A, the type of sums, is float or double. Matrices are stored row by row; `row` is the distance of
+// rows.
 #pragma once
 #include "core/tensor.h"
 #include "ops/attention/problem.h"

@@ -99,7 +99,7 @@ int64_t choose_queries(const Problem& problem) {
 void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
   with_products(out.y_bcd, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({out.y_bcd}),
-                        out.lse_bnc.data<Accumulator<T>>()};
+        out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {

@@ -79,7 +79,8 @@ template <class T, class A, int Bytes> struct Transpose {
       for (int64_t x = r < whole_rows ? whole : 0; x < width; ++x) to[x * kBlock + r] = A(from[r * from_row + x]);
   }
   // low, high = a0 b0 a1 b1 ...
-  template <std::size_t... Lane> static HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, std::index_sequence<Lane...>) {
+  template <std::size_t... Lane>
+  static HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, std::index_sequence<Lane...>) {
     low = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2)...);
     high = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2 + n / 2)...);
   }

@@ -68,8 +68,8 @@ template <class T> struct CachedKernel {
   }
 };
 
-HOST void check_caches(const Checked& checked, const Tensor& k_cache_bnsk, const Tensor& v_cache_bnsk, int64_t past,
-                       const AttentionOptions& options) {
+HOST void check_caches(
+    const Checked& checked, const Tensor& k_cache_bnsk, const Tensor& v_cache_bnsk, int64_t past, const AttentionOptions& options) {
   const char* op = "attention_cached";
   const Problem& problem = checked.problem;
   Dims dims;
@@ -95,7 +95,7 @@ template <class T> void attend_cached(const CachedQueries<T>& of, Device device)
   if (device == Device::cpu) return attend_cached_cpu(of);
   const int bytes = static_cast<int>(2 * of.problem.width * static_cast<int64_t>(sizeof(Accumulator<T>)));
   launch("attention_cached", device, {of.problem.batches * of.problem.heads * of.count, CachedKernel<T>::kThreads, bytes},
-         CachedKernel<T>{of});
+      CachedKernel<T>{of});
 }
 
 // Takes as many new positions at a time as fit without overwriting what the first of them sees.
@@ -123,7 +123,7 @@ template <class T> void append_last(CachedQueries<T> of, Device device) {
 using namespace attention_kernels;
 
 HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk, int64_t past,
-                             const Visibility& sees, const AttentionOptions& options) {
+    const Visibility& sees, const AttentionOptions& options) {
   const Checked checked = check("attention_cached", q, k, v, sees, options);
   check_caches(checked, k_cache_bnsk, v_cache_bnsk, past, options);
   const Problem& problem = checked.problem;
@@ -131,17 +131,8 @@ HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor
   const Tensor y = past == 0 ? forward(problem, in).y_bcd : like(q.of, {problem.batches, problem.queries, problem.d()});
   if (y.size() > 0)
     with_dtype(y, [&]<class T>(T) {
-      const CachedQueries<T> of{problem,
-                                head_rows<const T>(in.q),
-                                head_rows<const T>(in.k),
-                                head_rows<const T>(in.v),
-                                head_rows<T>({y}),
-                                k_cache_bnsk.data<T>(),
-                                v_cache_bnsk.data<T>(),
-                                k_cache_bnsk.shape()[2],
-                                0,
-                                past,
-                                0};
+      const CachedQueries<T> of{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<T>({y}),
+          k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
       past == 0 ? append_last(of, y.device()) : attend_in_steps(of, y.device());
     });
   k_cache_bnsk.written(), v_cache_bnsk.written();

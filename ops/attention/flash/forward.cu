@@ -70,8 +70,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
     finish(state, at.head, t, row);
   }
 
-  __device__ void add_keys(const Visible& visible, const Queries& of_warp, int head, int t, int j0, int part, int stage,
-                           State& state) const {
+  __device__ void add_keys(
+      const Visible& visible, const Queries& of_warp, int head, int t, int j0, int part, int stage, State& state) const {
     if (visible.none(t, t + 16 * kTiles, j0 + part, j0 + part + kPart)) return;
     Scores s = {};
     add_scores(s, of_warp, keys(stage), part);
@@ -177,7 +177,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
 HOST void flash_forward(const Problem& problem, const Views& in, const Outputs& out) {
   const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(in.k), v = head_rows<const bf16>(in.v);
   flash::launch_flash<flash::ForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q, k, v,
-                                            head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
+      head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels

@@ -116,7 +116,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 
   // ds, from v . dy in its place, and p becomes what dropout leaves of it. In a sum of both gradients ds has the scale already.
   __device__ void differentiate(const OfWarp& own, int t, const float* delta, Scores& p, Scores& ds) const {
-    const float scale = static_cast<float>(of.problem.dropout.scale), of_sum = keys_are_values ? static_cast<float>(of.problem.scale) : 1.0f;
+    const float scale = static_cast<float>(of.problem.dropout.scale),
+                of_sum = keys_are_values ? static_cast<float>(of.problem.scale) : 1.0f;
     const Kept kept(of.problem, own.head);
     UNROLL(16)
     for (int x = 0; x < kPartTiles; ++x) {
@@ -140,7 +141,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     store(own.gradients[kGradients - 1], of.dv, 1, values(), row, own);
   }
   __device__ void store(const float (&gradient)[kTiles][kWidth / 8][4], const HeadRows<bf16>& to, float factor, const Tile<kWidth>& by,
-                        int row, const OfWarp& own) const {
+      int row, const OfWarp& own) const {
     store_rows<kTiles, kWidth>(
         gradient, [&](int, int) { return factor; }, by, row, row_of(to, chunk_of(to, of.problem, own.head), own.j),
         static_cast<int>(to.row), of.bounds.keys - own.j);

@@ -29,12 +29,12 @@ void launch_flash(const char* name, Device device, const Problem& problem, bool 
   });
 }
 
-#define CUDA_FLASH_OF_WIDTH(Kernel, width) \
+#define CUDA_FLASH_OF_WIDTH(Kernel, width)  \
   CUDA_KERNEL(Kernel<width, false, false>); \
-  CUDA_KERNEL(Kernel<width, false, true>); \
-  CUDA_KERNEL(Kernel<width, true, false>); \
+  CUDA_KERNEL(Kernel<width, false, true>);  \
+  CUDA_KERNEL(Kernel<width, true, false>);  \
   CUDA_KERNEL(Kernel<width, true, true>)
-#define CUDA_FLASH(Kernel) \
+#define CUDA_FLASH(Kernel)         \
   CUDA_FLASH_OF_WIDTH(Kernel, 32); \
   CUDA_FLASH_OF_WIDTH(Kernel, 64); \
   CUDA_FLASH_OF_WIDTH(Kernel, 96); \

@@ -81,8 +81,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
       }
   }
 
-  __device__ void add_keys(const Visible& visible, const OfWarp& own, int j0, int part, int stage,
-                           float (&dq)[kTiles][kWidth / 8][4]) const {
+  __device__ void add_keys(
+      const Visible& visible, const OfWarp& own, int j0, int part, int stage, float (&dq)[kTiles][kWidth / 8][4]) const {
     const int j = j0 + part, t1 = own.t + 16 * kTiles;
     if (visible.none(own.t, t1, j, j + kPart)) return;
     Scores p = {}, ds = {};

@@ -109,8 +109,8 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
 // o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, as many as w has columns. The weights are rounded to bf16: a lane
 // holds of a result just the elements that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
-__device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b,
-                                    int row) {
+__device__ inline void add_weighted(
+    float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b, int row) {
   UNROLL(16)
   for (int k = 0; k < kWeightTiles / 2; ++k) {
     uint32_t w_k[kTiles][4];
@@ -129,8 +129,8 @@ __device__ inline void add_weighted(float (&o)[kTiles][kWidth / 8][4], const flo
 // The sums of eight pairs of bf16.
 __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
   const auto add = [](unsigned x, unsigned y) {
-    return ptx::pack_bf16(__uint_as_float(x << 16) + __uint_as_float(y << 16),
-                          __uint_as_float(x & 0xffff0000u) + __uint_as_float(y & 0xffff0000u));
+    return ptx::pack_bf16(
+        __uint_as_float(x << 16) + __uint_as_float(y << 16), __uint_as_float(x & 0xffff0000u) + __uint_as_float(y & 0xffff0000u));
   };
   return {add(a.x, b.x), add(a.y, b.y), add(a.z, b.z), add(a.w, b.w)};
 }
@@ -140,7 +140,7 @@ __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
 // bytes are stored at once.
 template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* to,
-                                  int pitch, int rows, bool add = false) {
+    int pitch, int rows, bool add = false) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
   __syncwarp();  // every lane has read its part
   UNROLL(4)

@@ -92,7 +92,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
 
   // ds, from dy . v in its place.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
-                                const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
+      const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = of.problem.dropout.active();
     const BlockMask mask(of.problem.sees, t0, j0, keys);
     UNROLL(8)
@@ -142,7 +142,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
 
   // ds, from dy . v in its place, and p, from the scores, times what dropout multiplies it by.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
-                                A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
+      A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = of.problem.dropout.active();
     const BlockMask mask(of.problem.sees, t0, j0, keys);
     UNROLL(4)
@@ -161,8 +161,8 @@ template <class T, int kWidth> struct KeyGradientKernel {
   }
 
   // Keys of padding have gradients too: zeros.
-  __device__ void store_gradients(int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16],
-                                  const A (&dv)[kThreadRows][kWidth / 16]) const {
+  __device__ void store_gradients(
+      int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
     const Problem& problem = of.problem;
     const int64_t rows = problem.keys - j0, columns = problem.width - x0;
     const bool one_sum = of.dk.data == of.dv.data;
@@ -190,16 +190,9 @@ HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in
     using A = Accumulator<T>;
     const Delta<T> of_rows{problem, dy.data<T>(), out.y_bcd.data<T>(), delta_bnc.data<A>()};
     for_rows("attention' delta", dy.device(), problem.batches * problem.queries * problem.heads, problem.width, of_rows);
-    const BackwardTensors<T> of{problem,
-                                head_rows<const T>(in.q),
-                                head_rows<const T>(in.k),
-                                head_rows<const T>(in.v),
-                                head_rows<const T>({dy}),
-                                out.lse_bnc.data<A>(),
-                                delta_bnc.data<A>(),
-                                head_rows<T>(gradients.q),
-                                head_rows<T>(gradients.k),
-                                head_rows<T>(gradients.v)};
+    const BackwardTensors<T> of{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
+        head_rows<const T>({dy}), out.lse_bnc.data<A>(), delta_bnc.data<A>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
+        head_rows<T>(gradients.v)};
     // f64 has no registers for more.
     if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(of, dy.device());
     if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(of, dy.device());

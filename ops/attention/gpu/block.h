@@ -49,8 +49,8 @@ template <class T> struct Matrix {
   __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
 template <class T>
-__device__ inline Matrix<T> matrix(const Problem& problem, const HeadRows<const T>& of, int64_t head, int64_t first, int64_t end,
-                                   Accumulator<T> factor) {
+__device__ inline Matrix<T> matrix(
+    const Problem& problem, const HeadRows<const T>& of, int64_t head, int64_t first, int64_t end, Accumulator<T> factor) {
   return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
 }
 
@@ -76,8 +76,8 @@ struct BlockMask {
 
 // sum_ij = a_i . b_j of the thread's rows and columns.
 template <class T, class A>
-__device__ inline void scores(const Matrix<T>& a, const Matrix<T>& b, int64_t width, const SharedBlocks<A>& shared,
-                              A (&sum)[kThreadRows][kThreadColumns]) {
+__device__ inline void scores(
+    const Matrix<T>& a, const Matrix<T>& b, int64_t width, const SharedBlocks<A>& shared, A (&sum)[kThreadRows][kThreadColumns]) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int j = 0; j < kThreadColumns; ++j) sum[i][j] = 0;
   for (int64_t x = 0; x < width; x += kPiece) {
@@ -130,8 +130,8 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
 
 // to_ix = factor_i o_ix; with `add` to_ix += instead.
 template <int kWidth, class T, class A, class Factor>
-__device__ inline void store(const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor,
-                             bool add = false) {
+__device__ inline void store(
+    const A (&o)[kThreadRows][kWidth / 16], T* to, int64_t row, int64_t rows, int64_t columns, Factor factor, bool add = false) {
   for (int i = 0; i < kThreadRows; ++i)
     for (int c = 0; c < kWidth / 16; ++c) {
       const int r = thread_row(i), x = OutputColumns<kWidth>::of(c);

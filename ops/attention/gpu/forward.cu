@@ -58,7 +58,7 @@ template <class T, int kWidth> struct ForwardKernel {
     }
     // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
     store<kWidth>(state.o, y.of(problem, head) + t0 * y.row + x0, y.row, end - t0, problem.width - x0,
-                  [&](int i) { return state.l[i] == 0 ? A(0) : 1 / state.l[i]; });
+        [&](int i) { return state.l[i] == 0 ? A(0) : 1 / state.l[i]; });
     if (x0 == 0 && threadIdx.x % 16 == 0)
       for (int i = 0; i < kThreadRows; ++i)
         if (const int64_t t = t0 + thread_row(i); t < end)
@@ -92,12 +92,8 @@ template <class T, int kWidth> struct ForwardKernel {
 
 template <class T, int kWidth> void launch_forward(const Problem& problem, const Views& in, const Outputs& out) {
   using A = Accumulator<T>;
-  const ForwardKernel<T, kWidth> kernel{problem,
-                                        head_rows<const T>(in.q),
-                                        head_rows<const T>(in.k),
-                                        head_rows<const T>(in.v),
-                                        head_rows<T>({out.y_bcd}),
-                                        out.lse_bnc.data<A>()};
+  const ForwardKernel<T, kWidth> kernel{problem, head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v),
+      head_rows<T>({out.y_bcd}), out.lse_bnc.data<A>()};
   const int64_t blocks = problem.batches * problem.heads * kernel.query_blocks() * kernel.column_groups();
   launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
 }

@@ -42,17 +42,17 @@ template <class T> struct BackwardKernel {
   }
 };
 
-HOST void backward_part(const Problem& problem, const Part& part, int columns, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
-                        const Tensor& dv_bcd, const Tensor& partial) {
+HOST void backward_part(const Problem& problem, const Part& part, int columns, const Tensor& dy_bcd, const Tensor& v_bcd,
+    const Tensor& coef_bcx, const Tensor& dv_bcd, const Tensor& partial) {
   with_dtype(v_bcd, [&]<class T>(T) {
     launch("shift_and_sum'", v_bcd.device(), {blocks_of(problem, part, columns), kGpuThreads, part.bytes},
-           BackwardKernel<T>{problem, part, columns, dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),
-                             partial.data<Accumulator<T>>()});
+        BackwardKernel<T>{problem, part, columns, dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),
+            partial.data<Accumulator<T>>()});
   });
 }
 
-HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& dv_bcd,
-                       const Tensor& partial) {
+HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
+    const Tensor& dv_bcd, const Tensor& partial) {
   std::vector<Tensor> values{v_bcd};  // in front of each part
   for (size_t p = 0; p + 1 < plan.parts.size(); ++p) {
     values.push_back(like(v_bcd));

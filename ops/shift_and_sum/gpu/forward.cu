@@ -34,10 +34,11 @@ template <class T> struct ForwardKernel {
   }
 };
 
-HOST void forward_part(const Problem& problem, const Part& part, int columns, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
+HOST void forward_part(
+    const Problem& problem, const Part& part, int columns, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
   with_dtype(v_bcd, [&]<class T>(T) {
     launch("shift_and_sum", v_bcd.device(), {blocks_of(problem, part, columns), kGpuThreads, part.bytes},
-           ForwardKernel<T>{problem, part, columns, v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>()});
+        ForwardKernel<T>{problem, part, columns, v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>()});
   });
 }
 

@@ -13,7 +13,9 @@ struct Memory {
 };
 
 // All levels of whole classes at once.
-Part whole(int first, int levels, int64_t rows, int64_t row_bytes) { return {first, levels, 1, rows, 0, static_cast<int>(rows * row_bytes)}; }
+Part whole(int first, int levels, int64_t rows, int64_t row_bytes) {
+  return {first, levels, 1, rows, 0, static_cast<int>(rows * row_bytes)};
+}
 
 }  // namespace
 

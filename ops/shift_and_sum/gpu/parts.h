@@ -15,7 +15,7 @@ struct Part {
   int64_t tiles;      // of the longest class
   int64_t rows;       // of a tile, without the halo
   int64_t halo;
-  int bytes;          // of shared memory
+  int bytes;  // of shared memory
 
   HD int64_t step() const { return int64_t{1} << first; }
   HD int64_t rows_of_class(int64_t m, int64_t positions) const { return (positions - m + step() - 1) >> first; }

@@ -10,7 +10,8 @@ namespace ricci::shift_and_sum_kernels {
 struct Stretches {
   int held, classes, per_class, rows;  // rows: of a stretch, a multiple of eight
 
-  __device__ Stretches(int q, int held_rows, int teams) : held(held_rows), classes(1 << q), per_class(classes < teams ? teams / classes : 1) {
+  __device__ Stretches(int q, int held_rows, int teams)
+      : held(held_rows), classes(1 << q), per_class(classes < teams ? teams / classes : 1) {
     const int longest = (held + classes - 1) / classes;
     rows = ((longest + per_class - 1) / per_class + kWalkRows - 1) / kWalkRows * kWalkRows;
   }
@@ -41,7 +42,8 @@ template <class T> struct BlockWalk {
     const Team team(columns);
     const Stretches stretches(q, place.rows(), team.teams);
     if (stretches.per_class == 1) {
-      for (int m = team.number; m < stretches.classes; m += team.teams) begin(m, 0, stretches.of_class(m)), walk(m, 0, stretches.of_class(m));
+      for (int m = team.number; m < stretches.classes; m += team.teams)
+        begin(m, 0, stretches.of_class(m)), walk(m, 0, stretches.of_class(m));
     } else {
       const int m = team.number % stretches.classes, first = team.number / stretches.classes * stretches.rows, all = stretches.of_class(m);
       const int end = first + stretches.rows < all ? first + stretches.rows : all;
@@ -101,7 +103,8 @@ template <class T> struct BackwardRows : ForwardRows<T> {
 
   __device__ BackwardRows(const BlockWalk<T>& of, int q, int m, const A* values, A* gradient, A* partial)
       : ForwardRows<T>(of, q, m, values, gradient),
-        dc(partial + partial_at(of.problem, of.place.slice, of.place.sequence, of.place.position(of.part, m), of.place.head) + of.part.first + q),
+        dc(partial + partial_at(of.problem, of.place.slice, of.place.sequence, of.place.position(of.part, m), of.place.head) +
+            of.part.first + q),
         dc_row(of.problem.heads * of.problem.used * of.part.step() << q),
         first_row(m),
         classes(1 << q),
@@ -112,7 +115,8 @@ template <class T> struct BackwardRows : ForwardRows<T> {
 
   __device__ void add(int64_t i, int l, const V& g, const V& v) const {
     if (l >= levels) return;
-    const int size = this->row / classes / kQuad, lane = static_cast<int>(threadIdx.x % 32), row = first_row + static_cast<int>(i) * classes;
+    const int size = this->row / classes / kQuad, lane = static_cast<int>(threadIdx.x % 32),
+              row = first_row + static_cast<int>(i) * classes;
     const unsigned team = (size == 32 ? ~0u : (1u << size) - 1) << lane / size * size;
     A sum = this->active(l) ? dot(g, v) : A(0);
     for (int distance = size / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(team, sum, distance);
@@ -121,13 +125,15 @@ template <class T> struct BackwardRows : ForwardRows<T> {
 };
 
 template <class T>
-__device__ inline void walk_backward(const BlockWalk<T>& of, int q, const Accumulator<T>* values, Accumulator<T>* gradient, Accumulator<T>* partial) {
+__device__ inline void walk_backward(
+    const BlockWalk<T>& of, int q, const Accumulator<T>* values, Accumulator<T>* gradient, Accumulator<T>* partial) {
   BackwardWalk<BackwardRows<T>> along;
   const auto rows_of_class = [&](int m) { return (of.place.rows() - m + (1 << q) - 1) >> q; };
   const auto begin = [&](int m, int first, int end) {
     along.begin();
     if (first < end)
-      along.template block<false>(BackwardRows<T>(of, q, m, values, gradient, partial), (end + kWalkRows - 1) / kWalkRows * kWalkRows, rows_of_class(m));
+      along.template block<false>(
+          BackwardRows<T>(of, q, m, values, gradient, partial), (end + kWalkRows - 1) / kWalkRows * kWalkRows, rows_of_class(m));
   };
   const auto walk = [&](int m, int first, int end) {
     const BackwardRows<T> io(of, q, m, values, gradient, partial);

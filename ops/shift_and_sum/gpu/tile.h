@@ -81,7 +81,8 @@ template <class T> struct Copy {
     return left < kQuad ? static_cast<int>(left < 0 ? 0 : left) : kQuad;
   }
   __device__ int64_t at(int row, int column) const {
-    return (place.sequence * problem.positions + place.position(part, row)) * problem.d() + place.head * problem.width + place.slice * columns + column;
+    return (place.sequence * problem.positions + place.position(part, row)) * problem.d() + place.head * problem.width +
+           place.slice * columns + column;
   }
   __device__ static bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % alignof(Four<T>) == 0; }
 

@@ -20,7 +20,8 @@ namespace {
 const std::string kAttention = RICCI_TESTS_FOLDER "/interop/models/attention";
 
 // The error of importing the stored attention model after a change.
-std::string refused(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change, const DispatcherImport& options = {.heads = 2, .context = 16}) {
+std::string refused(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change,
+    const DispatcherImport& options = {.heads = 2, .context = 16}) {
   const ScratchFolder folder;
   const SafetensorsFile file(kAttention + "/theirs.safetensors");
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -57,7 +58,7 @@ TEST_CASE("Dispatcher repository: the stored dispatcher has the stored logits") 
   CHECK(run.config().model.ctx == 16);
   CHECK(largest_error(run.load_model(Device::cpu), stored) < 1e-5);
   CHECK(contains(error_of([&] { import_dispatcher(stored + "/theirs.safetensors", folder / "other", {.heads = 2}); }),
-                 "a dispatcher of 2 heads; those of that repository with more than one mix heads and positions up"));
+      "a dispatcher of 2 heads; those of that repository with more than one mix heads and positions up"));
 }
 
 TEST_CASE("Dispatcher repository: what cannot be imported is named") {
@@ -67,11 +68,14 @@ TEST_CASE("Dispatcher repository: what cannot be imported is named") {
   CHECK(refused([](auto& t) { remove_ending_in(t, "in_proj_weight"); }) ==
         "a.safetensors: has neither transformer_encoder.layers.0.self_attn.in_proj_weight nor "
         "transformer_encoder.layers.0.self_attn.internal_attention.weight; it is no model of the Dispatcher repository");
-  CHECK(refused([](auto& t) { remove_ending_in(t, "linear1.weight"); }) == "a.safetensors: tensor transformer_encoder.layers.0.linear1.weight is missing");
+  CHECK(refused([](auto& t) { remove_ending_in(t, "linear1.weight"); }) ==
+        "a.safetensors: tensor transformer_encoder.layers.0.linear1.weight is missing");
   CHECK(refused([](auto& t) { remove_ending_in(t, "layers.1.norm2.bias"); }) ==
         "a.safetensors: tensor transformer_encoder.layers.1.norm2.bias [8] is missing");
   CHECK(refused([](auto& t) { t.emplace_back("decoder.scale", Tensor({3})); }) ==
         "a.safetensors: tensor decoder.scale [3] has no place in this Dispatcher repository model");
-  CHECK(refused([](auto& t) { remove_ending_in(t, "encoder.weight"); t.emplace_back("encoder.weight", Tensor({8})); }) ==
-        "a.safetensors: tensor encoder.weight is [8], expected a matrix");
+  CHECK(refused([](auto& t) {
+    remove_ending_in(t, "encoder.weight");
+    t.emplace_back("encoder.weight", Tensor({8}));
+  }) == "a.safetensors: tensor encoder.weight is [8], expected a matrix");
 }

@@ -24,7 +24,8 @@ const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
 
 Model load(const std::string& run) { return RunFolder::open(run, Vocabulary::optional).load_model(Device::cpu); }
 
-void check_same_values(const SafetensorsFile& ours, const std::string& our_name, const SafetensorsFile& theirs, const std::string& their_name) {
+void check_same_values(
+    const SafetensorsFile& ours, const std::string& our_name, const SafetensorsFile& theirs, const std::string& their_name) {
   const Tensor a = ours.load_f32(our_name), b = theirs.load_f32(their_name);
   REQUIRE(a.shape() == b.shape());
   CHECK(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0);
@@ -41,7 +42,8 @@ struct Copy {
     folder.write("theirs/config.json", text.replace(text.find(from), from.size(), to));
   }
   // Rewrites the weights.
-  void weights(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change, const std::string& name = "model.safetensors") const {
+  void weights(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change,
+      const std::string& name = "model.safetensors") const {
     std::vector<std::pair<std::string, Tensor>> tensors;
     {
       const SafetensorsFile file(theirs() + "/model.safetensors");
@@ -91,24 +93,30 @@ TEST_CASE("GPT-2: the config of an imported run") {
   CHECK(config.model == expected);
   CHECK(error_of([&] { RunFolder::open(scratch / "run"); }) ==
         (scratch / "run/tokenizer.json") + ": there is none; a model that was imported without a tokenizer reads and writes no text");
-  CHECK(contains(error_of([&] { import_hugging_face(kModels + "gpt2", scratch / "run", {}); }), "run: holds a trained model but no checkpoint to go on from"));
+  CHECK(contains(error_of([&] { import_hugging_face(kModels + "gpt2", scratch / "run", {}); }),
+      "run: holds a trained model but no checkpoint to go on from"));
 }
 
 TEST_CASE("GPT-2: several files under an index, masks, and an output map that is stored twice") {
   const Copy copy("gpt2");
-  copy.weights([](auto& tensors) {
-    tensors.resize(3);
-    tensors.emplace_back("transformer.h.0.attn.bias", Tensor({1, 1, 9, 9}));
-  }, "a.safetensors");
+  copy.weights(
+      [](auto& tensors) {
+        tensors.resize(3);
+        tensors.emplace_back("transformer.h.0.attn.bias", Tensor({1, 1, 9, 9}));
+      },
+      "a.safetensors");
   const SafetensorsFile a(copy.theirs() + "/a.safetensors"), all(kModels + "gpt2/model.safetensors");
-  copy.weights([&](auto& tensors) {
-    tensors.erase(tensors.begin(), tensors.begin() + 3);
-    tensors.emplace_back("lm_head.weight", all.load("transformer.wte.weight"));
-  }, "b.safetensors");
+  copy.weights(
+      [&](auto& tensors) {
+        tensors.erase(tensors.begin(), tensors.begin() + 3);
+        tensors.emplace_back("lm_head.weight", all.load("transformer.wte.weight"));
+      },
+      "b.safetensors");
   const SafetensorsFile b(copy.theirs() + "/b.safetensors");
   std::string map;
   for (const auto* file : {&a, &b})
-    for (const std::string& name : file->names()) map += (map.empty() ? "\"" : ", \"") + name + "\": \"" + (file == &a ? "a" : "b") + ".safetensors\"";
+    for (const std::string& name : file->names())
+      map += (map.empty() ? "\"" : ", \"") + name + "\": \"" + (file == &a ? "a" : "b") + ".safetensors\"";
   copy.folder.write("theirs/model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
   std::filesystem::remove(copy.theirs() + "/model.safetensors");
   import_hugging_face(copy.theirs(), copy.folder / "run", {});
@@ -133,8 +141,10 @@ TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
   CHECK(refused("\"gpt2\"", "\"llama\"") == file + "model_type is llama; gpt2 can be converted");
   CHECK(refused("GPT2LMHeadModel", "GPT2ForSequenceClassification") ==
         file + "architectures is GPT2ForSequenceClassification; GPT2LMHeadModel and GPT2Model can be converted");
-  CHECK(refused("gelu_new", "silu") == file + "activation_function: silu has no equivalent here; there are gelu_new, gelu_pytorch_tanh, gelu, relu");
-  CHECK(refused("inverse_layer_idx\": false", "inverse_layer_idx\": true") == file + "scale_attn_by_inverse_layer_idx: true has no equivalent here");
+  CHECK(refused("gelu_new", "silu") ==
+        file + "activation_function: silu has no equivalent here; there are gelu_new, gelu_pytorch_tanh, gelu, relu");
+  CHECK(refused("inverse_layer_idx\": false", "inverse_layer_idx\": true") ==
+        file + "scale_attn_by_inverse_layer_idx: true has no equivalent here");
   CHECK(refused("scale_attn_weights\": true", "scale_attn_weights\": false") == file + "scale_attn_weights: false has no equivalent here");
   CHECK(refused("cross_attention\": false", "cross_attention\": true") == file + "add_cross_attention: true has no equivalent here");
   CHECK(refused("1e-05", "1e-06") == file + "layer_norm_epsilon: 1e-06 has no equivalent here, where it is 1e-05");
@@ -158,22 +168,25 @@ TEST_CASE("GPT-2: weights that do not fit") {
   const auto find = [](auto& tensors, const std::string& name) {
     return std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == "transformer." + name; });
   };
-  CHECK(refused([&](auto& t) { t.erase(find(t, "h.1.attn.c_attn.weight")); }) == "FOLDER: tensor transformer.h.1.attn.c_attn.weight [8 24] is missing");
+  CHECK(refused([&](auto& t) { t.erase(find(t, "h.1.attn.c_attn.weight")); }) ==
+        "FOLDER: tensor transformer.h.1.attn.c_attn.weight [8 24] is missing");
   CHECK(refused([&](auto& t) { t.emplace_back("transformer.h.2.ln_1.bias", Tensor({8})); }) ==
         "FOLDER: tensor transformer.h.2.ln_1.bias [8] has no place in this GPT-2 model");
-  CHECK(refused([&](auto& t) { find(t, "wpe.weight")->second = Tensor({8, 8}); }) ==
-        "FOLDER/model.safetensors: tensor transformer.wpe.weight is [8 8], expected [9 8]");
+  CHECK(refused([&](auto& t) {
+    find(t, "wpe.weight")->second = Tensor({8, 8});
+  }) == "FOLDER/model.safetensors: tensor transformer.wpe.weight is [8 8], expected [9 8]");
   CHECK(refused([&](auto& t) { find(t, "ln_f.bias")->second = Tensor({8}, Dtype::f64); }) ==
         "FOLDER/model.safetensors: tensor 'transformer.ln_f.bias' is F64; F32, BF16 and F16 can be read as f32");
-  CHECK(refused([&](auto& t) { t.emplace_back("lm_head.weight", zeros({11, 8}, Dtype::f32, Device::cpu)); }) ==
-        "FOLDER: lm_head.weight is not transformer.wte.weight, though tie_word_embeddings says so");
+  CHECK(refused([&](auto& t) {
+    t.emplace_back("lm_head.weight", zeros({11, 8}, Dtype::f32, Device::cpu));
+  }) == "FOLDER: lm_head.weight is not transformer.wte.weight, though tie_word_embeddings says so");
 }
 
 TEST_CASE("GPT-2: the tokenizer of a folder") {
   const Copy copy("gpt2");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"byte"})");
-  CHECK(copy.refused() ==
-        "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
+  CHECK(
+      copy.refused() == "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", {.dropout = 0.3}), ", char tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");

@@ -38,14 +38,12 @@ struct Outcome {
   std::string out, err;
 };
 
-Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>& setup,
-            const std::function<int()>& main) {
+Outcome run(std::vector<const char*> words, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
   words.insert(words.begin(), "build/ricci-train");
   Outcome outcome;
   outcome.err = captured(STDERR_FILENO, stderr, [&] {
     outcome.out = captured(STDOUT_FILENO, stdout, [&] {
-      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."},
-                             setup, main);
+      outcome.code = run_app(static_cast<int>(words.size()), words.data(), {"ricci-train", "Trains a language model."}, setup, main);
     });
   });
   return outcome;
@@ -79,8 +77,7 @@ TEST_CASE("cli: help and version go to stdout, and the program does not run") {
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
     if (std::string(flag) == "--version") CHECK(outcome.out == "ricci-train 0.1.0\n");
-    if (std::string(flag) != "--version")
-      CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
+    if (std::string(flag) != "--version") CHECK(contains(outcome.out, "Trains a language model.\nUsage: ricci-train [OPTIONS]"));
   }
 }
 
@@ -145,15 +142,21 @@ TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
 TEST_CASE("cli: options for the members of a struct") {
   const auto parse = [](std::vector<const char*> words) {
     ricci::Sampling sampling;
-    const Outcome outcome = run(words, [&](CLI::App& app) { add_field_options(app, sampling); }, [] { return 0; });
-    return outcome.code == 0 ? ricci::format_message("{} {} {} {}", {sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed}) + outcome.out : outcome.err;
+    const Outcome outcome = run(
+        words, [&](CLI::App& app) { add_field_options(app, sampling); }, [] { return 0; });
+    return outcome.code == 0
+               ? ricci::format_message("{} {} {} {}", {sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed}) + outcome.out
+               : outcome.err;
   };
   CHECK(parse({}) == "1 0 1 1");
-  CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) == "0.5 3 0.9 18446744073709551615");
+  CHECK(parse({"--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "18446744073709551615"}) ==
+        "0.5 3 0.9 18446744073709551615");
   CHECK(parse({"--seed", "-1"}).starts_with("ricci-train: --seed: expected an integer of 0 or more, got -1"));
   CHECK(parse({"--top_k", "3"}).starts_with("ricci-train: The following argument"));
   const std::string help = parse({"--help"});
-  for (const char* text : {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Draw from the k most probable tokens; 0: from all", "--seed UINT=1 "}) CHECK(contains(help, text));
+  for (const char* text :
+      {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Draw from the k most probable tokens; 0: from all", "--seed UINT=1 "})
+    CHECK(contains(help, text));
 }
 
 TEST_CASE("cli: a run file and overrides, in any order") {
@@ -183,8 +186,9 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are given as ~lr (--help") != std::string::npos);
   // Which of two words with and without dashes was typed last is not known.
   const auto unordered = [&](const char* dashed, const char* plain) {
-    const std::string expected = ricci::format_message(
-        "ricci-train: {} and {} are about the same key: write both without dashes, so that the last one counts (--help lists the options)\n", {dashed, plain});
+    const std::string expected = ricci::format_message("ricci-train: {} and {} are about the same key: write both without dashes, so that "
+                                                       "the last one counts (--help lists the options)\n",
+        {dashed, plain});
     CHECK(parse({dashed, plain}) == expected);
     CHECK(parse({plain, "run.yaml", dashed}) == expected);
   };

@@ -46,7 +46,8 @@ TEST_CASE("output: what is told is written as a whole") {
   for (int i = 0; i < 30'000; ++i) text += std::to_string(i);
   std::string read(text.size(), '\0');
   std::thread reader([&] {
-    for (size_t at = 0; at < read.size();) at += static_cast<size_t>(std::max<ssize_t>(::read(ends[0], &read[at], std::min<size_t>(read.size() - at, 999)), 0));
+    for (size_t at = 0; at < read.size();)
+      at += static_cast<size_t>(std::max<ssize_t>(::read(ends[0], &read[at], std::min<size_t>(read.size() - at, 999)), 0));
   });
   tell(ends[1], text);
   reader.join();
@@ -80,10 +81,10 @@ TEST_CASE("output: what cannot be written is dropped") {
   CHECK(test::bounded_error([] { tell(-1, "text"); }) == "no error");
   CHECK(test::bounded_error([] { tell(::open("/dev/full", O_WRONLY), "text"); }) == "no error");
   CHECK(test::bounded_error([] {
-          int ends[2];
-          std::signal(SIGPIPE, SIG_IGN);
-          if (::pipe(ends) != 0) fail("no pipe");
-          ::close(ends[0]);
-          tell(ends[1], std::string(100'000, 'x'));
-        }) == "no error");
+    int ends[2];
+    std::signal(SIGPIPE, SIG_IGN);
+    if (::pipe(ends) != 0) fail("no pipe");
+    ::close(ends[0]);
+    tell(ends[1], std::string(100'000, 'x'));
+  }) == "no error");
 }

@@ -76,8 +76,7 @@ TEST_CASE("progress: a bar with speed and time left") {
   CHECK(r.taken() == kErase + "step 0/2,000 [>" + std::string(39, ' ') + "]   0%\r");
   r.now += 10;
   r.progress->update(500, 80'000, "loss 1.672");
-  CHECK(r.taken() ==
-        kErase + "step 500/2,000 [==========>" + std::string(29, ' ') + "]  25%  loss 1.672  8.0k tokens/s  0:30 left\r");
+  CHECK(r.taken() == kErase + "step 500/2,000 [==========>" + std::string(29, ' ') + "]  25%  loss 1.672  8.0k tokens/s  0:30 left\r");
   r.now += 10;
   r.progress->update(2000, 320'000);
   CHECK(r.taken() == kErase + "step 2,000/2,000 [" + std::string(40, '=') + "] 100%  16.0k tokens/s  0:00 left\r");
@@ -145,10 +144,9 @@ TEST_CASE("progress: without a terminal, plain lines every ten seconds") {
     r.progress->update(step, step * 100, "loss 3.0");
     all += r.taken();
   }
-  CHECK(all ==
-        "step 10/1,000   1%  loss 3.0  100 tokens/s  16:30 left\n"
-        "step 20/1,000   2%  loss 3.0  100 tokens/s  16:20 left\n"
-        "step 30/1,000   3%  loss 3.0  100 tokens/s  16:10 left\n");
+  CHECK(all == "step 10/1,000   1%  loss 3.0  100 tokens/s  16:30 left\n"
+               "step 20/1,000   2%  loss 3.0  100 tokens/s  16:20 left\n"
+               "step 30/1,000   3%  loss 3.0  100 tokens/s  16:10 left\n");
   r.progress->line("done");
   CHECK(r.taken() == "done\n");
   r.progress->erase();
@@ -187,7 +185,8 @@ TEST_CASE("progress: output that cannot be written is dropped") {
   std::FILE* const full = std::fopen("/dev/full", "w");
   REQUIRE(full);
   for (const bool terminal : {true, false}) {
-    Progress progress({.steps = 10, .out = full, .terminal = terminal, .width = 40, .seconds = [now = 0.0]() mutable { return now += 20; }});
+    Progress progress(
+        {.steps = 10, .out = full, .terminal = terminal, .width = 40, .seconds = [now = 0.0]() mutable { return now += 20; }});
     CHECK_NOTHROW(progress.update(1, 1, std::string(100000, 'x')));
     CHECK_NOTHROW(progress.line(std::string(100000, 'x')));
   }

@@ -1,11 +1,11 @@
-#include "core/cpu/first_error.h"
+#include <doctest/doctest.h>
 
 #include <atomic>
-#include <doctest/doctest.h>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/cpu/first_error.h"
 #include "core/error.h"
 
 using namespace ricci;

@@ -100,11 +100,9 @@ TEST_CASE("file: an open file is read anywhere, also when it has lost its name")
 
 TEST_CASE("file: errors of reading name the path and the reason") {
   const ScratchFolder folder;
-  CHECK(error_of([&] { read_text(folder / "none"); }) ==
-        "cannot read " + folder / "none" + ": No such file or directory");
+  CHECK(error_of([&] { read_text(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
   CHECK(error_of([&] { read_text(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
-  CHECK(error_of([&] { MappedFile m(folder / "none"); }) ==
-        "cannot read " + folder / "none" + ": No such file or directory");
+  CHECK(error_of([&] { MappedFile m(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
   CHECK(error_of([&] { MappedFile m(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
 }
 
@@ -203,7 +201,9 @@ TEST_CASE("file: what is written stays readable in its own right") {
   });
   CHECK(std::string(bytes, unnamed.read(bytes, 8, 0)) == "hidden");
   CHECK(files_in(folder.path()) == 1);
-  CHECK(error_of([&] { write_unnamed_file(folder / "none", [](FileWriter&) {}); }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
+  CHECK(error_of([&] {
+    write_unnamed_file(folder / "none", [](FileWriter&) {});
+  }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
 }
 
 TEST_CASE("file: links are followed, access rights are kept") {
@@ -233,16 +233,13 @@ TEST_CASE("file: what cannot be replaced") {
   const std::string missing = folder / "none/a";
   CHECK(error_of([&] { write_file_atomically(missing, ""); }) ==
         "cannot write " + missing + ": folder " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { write_file_atomically("/dev/null", ""); }) ==
-        "cannot write /dev/null: it exists and is not a regular file");
+  CHECK(error_of([&] { write_file_atomically("/dev/null", ""); }) == "cannot write /dev/null: it exists and is not a regular file");
   CHECK(error_of([&] { write_file_atomically(folder.path(), ""); }) ==
         "cannot write " + folder.path() + ": it exists and is not a regular file");
   CHECK(error_of([&] { write_file_atomically("", ""); }) == "cannot write '': it names no file");
-  CHECK(error_of([&] { write_file_atomically(folder / "new/", ""); }) ==
-        "cannot write '" + folder / "new/" + "': it names no file");
+  CHECK(error_of([&] { write_file_atomically(folder / "new/", ""); }) == "cannot write '" + folder / "new/" + "': it names no file");
   const std::string long_name(250, 'n');
-  CHECK(error_of([&] { write_file_atomically(folder / long_name, ""); }) ==
-        "cannot write " + folder / long_name + ": File name too long");
+  CHECK(error_of([&] { write_file_atomically(folder / long_name, ""); }) == "cannot write " + folder / long_name + ": File name too long");
   CHECK(files_in(folder.path()) == 0);
 }
 

@@ -57,11 +57,15 @@ TEST_CASE("folder: links inside are not followed, whichever way they are used") 
     const FilePlace place(folder, name);
     CHECK(error_of([&] { read_text(place); }) == "cannot read " + place.path + ": it is a symbolic link, which is not followed here");
     CHECK(error_of([&] { OpenFile::find(place); }) == "cannot read " + place.path + ": it is a symbolic link, which is not followed here");
-    CHECK(error_of([&] { write_file_atomically(place, "x"); }) == "cannot write " + place.path + ": it is a symbolic link, which is not followed here");
+    CHECK(error_of([&] { write_file_atomically(place, "x"); }) ==
+          "cannot write " + place.path + ": it is a symbolic link, which is not followed here");
   }
-  CHECK(error_of([&] { folder.make("folder"); }) == "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
-  CHECK(error_of([&] { folder.find("folder"); }) == "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
-  CHECK(error_of([&] { folder.find("link"); }) == "folder " + scratch / "run/link" + ": a symbolic link is in its place, which is not followed");
+  CHECK(error_of([&] { folder.make("folder"); }) ==
+        "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
+  CHECK(error_of([&] { folder.find("folder"); }) ==
+        "folder " + scratch / "run/folder" + ": a symbolic link is in its place, which is not followed");
+  CHECK(error_of([&] { folder.find("link"); }) ==
+        "folder " + scratch / "run/link" + ": a symbolic link is in its place, which is not followed");
   CHECK(read_file(foreign) == "not ours");
   CHECK_FALSE(fs::exists(scratch / "nowhere"));
   remove_file(FilePlace(folder, "link"));  // the link itself

@@ -45,12 +45,10 @@ TEST_CASE("safetensors: a file that is not of this format") {
   CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
   CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
   CHECK(complaint(length_bytes(100) + "{}") == "cut off: the header has 100 bytes, but only 2 follow its length");
-  CHECK(complaint("%PDF-1.7 and so on") ==
-        "not a safetensors file: a header of 3976169591536898085 bytes, at most 100000000 are allowed");
-  CHECK(complaint(std::string(8, '\xff')) ==
-        "not a safetensors file: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
-  CHECK(complaint(length_bytes(100'000'000)) ==
-        "cut off: the header has 100000000 bytes, but only 0 follow its length");
+  CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: a header of 3976169591536898085 bytes, at most 100000000 are allowed");
+  CHECK(
+      complaint(std::string(8, '\xff')) == "not a safetensors file: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
+  CHECK(complaint(length_bytes(100'000'000)) == "cut off: the header has 100000000 bytes, but only 0 follow its length");
 }
 
 TEST_CASE("safetensors: a header that is not a JSON object") {
@@ -59,8 +57,7 @@ TEST_CASE("safetensors: a header that is not a JSON object") {
   CHECK(complaint(file_of("{\"\xff\":1}", 0)) == "the header is not JSON: fault at byte 3 of 7");
   CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header is not JSON: fault at byte 3 of 4");
   CHECK(complaint(file_of("{} x", 0)) == "the header is not JSON: fault at byte 4 of 4");
-  for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"})
-    CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
+  for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"}) CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
   CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == "the header is nested too deeply");
   CHECK(complaint(file_of(R"({"w":{"shape":{"a":{}}}})", 0)) == "the header is nested too deeply");
 }
@@ -69,10 +66,12 @@ TEST_CASE("safetensors: a header takes time and memory in proportion to its leng
   constexpr int kTensors = 100'000;
   std::string many = "{";
   for (int i = 0; i < kTensors; ++i)
-    many += format_message(R"({}"blocks.{}.weight":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})", {i ? "," : "", i, i * 4, i * 4 + 4});
+    many +=
+        format_message(R"({}"blocks.{}.weight":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})", {i ? "," : "", i, i * 4, i * 4 + 4});
   const ScratchFolder folder;
   const std::string path = folder.write("many", file_of(many + "}", kTensors * 4));
-  CHECK(test::bounded_error([&] { SafetensorsFile(path).names().size() == kTensors ? void() : fail("some are missing"); }, {.seconds = 1}) == "no error");
+  CHECK(test::bounded_error(
+            [&] { SafetensorsFile(path).names().size() == kTensors ? void() : fail("some are missing"); }, {.seconds = 1}) == "no error");
 
   const auto repeated = [](const std::string& text, size_t bytes) {
     std::string all;
@@ -80,7 +79,8 @@ TEST_CASE("safetensors: a header takes time and memory in proportion to its leng
     return all;
   };
   constexpr size_t large = 2'000'000;
-  for (const std::string& text : {repeated("[", large), repeated("{\"a\":", large), repeated("\"", large), repeated("{", large), repeated("1", large)}) {
+  for (const std::string& text :
+      {repeated("[", large), repeated("{\"a\":", large), repeated("\"", large), repeated("{", large), repeated("1", large)}) {
     CHECK(complaint(file_of(text, 0)) != "no error");
     CHECK(complaint(file_of(R"({"w":)" + text, 0)).size() < 300);
     CHECK(complaint(file_of(R"({"w":{"shape":)" + text, 0)).size() < 300);
@@ -117,10 +117,8 @@ TEST_CASE("safetensors: malformed entries") {
   CHECK(complaint(file_of(R"({"w":{"shape":[1],"data_offsets":[0,4]}})", 4)) == R"(tensor "w": no dtype)");
   CHECK(complaint(file_of(R"({"w":{"dtype":"F32","data_offsets":[0,4]}})", 4)) == R"(tensor "w": no shape)");
   CHECK(complaint(file_of(R"({"w":{"dtype":"F32","shape":[1]}})", 4)) == R"(tensor "w": no data_offsets)");
-  CHECK(complaint(file_of(R"({"w":)" + tensor_json("F31", "[1]", "[0,4]") + "}", 4)) ==
-        R"(tensor "w": unknown dtype "F31")");
-  CHECK(complaint(file_of(R"({"w":{"dtype":5,"shape":[1],"data_offsets":[0,4]}})", 4)) ==
-        R"(tensor "w": unknown dtype 5)");
+  CHECK(complaint(file_of(R"({"w":)" + tensor_json("F31", "[1]", "[0,4]") + "}", 4)) == R"(tensor "w": unknown dtype "F31")");
+  CHECK(complaint(file_of(R"({"w":{"dtype":5,"shape":[1],"data_offsets":[0,4]}})", 4)) == R"(tensor "w": unknown dtype 5)");
   CHECK(complaint(file_of(R"({"a\nb":3})", 0)) == R"(tensor "a\nb": expected an object, got 3)");
 }
 
@@ -151,8 +149,7 @@ TEST_CASE("safetensors: malformed offsets") {
   CHECK(one("[6]", "[-1,23]") == R"(tensor "w": data_offsets has -1)" + range);
   CHECK(one("[6]", "[0,24.5]") == R"(tensor "w": data_offsets has 24.5)" + range);
   CHECK(one("[6]", "[4,28]") == R"(tensor "w": data_offsets is [4,28], outside the 24 bytes of data)");
-  CHECK(one("[6]", "[0,9223372036854775807]") ==
-        R"(tensor "w": data_offsets is [0,9223372036854775807], outside the 24 bytes of data)");
+  CHECK(one("[6]", "[0,9223372036854775807]") == R"(tensor "w": data_offsets is [0,9223372036854775807], outside the 24 bytes of data)");
   CHECK(one("[6]", "[24,0]") == R"(tensor "w": data_offsets is [24,0], outside the 24 bytes of data)");
 }
 
@@ -161,27 +158,22 @@ TEST_CASE("safetensors: data with holes and overlaps") {
   CHECK(one("[6]", "[0,24]", 29) == "bytes 24 to 29 of the data belong to no tensor");
   CHECK(complaint(file_of("{}", 1)) == "bytes 0 to 1 of the data belong to no tensor");
   const auto two = [](const std::string& a, const std::string& b, size_t bytes) {
-    return complaint(
-        file_of(R"({"a":)" + tensor_json("F32", "[2]", a) + R"(,"b":)" + tensor_json("F32", "[2]", b) + "}", bytes));
+    return complaint(file_of(R"({"a":)" + tensor_json("F32", "[2]", a) + R"(,"b":)" + tensor_json("F32", "[2]", b) + "}", bytes));
   };
   CHECK(two("[0,8]", "[8,16]", 16) == "no error");
   CHECK(two("[8,16]", "[0,8]", 16) == "no error");
   CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps that of another tensor)");
   CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps that of another tensor)");
   CHECK(two("[0,8]", "[12,20]", 20) == "bytes 8 to 12 of the data belong to no tensor");
-  CHECK(complaint(file_of(
-            R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}",
-            8)) == R"(tensor "a": its data overlaps that of another tensor)");
+  CHECK(complaint(file_of(R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}", 8)) ==
+        R"(tensor "a": its data overlaps that of another tensor)");
 }
 
 TEST_CASE("safetensors: malformed metadata") {
   CHECK(complaint(file_of(R"({"__metadata__":[]})", 0)) == "__metadata__ is [], expected an object");
   CHECK(complaint(file_of(R"({"__metadata__":{"step":3}})", 0)) == R"(__metadata__: "step" is 3, expected a string)");
-  CHECK(complaint(file_of(R"({"__metadata__":{"step":null}})", 0)) ==
-        R"(__metadata__: "step" is null, expected a string)");
-  CHECK(complaint(file_of(R"({"__metadata__":)" +
-                              std::string(R"(["a long list of values that goes on and on and on for more)") +
-                              R"( than a line"]})",
-                          0)) ==
-        R"(__metadata__ is ["a long list of values that goes on and on and on for mo..., expected an object)");
+  CHECK(complaint(file_of(R"({"__metadata__":{"step":null}})", 0)) == R"(__metadata__: "step" is null, expected a string)");
+  CHECK(complaint(file_of(
+            R"({"__metadata__":)" + std::string(R"(["a long list of values that goes on and on and on for more)") + R"( than a line"]})",
+            0)) == R"(__metadata__ is ["a long list of values that goes on and on and on for mo..., expected an object)");
 }

@@ -49,11 +49,9 @@ std::vector<std::pair<std::string, Tensor>> samples() {
   std::vector<bf16> halves;
   for (int i = 0; i < 3; ++i) halves.push_back(bf16(1.0f / static_cast<float>(i + 3)));
   return {{"blocks.0.weight", tensor_of<float>({2, 3}, {1.5f, -0.0f, nan, inf, -inf, 1e-45f})},
-          {"half", tensor_of<bf16>({3, 1, 1}, halves)},
-          {"ids", tensor_of<int64_t>({2}, {INT64_MIN, INT64_MAX})},
-          {"loss", tensor_of<double>({}, {0.1})},
-          {"none", tensor_of<float>({0, 5}, {})},
-          {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
+      {"half", tensor_of<bf16>({3, 1, 1}, halves)}, {"ids", tensor_of<int64_t>({2}, {INT64_MIN, INT64_MAX})},
+      {"loss", tensor_of<double>({}, {0.1})}, {"none", tensor_of<float>({0, 5}, {})},
+      {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
 }
 
 }  // namespace
@@ -137,8 +135,7 @@ TEST_CASE("safetensors: no tensors at all") {
 
 TEST_CASE("safetensors: a type that tensors do not have hides only its own tensor") {
   const ScratchFolder folder;
-  const std::string header =
-      R"({"mask":)" + tensor_json("BOOL", "[3]", "[4,7]") + R"(,"w":)" + tensor_json("F32", "[1]", "[0,4]") + "}";
+  const std::string header = R"({"mask":)" + tensor_json("BOOL", "[3]", "[4,7]") + R"(,"w":)" + tensor_json("F32", "[1]", "[0,4]") + "}";
   const std::string path = folder.write("a", file_of(header, 7));
   const SafetensorsFile file(path);
   CHECK(file.load("w").size() == 1);
@@ -154,18 +151,12 @@ TEST_CASE("safetensors: what cannot be saved leaves the old file") {
   const Tensor t({2});
   CHECK(error_of([&] { save_safetensors(path, {{"w", t}, {"w", t}}); }) == path + ": tensor 'w' is given twice");
   CHECK(error_of([&] { save_safetensors(path, {{"w", Tensor()}}); }) == path + ": tensor 'w' is empty");
+  CHECK(error_of([&] { save_safetensors(path, {{"__metadata__", t}}); }) == path + ": a tensor cannot be called '__metadata__'");
+  CHECK(error_of([&] { save_safetensors(path, {{"\xff", t}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
+  CHECK(error_of([&] { save_safetensors(path, {{"w", t}}, {{"k", "\xff"}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
   CHECK(error_of([&] {
-          save_safetensors(path, {{"__metadata__", t}});
-        }) == path + ": a tensor cannot be called '__metadata__'");
-  CHECK(error_of([&] {
-          save_safetensors(path, {{"\xff", t}});
-        }) == path + ": a tensor's name or its metadata is not UTF-8");
-  CHECK(error_of([&] {
-          save_safetensors(path, {{"w", t}}, {{"k", "\xff"}});
-        }) == path + ": a tensor's name or its metadata is not UTF-8");
-  CHECK(error_of([&] {
-          save_safetensors(path, {{"w", Tensor({2}, Dtype::f32, Device::cuda_emulated)}});
-        }) == path + ": tensor 'w' is on cuda_emulated, expected cpu");
+    save_safetensors(path, {{"w", Tensor({2}, Dtype::f32, Device::cuda_emulated)}});
+  }) == path + ": tensor 'w' is on cuda_emulated, expected cpu");
   CHECK(read_file(path) == "old");
 }
 
@@ -190,7 +181,8 @@ TEST_CASE("safetensors: F16 and BF16 are read as f32") {
   CHECK(wrong == 0);
 
   const std::string path = folder / "others";
-  save_safetensors(path, {{"b", tensor_of<bf16>({3}, {bf16(1.5f), bf16(-0.25f), bf16(3e38f)})}, {"f", tensor_of<float>({2}, {7, -1})}, {"i", tensor_of<int64_t>({1}, {3})}});
+  save_safetensors(path, {{"b", tensor_of<bf16>({3}, {bf16(1.5f), bf16(-0.25f), bf16(3e38f)})}, {"f", tensor_of<float>({2}, {7, -1})},
+                             {"i", tensor_of<int64_t>({1}, {3})}});
   const SafetensorsFile others(path);
   check_same(others.load_f32("b"), tensor_of<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
   check_same(others.load_f32("f"), tensor_of<float>({2}, {7, -1}));

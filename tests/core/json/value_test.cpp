@@ -22,7 +22,9 @@ TEST_CASE("json: members in their order, numbers, escapes") {
 }
 
 TEST_CASE("json: what is too large is refused before it is read") {
-  const auto fault = [](const char* text, const JsonLimits& limits) { return test::bounded_error([&] { parse_json(text, "test", limits); }); };
+  const auto fault = [](const char* text, const JsonLimits& limits) {
+    return test::bounded_error([&] { parse_json(text, "test", limits); });
+  };
   CHECK(fault("[1,2]", {.bytes = 4}) == "test: 5 bytes, at most 4 are read");
   CHECK(fault("[[[1]]]", {.depth = 2}) == "test: the JSON is nested 3 levels deep, at most 2 are read");
   CHECK(fault("[1,2]", {.values = 2}) == "test: more than 2 values");

@@ -13,7 +13,8 @@ namespace {
 
 // An H200, and a binary for it.
 GpuFound h200() {
-  return {.driver = 13000, .runtime = 13000, .devices = 1, .name = "NVIDIA H200", .major = 9, .architectures = "80-real 90-real 90-virtual"};
+  return {
+      .driver = 13000, .runtime = 13000, .devices = 1, .name = "NVIDIA H200", .major = 9, .architectures = "80-real 90-real 90-virtual"};
 }
 
 }  // namespace
@@ -39,8 +40,8 @@ TEST_CASE("gpu errors: no driver, one too old, no GPU") {
 TEST_CASE("gpu errors: a binary without code for the GPU, a GPU without memory pools") {
   GpuFound f = h200();
   f.name = "Tesla T4", f.major = 7, f.minor = 5;
-  CHECK(why_no_gpu(f) ==
-        "Tesla T4 has compute capability 7.5, this binary has code for sm_80, sm_90, compute_90; build it with -DCMAKE_CUDA_ARCHITECTURES=75");
+  CHECK(why_no_gpu(f) == "Tesla T4 has compute capability 7.5, this binary has code for sm_80, sm_90, compute_90; build it with "
+                         "-DCMAKE_CUDA_ARCHITECTURES=75");
   f = h200();
   f.memory_pools = false;
   CHECK(why_no_gpu(f) == "NVIDIA H200 or its driver has no memory pools (cudaMallocAsync)");

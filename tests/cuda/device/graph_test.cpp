@@ -16,10 +16,8 @@ namespace {
 void on_devices_with_graphs(const std::function<void(Device)>& f) {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
     CAPTURE(std::string(name_of(device)));
-    if (available(device))
-      f(device);
-    else
-      MESSAGE("skipped on cuda: ", std::string(why_not(device)));
+    if (available(device)) f(device);
+    else MESSAGE("skipped on cuda: ", std::string(why_not(device)));
   }
 }
 

@@ -79,8 +79,7 @@ TEST_CASE("everything lazy: launches, copies, zeros and frees in order, errors w
 TEST_CASE("streams: messages") {
   CHECK(message_of([] { Stream{Device::cpu}; }) == "stream: the cpu has no streams");
   CHECK(message_of([] { Stream::main(Device::cpu); }) == "stream: the cpu has no streams");
-  if (!available(Device::cuda))
-    CHECK(message_of([] { Stream{Device::cuda}; }) == std::string("device cuda: ") + why_not(Device::cuda));
+  if (!available(Device::cuda)) CHECK(message_of([] { Stream{Device::cuda}; }) == std::string("device cuda: ") + why_not(Device::cuda));
   else
     CHECK(message_of([] { Stream::main(Device::cuda).wait_for(Stream::main(Device::cuda_emulated)); }) ==
           "stream: one of cuda cannot wait for one of cuda_emulated");

@@ -42,15 +42,15 @@ void check_contains(const std::string& error, const std::vector<std::string>& pa
 TEST_CASE("divergent barriers") {
   const DeviceArray<float> x(128);
   check_contains(launch_error({1, 128}, planted::DivergentBarrier{x.data()}),
-                 {"kernel: thread 64 of block 0: returned while others wait for it at a barrier: ",
-                  "threads 0-63 at __syncthreads " + at(planted::DivergentBarrier::kLine), "threads 64-127 elsewhere"});
+      {"kernel: thread 64 of block 0: returned while others wait for it at a barrier: ",
+          "threads 0-63 at __syncthreads " + at(planted::DivergentBarrier::kLine), "threads 64-127 elsewhere"});
   check_contains(launch_error({1, 128}, planted::BarrierAfterReturn{x.data(), 100}),
-                 {"kernel: thread 100 of block 0: returned while others wait for it at a barrier: ",
-                  "threads 0-99 at __syncthreads " + at(planted::BarrierAfterReturn::kLine)});
+      {"kernel: thread 100 of block 0: returned while others wait for it at a barrier: ",
+          "threads 0-99 at __syncthreads " + at(planted::BarrierAfterReturn::kLine)});
   check_contains(launch_error({1, 64}, planted::DifferentBarriers{x.data()}),
-                 {"kernel: block 0: divergent __syncthreads, the threads of the block met at different barriers: ",
-                  "threads 1, 3, 5, 7, 9, 11, ... at __syncthreads " + at(planted::DifferentBarriers::kOdd),
-                  "threads 0, 2, 4, 6, 8, 10, ... at __syncthreads " + at(planted::DifferentBarriers::kEven)});
+      {"kernel: block 0: divergent __syncthreads, the threads of the block met at different barriers: ",
+          "threads 1, 3, 5, 7, 9, 11, ... at __syncthreads " + at(planted::DifferentBarriers::kOdd),
+          "threads 0, 2, 4, 6, 8, 10, ... at __syncthreads " + at(planted::DifferentBarriers::kEven)});
 }
 
 TEST_CASE("an early return before the barrier, in the order that lets it return first") {
@@ -58,9 +58,9 @@ TEST_CASE("an early return before the barrier, in the order that lets it return 
   options->order = Order::reverse;
   const DeviceArray<float> x(128);
   const auto run = [&] { launch({1, 128}, planted::BarrierAfterReturn{x.data(), 100}); };
-  check_contains(error_of(run), {"block 0: __syncthreads at " + at(planted::BarrierAfterReturn::kLine) +
-                                     " after other threads of the block have returned: ",
-                                 "threads 100-127 returned"});
+  check_contains(error_of(run),
+      {"block 0: __syncthreads at " + at(planted::BarrierAfterReturn::kLine) + " after other threads of the block have returned: ",
+          "threads 100-127 returned"});
   options->strict = false;  // as on hardware: who has returned counts as arrived
   for (Order order : {Order::forward, Order::reverse, Order::random}) {
     options->order = order;
@@ -74,14 +74,13 @@ TEST_CASE("warp collectives that not all lanes reach") {
   const DeviceArray<float> x(std::vector<float>(96, 1.0f));
   using Bug = planted::ShuffleSomeNeverReach;
   check_contains(launch_error({1, 64}, Bug{x.data()}), {"kernel: block 0: deadlock, no thread of the block can go on: ",
-                                                        "threads 0-15 at __shfl_xor_sync " + at(Bug::kShuffle) + " with mask 0xffffffff",
-                                                        "threads 16-63 at __syncthreads " + at(Bug::kBarrier)});
-  check_contains(
-      launch_error({1, 32}, planted::ShuffleInUnevenLoop{x.data(), 80}),
+                                                           "threads 0-15 at __shfl_xor_sync " + at(Bug::kShuffle) + " with mask 0xffffffff",
+                                                           "threads 16-63 at __syncthreads " + at(Bug::kBarrier)});
+  check_contains(launch_error({1, 32}, planted::ShuffleInUnevenLoop{x.data(), 80}),
       {"the lanes of one mask met at different warp collectives: ", "threads 0-15 at __shfl_xor_sync", "threads 16-31 at __syncwarp"});
   check_contains(launch_error({1, 32}, planted::ReturnBeforeShuffle{x.data()}),
-                 {"kernel: thread 7 of block 0: returned while others wait for it at a warp collective: threads 0-6 at __shfl_xor_sync " +
-                  at(planted::ReturnBeforeShuffle::kLine)});
+      {"kernel: thread 7 of block 0: returned while others wait for it at a warp collective: threads 0-6 at __shfl_xor_sync " +
+          at(planted::ReturnBeforeShuffle::kLine)});
   // A block that is no whole number of warps.
   check_contains(launch_error({1, 40}, planted::ShuffleWidth{nullptr}), {"width is 12, expected 1, 2, 4, 8, 16 or 32"});
   check_contains(launch_error({1, 24}, planted::ReturnBeforeShuffle{x.data()}), {"lanes 0xff000000 returned or never existed"});
@@ -91,7 +90,7 @@ TEST_CASE("shuffles that read what is not there") {
   const DeviceArray<int> x(32);
   check_contains(launch_error({1, 32}, planted::ShuffleFromOutside{x.data()}), {"lane 0 reads lane 20, which takes no part"});
   check_contains(launch_error({1, 32}, planted::ShuffleOutsideMask{x.data()}),
-                 {"thread 0 of block 0: __shfl_sync at ", "with mask 0xfffffffe: the calling lane 0 is not in the mask"});
+      {"thread 0 of block 0: __shfl_sync at ", "with mask 0xfffffffe: the calling lane 0 is not in the mask"});
 }
 
 #ifndef __SANITIZE_THREAD__  // which reports these as data races and fails the program: see planted_race.cpp
@@ -120,17 +119,17 @@ TEST_CASE("shared memory that was never written is NaN, in every block") {
 #ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted_overrun.cpp
 TEST_CASE("writes past the end") {
   check_contains(launch_error({1, 64}, planted::StaticSharedOverrun{64}),
-                 {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});
+      {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});
   check_contains(launch_error({1, 64, 252}, planted::DynamicSharedOverrun{70}),
-                 {"kernel: thread 3 of block 0: dynamic shared memory of 252 bytes was written out of bounds, at byte 280"});
+      {"kernel: thread 3 of block 0: dynamic shared memory of 252 bytes was written out of bounds, at byte 280"});
   const DeviceArray<float> x(63), y(1);
   check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), 63}),
-                 {"kernel: thread 3 of block 1: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
+      {"kernel: thread 3 of block 1: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
   check_contains(launch_error({2, 64}, planted::DeviceOverrun{x.data(), -1}, 3),
-                 {"kernel: thread 3 of block 1: ", "at byte -4 of an allocation of 252 bytes"});
+      {"kernel: thread 3 of block 1: ", "at byte -4 of an allocation of 252 bytes"});
   const auto runs = DeviceArray<int>::zeros(1);
   check_contains(launch_error({1, 64}, planted::DeviceOverrunOnce{x.data(), runs.data()}),
-                 {"kernel: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
+      {"kernel: device memory was written out of bounds, at byte 252 of an allocation of 252 bytes"});
 }
 
 template <class T> void check_read_past_the_end() {
@@ -149,15 +148,15 @@ TEST_CASE("reads past the end are NaN, in every type") {
 TEST_CASE("waiting for what never happens") {
   const auto flag = DeviceArray<int>::zeros(1);
   check_contains(launch_error({1, 64}, planted::SpinOnFlag{flag.data()}),
-                 {"kernel: block 0: threads wait in a loop for something that no other thread does: ",
-                  "threads 0-4 in a loop with __nanosleep or atomicCAS", "threads 5-63 returned"});
+      {"kernel: block 0: threads wait in a loop for something that no other thread does: ",
+          "threads 0-4 in a loop with __nanosleep or atomicCAS", "threads 5-63 returned"});
   check_contains(launch_error({1, 32}, planted::SpinOnLock{flag.data()}),
-                 {"threads wait in a loop", "thread 0 returned", "threads 1-31 in a loop with __nanosleep or atomicCAS"});
+      {"threads wait in a loop", "thread 0 returned", "threads 1-31 in a loop with __nanosleep or atomicCAS"});
 }
 
 TEST_CASE("a trap, named by its thread in three dimensions") {
   check_contains(launch_error({dim3(1, 2), dim3(4, 4)}, planted::Trap{}),
-                 {"kernel: thread (1, 2, 0) of block (0, 0, 0): __trap at " + at(planted::Trap::kLine)});
+      {"kernel: thread (1, 2, 0) of block (0, 0, 0): __trap at " + at(planted::Trap::kLine)});
 }
 
 TEST_CASE("one failing block ends a launch on several workers") {
@@ -172,10 +171,10 @@ TEST_CASE("launches that cannot run") {
   check_contains(launch_error({1, dim3(1, 1, 65)}, Kernel{}), {"kernel: block size 1 x 1 x 65"});
   check_contains(launch_error({dim3(1, 0), 32}, Kernel{}), {"kernel: grid size 1 x 0 x 1"});
   check_contains(launch_error({dim3(1, 65536), 32}, Kernel{}), {"kernel: grid size 1 x 65536 x 1"});
-  check_contains(launch_error({1, 32, 227 * 1024 + 1}, Kernel{}),
-                 {"kernel: 232449 bytes of dynamic shared memory, expected at most 232448"});
+  check_contains(
+      launch_error({1, 32, 227 * 1024 + 1}, Kernel{}), {"kernel: 232449 bytes of dynamic shared memory, expected at most 232448"});
   check_contains(launch_error({1, 32}, planted::TooMuchStaticShared{}),
-                 {"no room for huge of 65536 bytes: 48 KiB of shared memory may be static, 227 in all"});
+      {"no room for huge of 65536 bytes: 48 KiB of shared memory may be static, 227 in all"});
 }
 
 TEST_CASE("wrong pointers to device memory") {

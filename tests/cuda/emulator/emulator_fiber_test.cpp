@@ -1,11 +1,11 @@
 // Fibers by themselves: what a switch keeps, and which kind of switch this program was built with.
-#include "cuda/emulator/fiber.h"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <string>
+
+#include "cuda/emulator/fiber.h"
 
 namespace {
 

@@ -169,7 +169,8 @@ TEST_CASE("the orders of blocks, warps and lanes") {
   }
   std::vector<bool> first_warp(3);
   for (int block = 0; block < 7; ++block)
-    first_warp[static_cast<size_t>(std::min_element(random.begin() + block * 96, random.begin() + block * 96 + 96) - random.begin()) % 96 / 32] = true;
+    first_warp[static_cast<size_t>(std::min_element(random.begin() + block * 96, random.begin() + block * 96 + 96) - random.begin()) % 96 /
+               32] = true;
   CHECK(std::count(first_warp.begin(), first_warp.end(), true) > 1);
 }
 

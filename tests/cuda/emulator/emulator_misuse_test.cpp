@@ -116,8 +116,8 @@ TEST_CASE("a kernel that ends before its copies have arrived") {
   using Kernel = Copy<Mistake::never_waits>;
   const std::string error = error_of([&] { launch({1, 64}, Kernel{x.data(), y.data()}); });
   CAPTURE(error);
-  CHECK(contains(error, " of block 0: returned without waiting for the cp_async at " + std::string(__FILE__) + ":" +
-                            std::to_string(Kernel::kLine)));
+  CHECK(contains(
+      error, " of block 0: returned without waiting for the cp_async at " + std::string(__FILE__) + ":" + std::to_string(Kernel::kLine)));
   options->strict = false;
   launch({1, 64}, Kernel{x.data(), y.data()});
   CHECK(std::isnan(y.host()[0]));
@@ -127,41 +127,47 @@ TEST_CASE("addresses that the hardware refuses, or takes for another") {
   const auto x = DeviceArray<uint32_t>::zeros(132);
   uint32_t* p = x.data();
   check_error(error_in_kernel([=](unsigned lane) { ptx::load16(p + lane); }), "thread 1 of block 0",
-              "the address is 4 bytes beyond a multiple of 16");
+      "the address is 4 bytes beyond a multiple of 16");
   check_error(error_in_kernel([=](unsigned lane) { ptx::store16(p + 4 * lane + (lane == 9 ? 2 : 0), uint4{}); }), "thread 9 of block 0",
-              "store16 at tests/cuda/emulator/emulator_misuse_test.cpp:");
-  check_error(error_in_kernel([=](unsigned lane) { ptx::store16_once(p + 4 * lane + 1, uint4{}); }), "thread 0 of block 0", "store16_once at ");
+      "store16 at tests/cuda/emulator/emulator_misuse_test.cpp:");
+  check_error(
+      error_in_kernel([=](unsigned lane) { ptx::store16_once(p + 4 * lane + 1, uint4{}); }), "thread 0 of block 0", "store16_once at ");
   check_error(error_in_kernel([=](unsigned) { ptx::load16_once(p + 3); }), "thread 0 of block 0", "12 bytes beyond a multiple of 16");
   check_error(error_in_kernel([=](unsigned lane) { ptx::cp_async<4>(p + lane, p); }), "thread 0 of block 0",
-              "cp_async, destination at tests/cuda/emulator/emulator_misuse_test.cpp:");
+      "cp_async, destination at tests/cuda/emulator/emulator_misuse_test.cpp:");
+}
+
+TEST_CASE("addresses that instructions for shared memory refuse") {
+  const auto x = DeviceArray<uint32_t>::zeros(132);
+  uint32_t* p = x.data();
   check_error(error_in_kernel([=](unsigned lane) {
-                SHARED(uint32_t, tile, [32]);
-                ptx::cp_async<8>(&tile[lane % 31], p);
-                ptx::cp_async_wait_all();
-              }),
-              "thread 1 of block 0", "the address is 4 bytes beyond a multiple of 8");
+    SHARED(uint32_t, tile, [32]);
+    ptx::cp_async<8>(&tile[lane % 31], p);
+    ptx::cp_async_wait_all();
+  }),
+      "thread 1 of block 0", "the address is 4 bytes beyond a multiple of 8");
   check_error(error_in_kernel([=](unsigned lane) {
-                SHARED(uint32_t, tile, [31]);
-                ptx::cp_async<4>(&tile[lane], p);
-                ptx::cp_async_wait_all();
-              }),
-              "thread 31 of block 0", "the address is not in shared memory");
+    SHARED(uint32_t, tile, [31]);
+    ptx::cp_async<4>(&tile[lane], p);
+    ptx::cp_async_wait_all();
+  }),
+      "thread 31 of block 0", "the address is not in shared memory");
   check_error(error_in_kernel([=](unsigned) {
-                SHARED(uint4, tile, [32]);
-                ptx::cp_async<16>(&tile[0], p, 17);
-              }),
-              "thread 0 of block 0", "17 bytes of the source, expected 0 to 16");
+    SHARED(uint4, tile, [32]);
+    ptx::cp_async<16>(&tile[0], p, 17);
+  }),
+      "thread 0 of block 0", "17 bytes of the source, expected 0 to 16");
   check_error(error_in_kernel([=](unsigned) {
-                uint32_t r[1];
-                ptx::ldmatrix<1>(r, p);
-              }),
-              "thread 0 of block 0", "ldmatrix<1> at tests/cuda/emulator/emulator_misuse_test.cpp:");
+    uint32_t r[1];
+    ptx::ldmatrix<1>(r, p);
+  }),
+      "thread 0 of block 0", "ldmatrix<1> at tests/cuda/emulator/emulator_misuse_test.cpp:");
   check_error(error_in_kernel([=](unsigned lane) {
-                SHARED(uint4, tile, [32]);
-                uint32_t r[2];
-                ptx::ldmatrix_trans<2>(r, reinterpret_cast<const char*>(&tile[lane]) + (lane == 15 ? 8 : 0));
-              }),
-              "thread 15 of block 0", "the address is 8 bytes beyond a multiple of 16");
+    SHARED(uint4, tile, [32]);
+    uint32_t r[2];
+    ptx::ldmatrix_trans<2>(r, reinterpret_cast<const char*>(&tile[lane]) + (lane == 15 ? 8 : 0));
+  }),
+      "thread 15 of block 0", "the address is 8 bytes beyond a multiple of 16");
 }
 
 TEST_CASE("warp-wide instructions that not all lanes reach") {
@@ -175,10 +181,8 @@ TEST_CASE("warp-wide instructions that not all lanes reach") {
   const auto mixed = [](unsigned lane) {
     SHARED(uint4, tile, [32]);
     uint32_t r[1];
-    if (lane < 8)
-      ptx::ldmatrix<1>(r, &tile[lane]);
-    else
-      ptx::ldmatrix_trans<1>(r, &tile[lane]);
+    if (lane < 8) ptx::ldmatrix<1>(r, &tile[lane]);
+    else ptx::ldmatrix_trans<1>(r, &tile[lane]);
   };
   check_error(error_in_kernel(mixed), "block 0", "the lanes of one mask met at different warp collectives: ");
 }

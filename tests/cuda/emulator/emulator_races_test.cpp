@@ -26,12 +26,9 @@ template <bool fence> struct HalfAtomic {
   int* total;
   __device__ void operator()() const {
     if (threadIdx.x != 0) return;
-    if (blockIdx.x == 0)
-      *total = 5;
-    else if (fence)
-      *total += 1, __threadfence();
-    else
-      atomicAdd(total, 1);
+    if (blockIdx.x == 0) *total = 5;
+    else if (fence) *total += 1, __threadfence();
+    else atomicAdd(total, 1);
   }
 };
 
@@ -112,7 +109,8 @@ TEST_CASE("blocks that read, change and write one cell") {
   CHECK(launch_error({4, 32}, Count<false>{total.data()}) ==
         "kernel: race between blocks 0 and 1: both write byte 0 of a device allocation of 4 bytes (launched at caller.cu:12)");
   options->order = Order::reverse;
-  CHECK(contains(launch_error({dim3(2, 2), 32}, Count<false>{total.data()}), "kernel: race between blocks (0, 1, 0) and (1, 1, 0): both write"));
+  CHECK(contains(
+      launch_error({dim3(2, 2), 32}, Count<false>{total.data()}), "kernel: race between blocks (0, 1, 0) and (1, 1, 0): both write"));
   options->workers = 3;
   const auto flag = DeviceArray<int>::zeros(5);
   CHECK(contains(launch_error({6, 32}, AllWriteOne{flag.data()}), "blocks 4 and 5: both write byte 8 of a device allocation of 20 bytes"));
@@ -124,7 +122,8 @@ TEST_CASE("a plain write beside atomics, or beside writes that are fenced") {
   WithOptions options;
   options->isolate = true;
   const auto total = DeviceArray<int>::zeros(3);
-  const std::string race = "kernel: race between blocks 0 and 1: both write byte 4 of a device allocation of 12 bytes (launched at caller.cu:12)";
+  const std::string race =
+      "kernel: race between blocks 0 and 1: both write byte 4 of a device allocation of 12 bytes (launched at caller.cu:12)";
   CHECK(launch_error({2, 32}, HalfAtomic<false>{total.data() + 1}) == race);
   CHECK(launch_error({2, 32}, HalfAtomic<true>{total.data() + 1}) == race);
 }

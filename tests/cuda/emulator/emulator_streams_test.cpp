@@ -1,10 +1,9 @@
 // Streams of the emulator: what forgets to wait finds what was there before, in each order; and what is right is right in all.
-#include "cuda/emulator/streams.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "cuda/emulator/streams.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 
 namespace {
@@ -27,7 +26,8 @@ struct Add {
 template <class Kernel> void launch_on(emu::Stream& stream, const Kernel& kernel, const char* name = "kernel") {
   emu::use_stream(&stream);
   const emu::Launch config{name, 1, 32, 0, {"caller.cu", 12}};
-  emu::launch(config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
+  emu::launch(
+      config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
   emu::use_stream(nullptr);
 }
 
@@ -175,7 +175,11 @@ TEST_CASE("errors appear where they are waited for, once, and what follows still
   CHECK(error_of([&] { emu::synchronize(); }).empty());
   emu::use_stream(&stream);
   const emu::Launch empty{"empty", 0, 32, 0, {"caller.cu", 12}};
-  CHECK(contains(error_of([&] { emu::launch(empty, [](const void*) {}, &x, sizeof(int)); }), "empty: grid size 0 x 1 x 1"));  // at once
+  CHECK(contains(error_of([&] {
+    emu::launch(
+        empty, [](const void*) {}, &x, sizeof(int));
+  }),
+      "empty: grid size 0 x 1 x 1"));  // at once
   emu::use_stream(nullptr);
 }
 

@@ -47,27 +47,27 @@ TEST_CASE("shuffle: every kind and width") {
       const int w = static_cast<int>(width);
       const auto value = [](unsigned t) { return t * 3 + 1; };
       check_lanes([=](unsigned t) { return __shfl_sync(~0u, value(t), static_cast<int>(by + t), w); },
-                  [=](unsigned t) { return value(t / width * width + (t + by) % width); });
+          [=](unsigned t) { return value(t / width * width + (t + by) % width); });
       check_lanes([=](unsigned t) { return __shfl_up_sync(~0u, value(t), by, w); },
-                  [=](unsigned t) { return value(t % width >= by ? t - by : t); });
+          [=](unsigned t) { return value(t % width >= by ? t - by : t); });
       check_lanes([=](unsigned t) { return __shfl_down_sync(~0u, value(t), by, w); },
-                  [=](unsigned t) { return value(t % width + by < width ? t + by : t); });
+          [=](unsigned t) { return value(t % width + by < width ? t + by : t); });
       check_lanes([=](unsigned t) { return __shfl_xor_sync(~0u, value(t), static_cast<int>(by), w); },
-                  [=](unsigned t) {  // an earlier segment may be read, a later one not
-                    const unsigned other = t ^ by;
-                    return value(other / width <= t / width ? other : t);
-                  });
+          [=](unsigned t) {  // an earlier segment may be read, a later one not
+            const unsigned other = t ^ by;
+            return value(other / width <= t / width ? other : t);
+          });
     }
 }
 
 TEST_CASE("shuffle: types") {
   check_lanes([](unsigned t) { return __shfl_xor_sync(~0u, 0.1 * t, 16); }, [](unsigned t) { return 0.1 * (t ^ 16); });
   check_lanes([](unsigned t) { return __shfl_sync(~0u, -1.5f * static_cast<float>(t), 31); },
-              [](unsigned t) { return -1.5f * static_cast<float>(t / 32 * 32 + 31); });
+      [](unsigned t) { return -1.5f * static_cast<float>(t / 32 * 32 + 31); });
   check_lanes([](unsigned t) { return __shfl_down_sync(~0u, -(int64_t{1} << 40) - t, 1); },
-              [](unsigned t) { return -(int64_t{1} << 40) - (t % 32 == 31 ? t : t + 1); });
-  check_lanes([](unsigned t) { return __shfl_sync(~0u, static_cast<short>(t), 2); },
-              [](unsigned t) { return static_cast<int>(t / 32 * 32 + 2); });
+      [](unsigned t) { return -(int64_t{1} << 40) - (t % 32 == 31 ? t : t + 1); });
+  check_lanes(
+      [](unsigned t) { return __shfl_sync(~0u, static_cast<short>(t), 2); }, [](unsigned t) { return static_cast<int>(t / 32 * 32 + 2); });
 }
 
 TEST_CASE("votes and matches") {
@@ -75,13 +75,13 @@ TEST_CASE("votes and matches") {
   check_lanes([](unsigned t) { return __any_sync(~0u, t == 40); }, [](unsigned t) { return t >= 32 ? 1 : 0; });
   check_lanes([](unsigned t) { return __all_sync(~0u, t < 40); }, [](unsigned t) { return t < 32 ? 1 : 0; });
   check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 32 % 5); },
-              [](unsigned t) {
-                unsigned mask = 0;
-                for (unsigned l = 0; l < 32; ++l) mask |= unsigned{l % 5 == t % 32 % 5} << l;
-                return mask;
-              });
+      [](unsigned t) {
+        unsigned mask = 0;
+        for (unsigned l = 0; l < 32; ++l) mask |= unsigned{l % 5 == t % 32 % 5} << l;
+        return mask;
+      });
   check_lanes([](unsigned t) { return __match_any_sync(~0u, t % 2 ? 0.0f : -0.0f); },  // compares bits
-              [](unsigned t) { return t % 2 ? 0xaaaaaaaau : 0x55555555u; });
+      [](unsigned t) { return t % 2 ? 0xaaaaaaaau : 0x55555555u; });
 }
 
 TEST_CASE("warp reductions") {
@@ -90,9 +90,9 @@ TEST_CASE("warp reductions") {
     return first;
   };
   check_lanes([](unsigned t) { return __reduce_add_sync(~0u, static_cast<int>(t) - 40); },
-              [&](unsigned t) { return folded(t, 0, [](int s, unsigned l) { return s + static_cast<int>(l) - 40; }); });
+      [&](unsigned t) { return folded(t, 0, [](int s, unsigned l) { return s + static_cast<int>(l) - 40; }); });
   check_lanes([](unsigned t) { return __reduce_add_sync(~0u, 0xf0000000u + t); },  // modulo 2^32
-              [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s + 0xf0000000u + l; }); });
+      [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s + 0xf0000000u + l; }); });
   check_lanes([](unsigned t) { return __reduce_min_sync(~0u, 20 - static_cast<int>(t)); }, [](unsigned t) { return t < 32 ? -11 : -43; });
   check_lanes([](unsigned t) { return __reduce_max_sync(~0u, static_cast<int>(t) - 50); }, [](unsigned t) { return t < 32 ? -19 : 13; });
   check_lanes([](unsigned t) { return __reduce_max_sync(~0u, t % 32 == 4 ? ~0u : t); }, [](unsigned) { return ~0u; });
@@ -100,7 +100,7 @@ TEST_CASE("warp reductions") {
   check_lanes([](unsigned t) { return __reduce_and_sync(~0u, ~(1u << t % 7)); }, [](unsigned) { return ~0x7fu; });
   check_lanes([](unsigned t) { return __reduce_or_sync(~0u, 1u << t % 7); }, [](unsigned) { return 0x7fu; });
   check_lanes([](unsigned t) { return __reduce_xor_sync(~0u, t * t); },
-              [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s ^ l * l; }); });
+      [&](unsigned t) { return folded(t, 0u, [](unsigned s, unsigned l) { return s ^ l * l; }); });
 }
 
 TEST_CASE("collectives of some lanes: halves in different numbers of rounds, odd and even lanes, overlapping pairs") {

@@ -48,8 +48,8 @@ struct Expected {
   Values before, after, bound;
 };
 
-inline Expected expected_of(const Case& t, const Matrices& a, const Matrices& b, const Matrices& c, const Tensor& bias, Dtype dtype,
-                     Dtype c_dtype) {
+inline Expected expected_of(
+    const Case& t, const Matrices& a, const Matrices& b, const Matrices& c, const Tensor& bias, Dtype dtype, Dtype c_dtype) {
   const Values a_values = values_of(a.memory), b_values = values_of(b.memory), bias_values = values_of(bias);
   const Values old = values_of(drawn({c.elements()}, c_dtype, Device::cpu, 4));
   const double untouched = values_of(tensor_of({kUntouched}, {1}, c_dtype, Device::cpu))[0];
@@ -79,9 +79,21 @@ inline double worst_of(const Case& t, Dtype dtype, Device device, void (*multipl
   const Tensor bias = drawn({t.n}, dtype, device, 3);
   const Expected e = expected_of(t, a, b, c, bias, dtype, c_dtype);
   c.memory = tensor_of(e.before, {c.elements()}, c_dtype, device);
-  multiply({.device = device, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(),
-            .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
-            .bias_n = t.bias ? bias.raw() : nullptr, .c_f32 = t.c_f32});
+  multiply({.device = device,
+      .dtype = dtype,
+      .batch = t.batch,
+      .m = t.m,
+      .n = t.n,
+      .k = t.k,
+      .a = a.memory.raw(),
+      .b = b.memory.raw(),
+      .a_at = a.at,
+      .b_at = b.at,
+      .c = c.memory.raw(),
+      .c_at = c.at,
+      .accumulate = t.accumulate,
+      .bias_n = t.bias ? bias.raw() : nullptr,
+      .c_f32 = t.c_f32});
   const Values got = values_of(c.memory);
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {

@@ -115,8 +115,10 @@ TEST_CASE("a NaN or an infinity reaches its row and column and nothing else") {
     Values a(static_cast<size_t>(m * k), 1);
     a[static_cast<size_t>(2 * k + 3)] = NAN, a[static_cast<size_t>(4 * k + 7)] = HUGE_VAL;
     const Tensor a_mk = tensor_of(a, {m, k}, dtype, device), b_kn = drawn({k, n}, dtype, device, 5), c_mn({m, n}, dtype, device);
+    // clang-format off
     gemm({.device = device, .dtype = dtype, .batch = 1, .m = m, .n = n, .k = k, .a = a_mk.raw(), .b = b_kn.raw(), .a_at = {k, 1, 0},
           .b_at = {n, 1, 0}, .c = c_mn.raw(), .c_at = {n, 1, 0}});
+    // clang-format on
     const Values c = values_of(c_mn);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
@@ -126,25 +128,20 @@ TEST_CASE("a NaN or an infinity reaches its row and column and nothing else") {
   });
 }
 
+// Forward, input and weight gradients of a small GPT; weight gradients over many rows; one row; many small ones.
+const std::vector<Case> kOneThreadOrMany = {
+    {1, 768, 384, 128, Layout::rows, Layout::columns, Layout::rows, false, true}, {1, 768, 128, 384},
+    {1, 384, 128, 768, Layout::columns, Layout::rows}, {1, 768, 65, 128, Layout::rows, Layout::columns},
+    {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true}, {1, 64, 64, 4096, Layout::columns, Layout::rows},
+    {1, 16, 65, 8192, Layout::columns, Layout::columns}, {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
+    {1, 100, 90, 3000, Layout::spaced, Layout::rows}, {1, 1, 3000, 257, Layout::rows, Layout::columns},
+    {48, 64, 32, 64, Layout::rows, Layout::rows},
+    {1, 600, 500, 257, Layout::rows, Layout::columns, Layout::rows, true, true},  // bf16 is no longer oneDNN's
+};
 TEST_CASE("the bits do not depend on the number of threads") {
-  // Forward, input and weight gradients of a small GPT; weight gradients over many rows; one row; many small ones.
-  const std::vector<Case> cases = {
-      {1, 768, 384, 128, Layout::rows, Layout::columns, Layout::rows, false, true},
-      {1, 768, 128, 384},
-      {1, 384, 128, 768, Layout::columns, Layout::rows},
-      {1, 768, 65, 128, Layout::rows, Layout::columns},
-      {1, 128, 512, 768, Layout::columns, Layout::rows, Layout::rows, true},
-      {1, 64, 64, 4096, Layout::columns, Layout::rows},
-      {1, 16, 65, 8192, Layout::columns, Layout::columns},
-      {1, 70, 50, 9001, Layout::rows, Layout::rows, Layout::rows, true},
-      {1, 100, 90, 3000, Layout::spaced, Layout::rows},
-      {1, 1, 3000, 257, Layout::rows, Layout::columns},
-      {48, 64, 32, 64, Layout::rows, Layout::rows},
-      {1, 600, 500, 257, Layout::rows, Layout::columns, Layout::rows, true, true},  // bf16 is no longer oneDNN's
-  };
   const int threads = thread_count();
   for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
-    for (const Case& t : cases)
+    for (const Case& t : kOneThreadOrMany)
       for (auto multiply : {gemm, gemm_blocked}) {
         Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);
         a.draw(dtype, Device::cpu, 6), b.draw(dtype, Device::cpu, 7);
@@ -153,9 +150,20 @@ TEST_CASE("the bits do not depend on the number of threads") {
         for (int count : {1, 2, 3, 8, 24}) {
           set_thread_count(count);
           c.draw(dtype, Device::cpu, 9);
-          multiply({.device = Device::cpu, .dtype = dtype, .batch = t.batch, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(),
-                    .b = b.memory.raw(), .a_at = a.at, .b_at = b.at, .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate,
-                    .bias_n = t.bias ? bias.raw() : nullptr});
+          multiply({.device = Device::cpu,
+              .dtype = dtype,
+              .batch = t.batch,
+              .m = t.m,
+              .n = t.n,
+              .k = t.k,
+              .a = a.memory.raw(),
+              .b = b.memory.raw(),
+              .a_at = a.at,
+              .b_at = b.at,
+              .c = c.memory.raw(),
+              .c_at = c.at,
+              .accumulate = t.accumulate,
+              .bias_n = t.bias ? bias.raw() : nullptr});
           if (!first) first = c.memory;
           CAPTURE(t.m);
           CAPTURE(t.n);
@@ -168,8 +176,18 @@ TEST_CASE("the bits do not depend on the number of threads") {
 }
 
 TEST_CASE("errors of gemm name the values") {
-  Gemm g{.device = Device::cpu, .dtype = Dtype::f32, .batch = 1, .m = 1, .n = 1, .k = 1, .a = nullptr, .b = nullptr,
-         .a_at = {}, .b_at = {}, .c = nullptr, .c_at = {}};
+  Gemm g{.device = Device::cpu,
+      .dtype = Dtype::f32,
+      .batch = 1,
+      .m = 1,
+      .n = 1,
+      .k = 1,
+      .a = nullptr,
+      .b = nullptr,
+      .a_at = {},
+      .b_at = {},
+      .c = nullptr,
+      .c_at = {}};
   g.dtype = Dtype::i64;
   CHECK(message_of([&] { gemm(g); }) == "gemm: expected f32, f64 or bf16, got i64");
   g.dtype = Dtype::f64, g.c_f32 = true;

@@ -1,7 +1,7 @@
 #include "cuda/gemm/load_cublas.h"
 
-#include <doctest/doctest.h>
 #include <dlfcn.h>
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <optional>
@@ -36,9 +36,10 @@ TEST_CASE("a missing cuBLASLt is an error of one line that names what was tried 
   for (const char* value : {static_cast<const char*>(nullptr), "", "0"}) {
     const Asked asked(value);
     CHECK_THROWS_WITH_AS(load_cublas(kFiles, [](const std::string& file) { return file[0] == '/' ? "lacks cublasLtMatmul" : "not found"; }),
-                         "gemm: cuBLASLt cannot be loaded; tried libcublasLt.so.13 (not found), /usr/local/cuda/lib64/libcublasLt.so.13 (lacks cublasLtMatmul); "
-                         "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
-                         Error);
+        "gemm: cuBLASLt cannot be loaded; tried libcublasLt.so.13 (not found), /usr/local/cuda/lib64/libcublasLt.so.13 (lacks "
+        "cublasLtMatmul); "
+        "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
+        Error);
   }
 }
 
@@ -46,9 +47,9 @@ TEST_CASE("the reason of the system's loader is in the line") {
   const Asked asked(nullptr);
   const auto load = [](const std::string& file) -> std::string { return ::dlopen(file.c_str(), RTLD_NOW) ? "" : ::dlerror(); };
   CHECK_THROWS_WITH_AS(load_cublas({"libnosuch.so.1"}, load),
-                       "gemm: cuBLASLt cannot be loaded; tried libnosuch.so.1 (libnosuch.so.1: cannot open shared object file: No such file or directory); "
-                       "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
-                       Error);
+      "gemm: cuBLASLt cannot be loaded; tried libnosuch.so.1 (libnosuch.so.1: cannot open shared object file: No such file or directory); "
+      "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
+      Error);
 }
 
 TEST_CASE("the first file that can be loaded is taken, the others are left alone") {

@@ -26,8 +26,10 @@ TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have g
     for (int count : {1, 2, 3, 8}) {
       set_thread_count(count);
       c.draw(Dtype::f32, Device::cpu, 9);
+      // clang-format off
       gemm({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(), .a_at = a.at, .b_at = b.at,
             .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate, .c_f32 = true});
+      // clang-format on
       if (!first) first = c.memory;
       CHECK(same_bits(first, c.memory));
     }
@@ -39,7 +41,7 @@ TEST_CASE("gradients of weights in bf16 are made by tiles" * doctest::test_suite
 #ifdef RICCI_HAS_ONEDNN
   if (cpu_has_bf16_tiles()) {
     for (const Case& t : {Case{1, 150, 90, 1201, Layout::columns, Layout::rows, Layout::rows, false, false, true},
-                          Case{1, 270, 790, 515, Layout::padded_rows, Layout::padded_rows, Layout::padded_rows, true, false, true}})
+             Case{1, 270, 790, 515, Layout::padded_rows, Layout::padded_rows, Layout::padded_rows, true, false, true}})
       CHECK(worst_of(t, Dtype::bf16, Device::cpu, [](const Gemm& g) { REQUIRE(onednn::multiply_by_tiles(g)); }) <= 1);
     return;
   }

@@ -34,10 +34,8 @@ template <int N, bool transposed> struct Ldmatrix {
     if (lane < 8 * N) ptx::store16(&tile[lane][0], ptx::load16(x + lane * 8));
     __syncwarp();
     uint32_t of_lane[N];
-    if constexpr (transposed)
-      ptx::ldmatrix_trans<N>(of_lane, &tile[lane % (8 * N)][0]);
-    else
-      ptx::ldmatrix<N>(of_lane, &tile[lane % (8 * N)][0]);
+    if constexpr (transposed) ptx::ldmatrix_trans<N>(of_lane, &tile[lane % (8 * N)][0]);
+    else ptx::ldmatrix<N>(of_lane, &tile[lane % (8 * N)][0]);
     for (int i = 0; i < N; ++i) r[lane * N + i] = of_lane[i];
   }
 };

@@ -38,10 +38,8 @@ void on_emulator_and_gpu(const std::function<void(Device)>& f) {
     f(Device::cuda_emulated);
   }
   static bool said = false;
-  if (available(Device::cuda))
-    f(Device::cuda);
-  else if (!std::exchange(said, true))
-    MESSAGE("skipped on cuda: ", std::string(why_not(Device::cuda)));
+  if (available(Device::cuda)) f(Device::cuda);
+  else if (!std::exchange(said, true)) MESSAGE("skipped on cuda: ", std::string(why_not(Device::cuda)));
 }
 
 // Small multiples of 1/8, which every type holds exactly and whose sums of 16 products f32 holds exactly.
@@ -106,7 +104,9 @@ template <int N, bool transposed> void check_ldmatrix(Device device) {
   std::vector<uint32_t> expected;
   for (size_t lane = 0; lane < 32; ++lane)
     for (size_t matrix = 0; matrix < N; ++matrix) {
-      const auto at = [&](size_t row, size_t column) -> uint32_t { return x[matrix * 64 + (transposed ? column * 8 + row : row * 8 + column)]; };
+      const auto at = [&](size_t row, size_t column) -> uint32_t {
+        return x[matrix * 64 + (transposed ? column * 8 + row : row * 8 + column)];
+      };
       expected.push_back(at(lane / 4, lane % 4 * 2) | at(lane / 4, lane % 4 * 2 + 1) << 16);
     }
   CHECK(r_device.host() == expected);
@@ -149,11 +149,10 @@ std::vector<int> expected_words(const std::vector<int>& x, size_t t) {
   const auto max = [](auto a, auto b) { return a < b ? b : a; };
   const auto positive = [](int value) { return value > 0; };
   const bool found = mask([&](int value) { return value == x[3]; }) != 0;
-  return {mask(positive), found, !found, mask([&](int value) { return (value & 3) == (v & 3); }),
-          x[first + (lane + 5) % 32], lane % 16 >= 3 ? x[t - 3] : v, lane + 9 < 32 ? x[t + 9] : v, x[t ^ 6],
-          fold(add, 0, all), fold(min, INT32_MAX, all), fold(max, INT32_MIN, all), fold(min, ~0u, all),
-          fold(std::bit_and(), ~0u, all), fold(std::bit_or(), 0u, all), fold(std::bit_xor(), 0u, all),
-          static_cast<int>(std::count_if(x.begin(), x.end(), positive)), 1, 0, fold(add, 0, third)};
+  return {mask(positive), found, !found, mask([&](int value) { return (value & 3) == (v & 3); }), x[first + (lane + 5) % 32],
+      lane % 16 >= 3 ? x[t - 3] : v, lane + 9 < 32 ? x[t + 9] : v, x[t ^ 6], fold(add, 0, all), fold(min, INT32_MAX, all),
+      fold(max, INT32_MIN, all), fold(min, ~0u, all), fold(std::bit_and(), ~0u, all), fold(std::bit_or(), 0u, all),
+      fold(std::bit_xor(), 0u, all), static_cast<int>(std::count_if(x.begin(), x.end(), positive)), 1, 0, fold(add, 0, third)};
 }
 
 }  // namespace
@@ -222,7 +221,8 @@ TEST_CASE("rounding to tf32 and bf16") {
       CAPTURE(x[i]);
       int exponent = 0;
       const float fraction = std::frexp(x[i], &exponent);
-      const float expected = std::isinf(x[i]) ? x[i] : std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);  // halves away from zero
+      const float expected =
+          std::isinf(x[i]) ? x[i] : std::ldexp(std::round(std::ldexp(fraction, 11)), exponent - 11);  // halves away from zero
       CHECK(__builtin_bit_cast(float, rounded[i]) == expected);
       CHECK(pairs[i] == (bf16(x[i]).bits | static_cast<uint32_t>(bf16(-x[i]).bits) << 16));
     }
@@ -282,7 +282,7 @@ TEST_CASE("atomics of many blocks") {
     const Buffer<unsigned long long> u64({0}, device);
     int* cells = ints.data();
     ricci::launch("atomics", device, {9, 128},
-                  Atomics{cells, cells + 1, cells + 2, cells + 3, cells + 4, cells + 5, f32.data(), f64.data(), u64.data()});
+        Atomics{cells, cells + 1, cells + 2, cells + 3, cells + 4, cells + 5, f32.data(), f64.data(), u64.data()});
     const std::vector<int> got = ints.host();
     CHECK(got[0] == 1151 * 1152 / 2);
     CHECK(got[1] == 999);

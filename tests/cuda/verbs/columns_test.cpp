@@ -4,7 +4,8 @@
 using namespace ricci;
 
 TEST_CASE("sums of columns: every row once, from none to many chunks") {
-  for (const auto& [each_rows, each_columns] : {std::pair<int64_t, int64_t>{0, 3}, {1, 2}, {7, 33}, {256, 32}, {257, 31}, {1021, 40}, {4099, 5}, {300, 4097}}) {
+  for (const auto& [each_rows, each_columns] :
+      {std::pair<int64_t, int64_t>{0, 3}, {1, 2}, {7, 33}, {256, 32}, {257, 31}, {1021, 40}, {4099, 5}, {300, 4097}}) {
     const auto &rows = each_rows, &columns = each_columns;
     CAPTURE(rows);
     CAPTURE(columns);

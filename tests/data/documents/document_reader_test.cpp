@@ -35,7 +35,8 @@ std::vector<std::string> documents_of(const std::string& paths, const DocumentOp
 }
 
 // A tar archive of files with these names and texts.
-std::string write_tar(const ScratchFolder& folder, const std::string& name, const std::vector<std::pair<std::string, std::string>>& files, int filter) {
+std::string write_tar(
+    const ScratchFolder& folder, const std::string& name, const std::vector<std::pair<std::string, std::string>>& files, int filter) {
   const std::string path = folder / name;
   archive* out = archive_write_new();
   archive_write_set_format_pax_restricted(out);
@@ -87,15 +88,19 @@ TEST_CASE("long documents come in pieces, wherever their bytes come from") {
 
 TEST_CASE("reading goes on from the end of any piece") {
   const ScratchFolder folder;
-  const std::string long_text = mixed_text(400'000, 1), paths = folder.write("a.txt", "x<end>" + long_text + "<end>\n<end><end>y") + "," + folder.write("b.txt", long_text);
-  const std::string lines = folder.write("c.jsonl", "{\"text\":\"a\"}\n{\"text\":\"" + std::string(700'000, 'b') + "\"}\n\n{\"text\":\"c\"}");
-  for (const auto& [path, options] : {std::pair{paths, DocumentOptions{.documents = "<end>"}}, {paths, DocumentOptions{}}, {paths, DocumentOptions{.documents = "line"}},
-                                      {lines, DocumentOptions{.format = DocumentFormat::jsonl}}}) {
+  const std::string long_text = mixed_text(400'000, 1),
+                    paths = folder.write("a.txt", "x<end>" + long_text + "<end>\n<end><end>y") + "," + folder.write("b.txt", long_text);
+  const std::string lines =
+      folder.write("c.jsonl", "{\"text\":\"a\"}\n{\"text\":\"" + std::string(700'000, 'b') + "\"}\n\n{\"text\":\"c\"}");
+  for (const auto& [path, options] : {std::pair{paths, DocumentOptions{.documents = "<end>"}}, {paths, DocumentOptions{}},
+           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = DocumentFormat::jsonl}}}) {
     const auto all = pieces_of(path, options);
     for (size_t done = 0; done < all.size(); done += 1 + all.size() / 50) {
       const auto rest = pieces_of(path, options, all[done].end);
       REQUIRE(rest.size() == all.size() - done - 1);
-      for (size_t i = 0; i < rest.size(); ++i) REQUIRE((rest[i].text == all[done + 1 + i].text && rest[i].end == all[done + 1 + i].end && rest[i].starts == all[done + 1 + i].starts));
+      for (size_t i = 0; i < rest.size(); ++i)
+        REQUIRE(
+            (rest[i].text == all[done + 1 + i].text && rest[i].end == all[done + 1 + i].end && rest[i].starts == all[done + 1 + i].starts));
     }
   }
 }
@@ -103,8 +108,10 @@ TEST_CASE("reading goes on from the end of any piece") {
 TEST_CASE("members of tar archives, compressed or not, but no folders and hidden files") {
   const ScratchFolder folder;
   const std::string large = mixed_text(300'000, 2) + "\n";
-  const std::vector<std::pair<std::string, std::string>> files = {{"a/", ""}, {"a/one.txt", "one"}, {"a/.hidden", "no"}, {"./.git/config", "no"}, {"empty.txt", ""}, {"./b/../two.txt", large}};
-  for (const auto& [name, filter] : {std::pair{"x.tar", ARCHIVE_FILTER_NONE}, {"x.tar.gz", ARCHIVE_FILTER_GZIP}, {"x.tar.zst", ARCHIVE_FILTER_ZSTD}}) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"a/", ""}, {"a/one.txt", "one"}, {"a/.hidden", "no"}, {"./.git/config", "no"}, {"empty.txt", ""}, {"./b/../two.txt", large}};
+  for (const auto& [name, filter] :
+      {std::pair{"x.tar", ARCHIVE_FILTER_NONE}, {"x.tar.gz", ARCHIVE_FILTER_GZIP}, {"x.tar.zst", ARCHIVE_FILTER_ZSTD}}) {
     const std::string path = write_tar(folder, name, files, filter);
     CHECK(documents_of(path, {}) == Texts{"one", large});
     CHECK(pieces_of(path, {})[0].place == std::string(name) + ": a/one.txt");
@@ -119,7 +126,8 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
 TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const ScratchFolder folder;
   const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
-  const std::string whole = read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
+  const std::string whole =
+      read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
   const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // of the last member
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
   int behind_members = 0;
@@ -135,7 +143,8 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
 
 TEST_CASE("encodings") {
   const ScratchFolder folder;
-  const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3), cut = folder.write("cut.txt", "abc\xe2\x82");
+  const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3),
+                    cut = folder.write("cut.txt", "abc\xe2\x82");
   CHECK(documents_of(latin, {.encoding = Encoding::latin1}) == Texts{"café ÿ"});
   CHECK(documents_of(latin, {.encoding = Encoding::bytes}) == Texts{"caf\xe9 \xff"});
   CHECK(error_of([&] { documents_of(latin, {}); }) == "latin.txt: byte 3 (value 0xe9) is not valid UTF-8");
@@ -153,7 +162,8 @@ TEST_CASE("JSONL and TSV, with labels") {
     return records;
   };
   using Records = std::vector<std::pair<std::string, int32_t>>;
-  const DocumentOptions json{.format = DocumentFormat::jsonl}, labelled{.format = DocumentFormat::jsonl, .text_field = "t", .label_field = "l", .classes = 3};
+  const DocumentOptions json{.format = DocumentFormat::jsonl},
+      labelled{.format = DocumentFormat::jsonl, .text_field = "t", .label_field = "l", .classes = 3};
   CHECK(read("{\"text\":\"a\\nb\"}\r\n\n{\"x\":1,\"text\":\"\\u00e9\"}", json) == Records{{"a\nb", -1}, {"é", -1}});
   CHECK(read("{\"t\":\"a\",\"l\":2}\n{\"l\":0,\"t\":\"\"}", labelled) == Records{{"a", 2}, {"", 0}});
   const DocumentOptions tsv{.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 2};
@@ -175,13 +185,14 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1");
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
   CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8");
-  CHECK(contains(error(std::string(DocumentReader::kMostLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
+  CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
 }
 
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) == "documents: a line of tsv is a document; only format: text asks what is one");
+  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) ==
+        "documents: a line of tsv is a document; only format: text asks what is one");
   CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
   CHECK(error({.format = DocumentFormat::jsonl, .label_field = "a"}) == "label_field and classes: expected both or neither");
   CHECK(error({.format = DocumentFormat::jsonl, .classes = 2}) == "label_field and classes: expected both or neither");

@@ -73,7 +73,8 @@ TEST_CASE("the error of the first document is told, whatever the number of threa
       set_thread_count(threads);
       const std::string name = std::to_string(threads) + "-" + std::to_string(round);
       make_folders(folder / name);
-      const std::string expected = "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
+      const std::string expected =
+          "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
       CHECK(error_of([&] { prepare_shards(source.each_file(), tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
       CHECK(error_of([&] { DocumentTokens("a", read_documents(source, lines), tokenizer, 0); }) == expected);
     }
@@ -118,7 +119,8 @@ TEST_CASE("a folder with shards of something else is left alone") {
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
-    return error_of([&] { prepare_shards(TextSource::of_paths(paths).each_file(), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
+    return error_of(
+        [&] { prepare_shards(TextSource::of_paths(paths).each_file(), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
   };
   CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
   CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
@@ -139,11 +141,13 @@ TEST_CASE("two programs do not prepare shards in one folder") {
 TEST_CASE("labels come with their documents, each of which is in one shard") {
   const ScratchFolder folder;
   std::string text;
-  for (int i = 0; i < 300; ++i) text += std::to_string(i % 7) + "\t" + std::string(static_cast<size_t>(i == 100 ? 900'000 : 5 + i), static_cast<char>('a' + i % 7)) + "\n";
+  for (int i = 0; i < 300; ++i)
+    text +=
+        std::to_string(i % 7) + "\t" + std::string(static_cast<size_t>(i == 100 ? 900'000 : 5 + i), static_cast<char>('a' + i % 7)) + "\n";
   const auto files = TextSource(folder.write("r.tsv", text)).each_file();
   make_folders(folder / "r");
   const Prepared made = prepare_shards(files, ByteTokenizer(), Folder(folder / "r"),
-                                       {.documents = {.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 7}, .shard_tokens = 10'000});
+      {.documents = {.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 7}, .shard_tokens = 10'000});
   CHECK(made.documents == 300);
   const ShardedTokens tokens = ShardedTokens::open(folder / "r", ByteTokenizer());
   CHECK(tokens.classes() == 7);

@@ -21,10 +21,12 @@ constexpr int64_t kContext = 20;
 // Document i is i + 1 letters under the label i % 5, in a folder of shards.
 Tokens labelled(const ScratchFolder& folder, const std::string& name, int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += std::to_string(i % 5) + "\t" + std::string(static_cast<size_t>(i + 1), static_cast<char>('a' + i % 26)) + "\n";
+  for (int i = 0; i < count; ++i)
+    text += std::to_string(i % 5) + "\t" + std::string(static_cast<size_t>(i + 1), static_cast<char>('a' + i % 26)) + "\n";
   make_folders(folder / name);
   const auto files = TextSource(folder.write(name + ".tsv", text)).each_file();
-  prepare_shards(files, ByteTokenizer(), Folder(folder / name), {.documents = {.format = DocumentFormat::tsv, .label_field = "1", .classes = 5}, .shard_tokens = 100});
+  prepare_shards(files, ByteTokenizer(), Folder(folder / name),
+      {.documents = {.format = DocumentFormat::tsv, .label_field = "1", .classes = 5}, .shard_tokens = 100});
   return ShardedTokens::open(folder / name, ByteTokenizer());
 }
 

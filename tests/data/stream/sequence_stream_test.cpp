@@ -38,11 +38,13 @@ std::multiset<std::string> lines_of(const std::string& text) {
 std::vector<std::vector<int64_t>> sequences_of(const std::vector<Batch>& step) {
   std::vector<std::vector<int64_t>> all;
   for (const Batch& batch : step)
-    for (int64_t b = 0; b < batch.batch; ++b) all.emplace_back(batch.ids_bc.begin() + b * batch.context, batch.ids_bc.begin() + (b + 1) * batch.context);
+    for (int64_t b = 0; b < batch.batch; ++b)
+      all.emplace_back(batch.ids_bc.begin() + b * batch.context, batch.ids_bc.begin() + (b + 1) * batch.context);
   return all;
 }
 
-Tokens small_corpus(const ScratchFolder& folder, const std::string& name = "small", const std::string& letters = "abcdef", int count = 400) {
+Tokens small_corpus(
+    const ScratchFolder& folder, const std::string& name = "small", const std::string& letters = "abcdef", int count = 400) {
   return ShardedTokens::open(prepared(folder, name, documents(count, 3, letters), 1500), ByteTokenizer());
 }
 
@@ -86,7 +88,9 @@ TEST_CASE("skipping leads to where reading leads, and any place can be gone to")
   }
   CHECK(reading.place().epoch > 1);
   const std::string shards = std::to_string(tokens.shards());
-  CHECK(error_of([&] { reading.go_to({0, tokens.shards(), 0, 0}); }) == "small: epoch 0, shard " + shards + ", document 0, token 0 is no place in its " + shards + " shards");
+  CHECK(error_of([&] {
+    reading.go_to({0, tokens.shards(), 0, 0});
+  }) == "small: epoch 0, shard " + shards + ", document 0, token 0 is no place in its " + shards + " shards");
   CHECK(contains(error_of([&] { reading.go_to({0, 0, 1 << 20, 0}); }), "is no place"));
   CHECK(contains(error_of([&] { reading.go_to({0, 0, 0, 1 << 20}); }), "is no place"));
   CHECK(contains(error_of([&] { reading.go_to({-1, 0, 0, 0}); }), "is no place"));
@@ -97,7 +101,8 @@ TEST_CASE("sequences follow each other in the stream; the buffer only mixes them
   const Tokens tokens = small_corpus(folder);
   const int64_t context = 7, buffer = 64;
   for (const int64_t size : {int64_t{1}, buffer}) {
-    SequenceStream stream({tokens}, {.context = context, .seed = 5, .shuffle_buffer = size}), plain({tokens}, {.context = context, .seed = 5, .shuffle_buffer = 1});
+    SequenceStream stream({tokens}, {.context = context, .seed = 5, .shuffle_buffer = size}),
+        plain({tokens}, {.context = context, .seed = 5, .shuffle_buffer = 1});
     std::vector<std::vector<int64_t>> mixed, in_order;
     int64_t follower = -1;
     for (int64_t i = 0; i < 3 * buffer; ++i) {
@@ -116,7 +121,8 @@ TEST_CASE("sequences follow each other in the stream; the buffer only mixes them
 
 TEST_CASE("a mixture has its corpora in proportion to the weights, or to their tokens") {
   const ScratchFolder folder;
-  const std::vector<Tokens> corpora = {small_corpus(folder, "a", "a"), small_corpus(folder, "b", "b", 1200), small_corpus(folder, "c", "c")};
+  const std::vector<Tokens> corpora = {
+      small_corpus(folder, "a", "a"), small_corpus(folder, "b", "b", 1200), small_corpus(folder, "c", "c")};
   for (const std::vector<double>& weights : {std::vector<double>{1, 2, 5}, std::vector<double>{}}) {
     SequenceStream stream(corpora, {.context = 50, .seed = 2, .shuffle_buffer = 8, .weights = weights});
     std::vector<double> expected = weights.empty() ? std::vector<double>{} : weights, drawn(3, 0);
@@ -175,15 +181,19 @@ TEST_CASE("a stream goes on from any place as if it had never stopped") {
 
 TEST_CASE("what cannot be streamed") {
   const ScratchFolder folder;
-  const Tokens tokens = small_corpus(folder), few = TokenFile::of_ids(std::vector<int64_t>{1, 2, 3}, 256), other = TokenFile::of_ids(std::vector<int64_t>(100, 1), 5);
-  const auto error = [&](std::vector<Tokens> corpora, const StreamOptions& options) { return error_of([&] { SequenceStream(std::move(corpora), options); }); };
+  const Tokens tokens = small_corpus(folder), few = TokenFile::of_ids(std::vector<int64_t>{1, 2, 3}, 256),
+               other = TokenFile::of_ids(std::vector<int64_t>(100, 1), 5);
+  const auto error = [&](std::vector<Tokens> corpora, const StreamOptions& options) {
+    return error_of([&] { SequenceStream(std::move(corpora), options); });
+  };
   CHECK(error({}, {.context = 4}) == "data: no tokens were given");
   CHECK(error({few}, {.context = 3}) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
   CHECK(error({tokens, other}, {.context = 3}) == "data: small and ids were made by different tokenizers, of 256 and 5 tokens");
   CHECK(error({tokens}, {.context = 3, .weights = {1, 2}}) == "weights: 2 of them for 1 corpora of data");
   CHECK(error({tokens}, {.context = 3, .weights = {0}}) == "weights: 0, expected more than 0");
   CHECK(error({tokens}, {.context = 3, .rank = 2, .ranks = 2}) == "sequence stream: rank 2 of 2 ranks");
-  CHECK(error({tokens}, {.context = 3, .shuffle_buffer = 0}) == "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
+  CHECK(error({tokens}, {.context = 3, .shuffle_buffer = 0}) ==
+        "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
   SequenceStream stream({tokens}, {.context = 3});
   for (const char* place : {"", "x", "1 2 3", "1 0 0 0 0 0 7", "0 -1 0 0 0 0", "99999999999999999999"})
     CHECK(error_of([&] { stream.go_to(place); }) == std::string("sequence stream: '") + place + "' is no place in the data");
@@ -192,7 +202,8 @@ TEST_CASE("what cannot be streamed") {
 
 TEST_CASE("joined tokens are those of one after the other, with all documents") {
   const ScratchFolder folder;
-  const Tokens a = small_corpus(folder, "a"), b = TokenFile::of_ids(std::vector<int64_t>(5000, 7), 256), c = small_corpus(folder, "c", "xyz");
+  const Tokens a = small_corpus(folder, "a"), b = TokenFile::of_ids(std::vector<int64_t>(5000, 7), 256),
+               c = small_corpus(folder, "c", "xyz");
   const Tokens all = join({a, b, c});
   CHECK(all.size() == a.size() + 5000 + c.size());
   CHECK(all.name() == "a and 2 more");

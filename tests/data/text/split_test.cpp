@@ -60,12 +60,10 @@ TEST_CASE("split: a text that is not UTF-8 is cut by its bytes") {
 TEST_CASE("split: errors") {
   const ScratchFolder folder;
   const TextSource source(folder.write("a.txt", "é"));
-  CHECK(error_of([&] { split_by_characters(source, 0.9); }) ==
-        "split: a.txt has 1 characters, too few for a training fraction of 0.9");
+  CHECK(error_of([&] { split_by_characters(source, 0.9); }) == "split: a.txt has 1 characters, too few for a training fraction of 0.9");
   for (const double fraction : {0.0, 1.0, -0.5, 1.5, std::nan("")})
     CHECK(contains(error_of([&] { split_by_characters(source, fraction); }), "expected more than 0 and less than 1"));
-  CHECK(error_of([&] { split_by_characters(source, 1.5); }) ==
-        "split: the training fraction is 1.5, expected more than 0 and less than 1");
+  CHECK(error_of([&] { split_by_characters(source, 1.5); }) == "split: the training fraction is 1.5, expected more than 0 and less than 1");
 }
 
 TEST_CASE("split: tinyshakespeare as nanoGPT cuts it" * doctest::test_suite("needs tinyshakespeare")) {

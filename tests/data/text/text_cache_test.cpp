@@ -56,7 +56,7 @@ TEST_CASE("text cache: a changed text, and a damaged answer, are asked again") {
       CHECK(ask(path, "x", cache, "two").times == 1);
     }
   }
-  CHECK(ask(path, "x", "", "three").times == 2);                     // nowhere to remember it
+  CHECK(ask(path, "x", "", "three").times == 2);                      // nowhere to remember it
   CHECK(ask(path, "x", folder / "a/no folder", "three").times == 2);  // nor there
 }
 

@@ -14,7 +14,8 @@ TEST_CASE("text size: words, and every line end as one more") {
   const struct {
     const char* text;
     int64_t words;
-  } cases[] = {{"one", 1}, {"one\n", 2}, {" = Robert <unk> = \n", 5}, {" \n \n", 2}, {"a\tb\r\nc  d", 5}, {"\n\n\n", 3}, {"caf\xc3\xa9 \xe2\x80\x93 x", 3}, {"a\vb\fc", 3}};
+  } cases[] = {{"one", 1}, {"one\n", 2}, {" = Robert <unk> = \n", 5}, {" \n \n", 2}, {"a\tb\r\nc  d", 5}, {"\n\n\n", 3},
+      {"caf\xc3\xa9 \xe2\x80\x93 x", 3}, {"a\vb\fc", 3}};
   for (const auto& [each_text, words] : cases) {
     const char* const text = each_text;
     CAPTURE(text);

@@ -50,8 +50,7 @@ TEST_CASE("text source: plain and compressed files give the same bytes") {
 
 TEST_CASE("text source: text that looks like another format stays as it is") {
   const ScratchFolder folder;
-  for (const std::string text :
-       {"begin 644 a\n#0V%T\n`\nend\n", "#mtree\na type=file\n", "x", "\xef\xbb\xbfmark", "\xff\xfe\x00"})
+  for (const std::string text : {"begin 644 a\n#0V%T\n`\nend\n", "#mtree\na type=file\n", "x", "\xef\xbb\xbfmark", "\xff\xfe\x00"})
     CHECK(read_all(TextSource(folder.write("odd", text))) == text);
 }
 
@@ -98,9 +97,8 @@ TEST_CASE("text source: what cannot be read is an error that names it") {
   CHECK(error_of([] { TextSource(std::string{}); }) == "data: an empty file name was given");
   CHECK(error_of([&] { TextSource(folder / "empty,"); }) == "data: " + folder / "empty" + " is empty");
 
-  for (const auto& [each_name, filter] :
-       {std::pair{"cut.gz", ARCHIVE_FILTER_GZIP}, std::pair{"cut.zst", ARCHIVE_FILTER_ZSTD},
-        std::pair{"cut.xz", ARCHIVE_FILTER_XZ}, std::pair{"cut.bz2", ARCHIVE_FILTER_BZIP2}}) {
+  for (const auto& [each_name, filter] : {std::pair{"cut.gz", ARCHIVE_FILTER_GZIP}, std::pair{"cut.zst", ARCHIVE_FILTER_ZSTD},
+           std::pair{"cut.xz", ARCHIVE_FILTER_XZ}, std::pair{"cut.bz2", ARCHIVE_FILTER_BZIP2}}) {
     const char* const name = each_name;
     CAPTURE(name);
     const std::string whole = read_file(write_compressed(folder, name, text, filter));
@@ -116,9 +114,8 @@ TEST_CASE("text source: damage shows in the checksums") {
   const ScratchFolder folder;
   const std::string words = "to be or not to be";
   // What the zstd program makes of the words: raw bytes and a checksum.
-  const std::string zst(
-      "\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
-      "\x0d\x1c\xfb",
+  const std::string zst("\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
+                        "\x0d\x1c\xfb",
       31);
   CHECK(read_all(TextSource(folder.write("good", zst))) == words);
   const std::string text = mixed_text(400, 8);
@@ -136,10 +133,8 @@ TEST_CASE("text source: damage shows in the checksums") {
         CAPTURE(at);
         CAPTURE(bytes.size());
         // What a damage of its mark makes plain bytes of is not taken for text: it is the bytes themselves.
-        if (error == "no error")
-          CHECK((read == expected || read == damaged));
-        else
-          CHECK(contains(error, path));
+        if (error == "no error") CHECK((read == expected || read == damaged));
+        else CHECK(contains(error, path));
       }
     }
   }
@@ -171,7 +166,8 @@ TEST_CASE("text source: every folder is visited once, whatever links lead back t
   folder.write("texts/a/one.txt", "one ");
   folder.write("texts/b/two.txt", "two ");
   for (const char* place : {"texts/a", "texts/b", "texts"})
-    for (const char* name : {"loop", "other"}) std::filesystem::create_directory_symlink(folder / "texts", folder / (std::string(place) + "/" + name));
+    for (const char* name : {"loop", "other"})
+      std::filesystem::create_directory_symlink(folder / "texts", folder / (std::string(place) + "/" + name));
   for (const char* start : {"texts", "texts/a/loop/b/other"}) {
     CHECK(test::bounded_error([&] { TextSource(folder / start); }) == "no error");
     CHECK(read_all(TextSource(folder / start)) == "one two ");
@@ -189,7 +185,8 @@ TEST_CASE("text source: a pipe among the files of a folder is an error, and is n
   folder.write("texts/a.txt", "a");
   REQUIRE(::mkfifo((folder / "texts/pipe").c_str(), 0600) == 0);
   CHECK(test::bounded_error([&] { TextSource(folder / "texts"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
-  CHECK(test::bounded_error([&] { TextSource(folder / "texts/pipe"); }) == "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
+  CHECK(test::bounded_error([&] { TextSource(folder / "texts/pipe"); }) ==
+        "data: " + folder / "texts/pipe" + " is neither a file nor a folder");
 }
 
 TEST_CASE("text source: a text that the program carries stands where a path does") {
@@ -251,5 +248,6 @@ TEST_CASE("text source: identity changes with path, label, range and file") {
   std::filesystem::last_write_time(folder / "a", time);
   CHECK(TextSource(folder / "a").place_hash() == a.place_hash());
   CHECK(TextSource(folder / "a").content_hash() != a.content_hash());
-  CHECK(error_of([&] { a.check_unchanged(); }) == "data: " + folder / "a" + " changed while it was in use: it had 5 bytes and now has 5, or others");
+  CHECK(error_of([&] { a.check_unchanged(); }) ==
+        "data: " + folder / "a" + " changed while it was in use: it had 5 bytes and now has 5, or others");
 }

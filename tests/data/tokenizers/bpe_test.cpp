@@ -1,8 +1,7 @@
 // Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text.
-#include "data/tokenizers/bpe/bpe_tokenizer.h"
-
 #include <doctest/doctest.h>
 
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/bpe/byte_letters.h"
 #include "tests/data/files.h"
 
@@ -23,7 +22,8 @@ std::vector<std::string> all_letters() {
 }
 
 // The 256 bytes have their own values as ids, then come the merged pieces in the order of the merges.
-std::shared_ptr<BpeTokenizer> tokenizer_of(const std::vector<BpeTokenizer::Pair>& merges, std::vector<AddedToken> added = {}, BpeOptions options = {}) {
+std::shared_ptr<BpeTokenizer> tokenizer_of(
+    const std::vector<BpeTokenizer::Pair>& merges, std::vector<AddedToken> added = {}, BpeOptions options = {}) {
   std::vector<std::string> pieces = all_letters();
   for (const auto& [left, right] : merges) pieces.push_back(left + right);
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), merges, std::move(added), std::move(options));
@@ -59,7 +59,8 @@ TEST_CASE("merges: short and long words, against the definition") {
   for (int round = 0; round < 300; ++round) {
     // A random list: pieces 0 to 3 are letters, each merge makes the next piece out of any two before it.
     std::vector<Merges::Merge> list;
-    for (uint32_t made = 4; made < 30; ++made) list.push_back({static_cast<uint32_t>(sequence.below(made)), static_cast<uint32_t>(sequence.below(made)), made});
+    for (uint32_t made = 4; made < 30; ++made)
+      list.push_back({static_cast<uint32_t>(sequence.below(made)), static_cast<uint32_t>(sequence.below(made)), made});
     const Merges merges(list);
     std::vector<uint32_t> word(1 + sequence.below(round % 2 ? 48 : 200));
     for (uint32_t& piece : word) piece = static_cast<uint32_t>(sequence.below(4));
@@ -71,7 +72,8 @@ TEST_CASE("merges: short and long words, against the definition") {
 
 TEST_CASE("bpe tokenizer: 10,000 random byte strings come back, whole and as a stream") {
   const auto gpt2 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}, {"a", "a"}, {"aa", "aa"}, {"ÿ", "ÿ"}});
-  const auto llama3 = tokenizer_of({{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &split_pattern_of_name("llama3")});
+  const auto llama3 = tokenizer_of(
+      {{"t", "h"}, {"Ġ", "th"}, {"Ã", "©"}}, {{.id = 259, .content = "<|end|>"}}, {.pattern = &split_pattern_of_name("llama3")});
   Sequence sequence(11);
   for (int round = 0; round < 10'000; ++round) {
     std::string text;
@@ -115,13 +117,16 @@ TEST_CASE("bpe tokenizer: options") {
   CHECK(tokenizer_of({}, {}, {.add_prefix_space = true})->encode("a") == Ids{' ', 'a'});
   CHECK(tokenizer_of({}, {}, {.add_prefix_space = true})->encode(" a") == Ids{' ', 'a'});
   CHECK(tokenizer_of({}, {}, {.compose = true})->encode("e\u0301") == Ids{0xc3, 0xa9});
-  CHECK(error_of([] { tokenizer_of({}, {}, {.compose = true})->encode("ab\xe9"); }) == "bpe tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
+  CHECK(error_of([] { tokenizer_of({}, {}, {.compose = true})->encode("ab\xe9"); }) ==
+        "bpe tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
   const BpeTokenizer few(Vocabulary(std::vector<std::string>{"a", "?"}), {}, {}, {.unknown = "?"});
   CHECK(few.encode("aba") == Ids{0, 1, 0});
 }
 
 TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, with the white space they take") {
-  const auto tokenizer = tokenizer_of({}, {{.id = 256, .content = "<a>"}, {.id = 257, .content = "<a>b"}, {.id = 258, .content = "MM", .single_word = true}, {.id = 259, .content = "<l>", .lstrip = true, .rstrip = true}});
+  const auto tokenizer =
+      tokenizer_of({}, {{.id = 256, .content = "<a>"}, {.id = 257, .content = "<a>b"}, {.id = 258, .content = "MM", .single_word = true},
+                           {.id = 259, .content = "<l>", .lstrip = true, .rstrip = true}});
   CHECK(tokenizer->vocab_size() == 260);
   CHECK(tokenizer->encode("<a><a>b<a") == Ids{256, 257, '<', 'a'});
   CHECK(tokenizer->encode("MM aMM MM.") == Ids{258, ' ', 'a', 'M', 'M', ' ', 258, '.'});
@@ -131,9 +136,13 @@ TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, wit
 
 TEST_CASE("bpe tokenizer: errors") {
   CHECK(error_of([] { tokenizer_of({{"a", "語"}}); }) == "bpe tokenizer: merge 0 needs the piece '語', which is not in the vocabulary");
-  CHECK(error_of([] { BpeTokenizer(Vocabulary(all_letters()), {{"a", "b"}}, {}, {}); }) == "bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
-  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) == "bpe tokenizer: the vocabulary has no piece for byte 1 (value 0x62)");
-  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) == "bpe tokenizer: '?', for what is unknown, is not in the vocabulary");
+  CHECK(error_of([] {
+    BpeTokenizer(Vocabulary(all_letters()), {{"a", "b"}}, {}, {});
+  }) == "bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
+  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) ==
+        "bpe tokenizer: the vocabulary has no piece for byte 1 (value 0x62)");
+  CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) ==
+        "bpe tokenizer: '?', for what is unknown, is not in the vocabulary");
   CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has the ids 0 and 2");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) == "added tokens: 'a' has the id 3, but 97 in the vocabulary");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "new"}}); }) == "vocabulary: 'ă' and 'new' have the same id 3");

@@ -1,8 +1,7 @@
 // tokenizer.json: what is written is read again, and what is not supported is named.
-#include "data/tokenizers/json/read.h"
-
 #include <doctest/doctest.h>
 
+#include "data/tokenizers/json/read.h"
 #include "data/tokenizers/open.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
@@ -16,10 +15,13 @@ const std::string kByteLevel = R"({"type":"ByteLevel","add_prefix_space":false,"
 
 // A file with one of its components replaced.
 std::string file(const std::string& model, const std::string& pre_tokenizer, const std::string& others = "") {
-  return R"({"version":"1.0","added_tokens":[],"pre_tokenizer":)" + pre_tokenizer + R"(,"model":)" + model + (others.empty() ? "" : "," + others) + "}";
+  return R"({"version":"1.0","added_tokens":[],"pre_tokenizer":)" + pre_tokenizer + R"(,"model":)" + model +
+         (others.empty() ? "" : "," + others) + "}";
 }
 
-std::string bpe(const std::string& more = "") { return R"({"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"])" + (more.empty() ? "" : "," + more) + "}"; }
+std::string bpe(const std::string& more = "") {
+  return R"({"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"])" + (more.empty() ? "" : "," + more) + "}";
+}
 const std::string kWordPiece = R"({"type":"WordPiece","vocab":{"[UNK]":0,"a":1}})";
 
 std::string fault(const std::string& json) {
@@ -42,7 +44,8 @@ TEST_CASE("tokenizer.json: the small vocabularies are written as they are read")
 
 TEST_CASE("tokenizer.json: forms of the same file") {
   const auto plain = tokenizer_from_json(file(bpe(), kByteLevel));
-  const auto pairs = tokenizer_from_json(file(R"({"type":"BPE","vocab":{"ab":2,"b":1,"a":0},"merges":[["a","b"]]})", R"({"type":"Sequence","pretokenizers":[)" + kByteLevel + "]}"));
+  const auto pairs = tokenizer_from_json(file(R"({"type":"BPE","vocab":{"ab":2,"b":1,"a":0},"merges":[["a","b"]]})",
+      R"({"type":"Sequence","pretokenizers":[)" + kByteLevel + "]}"));
   CHECK(plain->hash() == pairs->hash());
   CHECK(plain->encode("abba") == std::vector<int64_t>{2, 1, 0});
   const auto kept = tokenizer_from_json(file(bpe(), kByteLevel, R"("post_processor":{"type":"ByteLevel","trim_offsets":false})"));
@@ -52,31 +55,46 @@ TEST_CASE("tokenizer.json: forms of the same file") {
 }
 
 TEST_CASE("tokenizer.json: what is not supported is named") {
-  CHECK(fault(file(R"({"type":"Unigram","vocab":[]})", "null")) == "tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
-  CHECK(fault(file(bpe(), "null")) == "tokenizer.json: the pre_tokenizer 'null' is not supported, supported for BPE are ByteLevel, and Split by a known pattern followed by ByteLevel");
+  CHECK(fault(file(R"({"type":"Unigram","vocab":[]})", "null")) ==
+        "tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
+  CHECK(fault(file(bpe(), "null")) == "tokenizer.json: the pre_tokenizer 'null' is not supported, supported for BPE are ByteLevel, and "
+                                      "Split by a known pattern followed by ByteLevel");
   CHECK(fault(file(bpe(), R"({"type":"Metaspace"})")).starts_with("tokenizer.json: the pre_tokenizer 'Metaspace' is not supported"));
-  CHECK(fault(file(bpe(), R"({"type":"ByteLevel","use_regex":false})")).starts_with("tokenizer.json: the pre_tokenizer 'ByteLevel with use_regex: false' is not supported"));
-  CHECK(fault(file(bpe(R"("byte_fallback":true)"), kByteLevel)) == "tokenizer.json: the model 'BPE with byte_fallback' is not supported, supported is byte-level BPE");
-  CHECK(fault(file(bpe(R"("end_of_word_suffix":"</w>")"), kByteLevel)) == "tokenizer.json: the model 'BPE with end_of_word_suffix' is not supported, supported is byte-level BPE");
-  CHECK(fault(file(bpe(R"("dropout":0.1)"), kByteLevel)) == "tokenizer.json: the model 'BPE with dropout' is not supported, supported is BPE without");
-  CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"NFKC"})")) == "tokenizer.json: the normalizer 'NFKC' is not supported, supported for BPE are NFC and null");
-  CHECK(fault(file(bpe(), kByteLevel, R"("decoder":{"type":"Metaspace"})")) == "tokenizer.json: the decoder 'Metaspace' is not supported, supported for BPE is ByteLevel");
-  const std::string split = R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
+  CHECK(fault(file(bpe(), R"({"type":"ByteLevel","use_regex":false})"))
+            .starts_with("tokenizer.json: the pre_tokenizer 'ByteLevel with use_regex: false' is not supported"));
+  CHECK(fault(file(bpe(R"("byte_fallback":true)"), kByteLevel)) ==
+        "tokenizer.json: the model 'BPE with byte_fallback' is not supported, supported is byte-level BPE");
+  CHECK(fault(file(bpe(R"("end_of_word_suffix":"</w>")"), kByteLevel)) ==
+        "tokenizer.json: the model 'BPE with end_of_word_suffix' is not supported, supported is byte-level BPE");
+  CHECK(fault(file(bpe(R"("dropout":0.1)"), kByteLevel)) ==
+        "tokenizer.json: the model 'BPE with dropout' is not supported, supported is BPE without");
+  CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"NFKC"})")) ==
+        "tokenizer.json: the normalizer 'NFKC' is not supported, supported for BPE are NFC and null");
+  CHECK(fault(file(bpe(), kByteLevel, R"("decoder":{"type":"Metaspace"})")) ==
+        "tokenizer.json: the decoder 'Metaspace' is not supported, supported for BPE is ByteLevel");
+  const std::string split =
+      R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
   CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not one of those that are known: gpt2, llama3, qwen2");
-  CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) == "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");
-  CHECK(fault(file(kWordPiece, R"({"type":"BertPreTokenizer"})")) == "tokenizer.json: the normalizer 'null' is not supported, supported for WordPiece is BertNormalizer");
+  CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) ==
+        "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");
+  CHECK(fault(file(kWordPiece, R"({"type":"BertPreTokenizer"})")) ==
+        "tokenizer.json: the normalizer 'null' is not supported, supported for WordPiece is BertNormalizer");
 }
 
 TEST_CASE("tokenizer.json: faults of the file") {
-  CHECK(fault(R"({"model":{"type":"BPE"},"pre_tokenizer":)" + kByteLevel + "}") == "tokenizer.json: the model has no vocabulary of pieces and ids");
+  CHECK(fault(R"({"model":{"type":"BPE"},"pre_tokenizer":)" + kByteLevel + "}") ==
+        "tokenizer.json: the model has no vocabulary of pieces and ids");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":"x"}})", kByteLevel)) == "vocabulary: the id of 'a' is not an integer");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0,"b":0}})", kByteLevel)) == "vocabulary: 'a' and 'b' have the same id 0");
-  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":-1}})", kByteLevel)) == "vocabulary: the id -1 of 'a', one of 1 pieces, is not in 0 ... 1025");
-  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":1000000000000}})", kByteLevel)) == "vocabulary: the id 1000000000000 of 'a', one of 1 pieces, is not in 0 ... 1025");
+  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":-1}})", kByteLevel)) ==
+        "vocabulary: the id -1 of 'a', one of 1 pieces, is not in 0 ... 1025");
+  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":1000000000000}})", kByteLevel)) ==
+        "vocabulary: the id 1000000000000 of 'a', one of 1 pieces, is not in 0 ... 1025");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two pieces");
   CHECK(fault(file(R"({"type":"BPE","vocab":{}})", kByteLevel)) == "tokenizer: the vocabulary is empty");
   CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: 'unk_token' in the JSON is not a text");
-  CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") == "tokenizer: behind: expected one of none, line, document, got 'page'");
+  CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
+        "tokenizer: behind: expected one of none, line, document, got 'page'");
   CHECK(fault("{\"model\":\"\xff\"}") == "tokenizer: not JSON: fault at byte 11 of 13");
   CHECK(fault("[" + std::string(10'000'000, '1')).starts_with("tokenizer: not JSON"));
   std::string ones = "[1";

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "data/tokenizers/bpe/byte_letters.h"
 #include "core/json/value.h"
+#include "data/tokenizers/bpe/byte_letters.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "tests/data/files.h"
 
@@ -28,7 +28,8 @@ std::string vocabulary_json() {
 
 TEST_CASE("opening: merges with their vocabulary, under both pairs of names") {
   const ScratchFolder folder;
-  for (const auto& [merges, vocabulary] : {std::pair{"gpt2/vocab.bpe", "gpt2/encoder.json"}, {"other/merges.txt", "other/vocab.json"}, {"my-merges.txt", "my-vocab.json"}}) {
+  for (const auto& [merges, vocabulary] :
+      {std::pair{"gpt2/vocab.bpe", "gpt2/encoder.json"}, {"other/merges.txt", "other/vocab.json"}, {"my-merges.txt", "my-vocab.json"}}) {
     folder.write(merges, "#version: 0.2\r\na b\r\n\nĠ ab");
     folder.write(vocabulary, vocabulary_json());
     const auto tokenizer = open_tokenizer(folder / merges);
@@ -59,7 +60,8 @@ TEST_CASE("opening: errors name the file") {
   const std::string merges = folder.write("vocab.bpe", "a b\n");
   CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": there is no encoder.json or vocab.json beside it");
   folder.write("encoder.json", "{\"a\": 0, \"b\": 1}");
-  CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
+  CHECK(error_of([&] { open_tokenizer(merges); }) ==
+        merges + ": bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
   folder.write("encoder.json", "{\"a\": 0, \"b\": 1, \"ab\": 1.5}");
   CHECK(error_of([&] { open_tokenizer(merges); }) == folder / "encoder.json" + ": vocabulary: the id of 'ab' is not an integer");
   folder.write("vocab.bpe", "#version\na  b\n");
@@ -72,11 +74,15 @@ TEST_CASE("opening: errors name the file") {
   folder.write("vocab.txt", "[UNK]\n\xe9\n");
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: byte 6 (value 0xe9) is not valid UTF-8");
   const std::string other = folder.write("notes.txt", "");
-  CHECK(error_of([&] { open_tokenizer(other); }) == other + ": not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt");
+  CHECK(error_of([&] { open_tokenizer(other); }) ==
+        other + ": not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt");
   const std::string json = folder.write("tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
-  CHECK(error_of([&] { open_tokenizer(json); }) == json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
-  CHECK(error_of([&] { open_tokenizer(json, {.lowercase = true}); }) == json + ": lower case is for a vocab.txt; other files say themselves what becomes of a text");
+  CHECK(error_of([&] { open_tokenizer(json); }) ==
+        json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
+  CHECK(error_of([&] { open_tokenizer(json, {.lowercase = true}); }) ==
+        json + ": lower case is for a vocab.txt; other files say themselves what becomes of a text");
   folder.write("empty/readme", "");
-  CHECK(error_of([&] { open_tokenizer(folder / "empty"); }) == folder / "empty" + ": there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder");
+  CHECK(error_of([&] { open_tokenizer(folder / "empty"); }) ==
+        folder / "empty" + ": there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder");
   CHECK(contains(error_of([&] { open_tokenizer(folder / "gone.json"); }), "gone.json: No such file"));
 }

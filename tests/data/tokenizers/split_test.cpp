@@ -52,7 +52,8 @@ TEST_CASE("split: Llama 3's pattern, and Qwen 2's with single digits") {
 
 TEST_CASE("split: a text that may go on is divided only where nothing that follows moves the end of a word") {
   Sequence sequence(5);
-  const char* const kinds[] = {"a", "B", "'s", "'", "l", " ", "  ", "\n", "\t", "1", "23", ".", "é", "語", "\u3000", "\xff", "\xe3\x80", "😀"};
+  const char* const kinds[] = {
+      "a", "B", "'s", "'", "l", " ", "  ", "\n", "\t", "1", "23", ".", "é", "語", "\u3000", "\xff", "\xe3\x80", "😀"};
   for (const SplitPattern& pattern : split_patterns())
     for (int round = 0; round < 2000; ++round) {
       std::string text;
@@ -67,7 +68,8 @@ TEST_CASE("split: a text that may go on is divided only where nothing that follo
 }
 
 TEST_CASE("split: patterns are known by name and by their text, others are errors") {
-  for (const SplitPattern& pattern : split_patterns()) CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
+  for (const SplitPattern& pattern : split_patterns())
+    CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
   CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2");
   CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) == "split pattern: \\w+ is not one of those that are known: gpt2, llama3, qwen2");
 }

@@ -15,8 +15,8 @@ namespace {
 using Ids = std::vector<int64_t>;
 
 std::string random_text(size_t parts, uint64_t seed) {
-  static const char* const kinds[] = {"the ", "tensor", "'s", " 12", "345", ".", "\n", "  ", "\r\n\t", "é", "e\u0301", "語", " <s> ", "<s>", "\u3000", "😀", "I'LL ", "a", "_", "[MASK]",
-                                      "。", "\u0958", "\u1112\u1161", "\u11ab", "\u0323", "\u212a", "<l>", "<r>", "<w>"};
+  static const char* const kinds[] = {"the ", "tensor", "'s", " 12", "345", ".", "\n", "  ", "\r\n\t", "é", "e\u0301", "語", " <s> ", "<s>",
+      "\u3000", "😀", "I'LL ", "a", "_", "[MASK]", "。", "\u0958", "\u1112\u1161", "\u11ab", "\u0323", "\u212a", "<l>", "<r>", "<w>"};
   Sequence sequence(seed);
   std::string text;
   for (size_t i = 0; i < parts; ++i) text += kinds[sequence.below(std::size(kinds))];
@@ -59,8 +59,8 @@ std::vector<std::shared_ptr<const Tokenizer>> tokenizers() {
     const SplitPattern& pattern = split_pattern_of_name(name);
     const auto plain = train_bpe(text, {.vocab = 400, .pattern = &pattern});
     made.push_back(plain);
-    for (const BpeOptions& options : {BpeOptions{.pattern = &pattern}, BpeOptions{.pattern = &pattern, .compose = true}, BpeOptions{.add_prefix_space = true},
-                                      BpeOptions{.pattern = &pattern, .add_prefix_space = true, .compose = true}})
+    for (const BpeOptions& options : {BpeOptions{.pattern = &pattern}, BpeOptions{.pattern = &pattern, .compose = true},
+             BpeOptions{.add_prefix_space = true}, BpeOptions{.pattern = &pattern, .add_prefix_space = true, .compose = true}})
       made.push_back(altered(*plain, options));
   }
   return made;

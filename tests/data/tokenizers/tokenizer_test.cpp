@@ -34,16 +34,15 @@ TEST_CASE("utf8: every code point survives, and nothing else is accepted") {
       }
     }
   CHECK(accepted == (0x800 - 0x80) + (0x10000 - 0x800 - 0x800));
-  for (const char* wrong : {"\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-                            "\xf0\x9d\x84", "\xf0\x9d\x84x"})
+  for (const char* wrong :
+      {"\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf0\x9d\x84", "\xf0\x9d\x84x"})
     CHECK(decode_utf8(wrong, 0).bytes == 0);
 }
 
 TEST_CASE("utf8: cutting, counting, describing") {
   const std::string text = "aé€𝄞";  // 1 + 2 + 3 + 4 bytes
   const size_t complete[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
-  for (size_t bytes = 0; bytes <= text.size(); ++bytes)
-    CHECK(complete_utf8_prefix(text.substr(0, bytes)) == complete[bytes]);
+  for (size_t bytes = 0; bytes <= text.size(); ++bytes) CHECK(complete_utf8_prefix(text.substr(0, bytes)) == complete[bytes]);
   CHECK(complete_utf8_prefix("\x80\x80\x80\x80") == 4);  // not UTF-8, and more bytes cannot mend it
   CHECK(count_characters(text) == 4);
   CHECK(count_characters("") == 0);
@@ -55,8 +54,7 @@ TEST_CASE("utf8: cutting, counting, describing") {
 TEST_CASE("char tokenizer: ids are ranks in the sorted set of characters") {
   const ScratchFolder folder;
   const std::string text = "hé\nworld 語 𝄞😀" + mixed_text(300'000, 6);
-  const auto tokenizer =
-      CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
+  const auto tokenizer = CharTokenizer::of_text(TextSource(write_compressed(folder, "t.zst", text, ARCHIVE_FILTER_ZSTD)));
   std::set<char32_t> sorted;
   std::vector<char32_t> codes;
   for (size_t at = 0; at < text.size(); at += decode_utf8(text, at).bytes) codes.push_back(decode_utf8(text, at).code);
@@ -79,15 +77,13 @@ TEST_CASE("char tokenizer: what the vocabulary cannot say is an error") {
         "char tokenizer: 'c' (U+0063) at byte 3 is not among the 4 characters of the vocabulary");
   CHECK(error_of([&] { tokenizer.encode("ab語"); }) ==
         "char tokenizer: '語' (U+8A9E) at byte 2 is not among the 4 characters of the vocabulary");
-  CHECK(error_of([&] { tokenizer.encode("a\tb"); }) ==
-        "char tokenizer: U+0009 at byte 1 is not among the 4 characters of the vocabulary");
+  CHECK(error_of([&] { tokenizer.encode("a\tb"); }) == "char tokenizer: U+0009 at byte 1 is not among the 4 characters of the vocabulary");
   CHECK(error_of([&] { tokenizer.encode("ab\xe9"); }) == "char tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
   CHECK(error_of([&] { tokenizer.encode("é\xc3"); }) == "char tokenizer: byte 2 (value 0xc3) is not valid UTF-8");
   const std::vector<int64_t> ids = {0, 3, 4};
   CHECK(error_of([&] { tokenizer.decode(ids); }) == "char tokenizer: id 4 at index 2 is outside the vocabulary of 4");
   const std::vector<int64_t> negative = {-1};
-  CHECK(error_of([&] { tokenizer.decode(negative); }) ==
-        "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
+  CHECK(error_of([&] { tokenizer.decode(negative); }) == "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
   CHECK(error_of([] { CharTokenizer(""); }) == "char tokenizer: the vocabulary is empty");
   CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
 }
@@ -113,8 +109,7 @@ TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
   CHECK(tokenizer.decode(ids) == all);
   CHECK(tokenizer.vocab_size() == 256);
   const std::vector<int64_t> outside = {256};
-  CHECK(error_of([&] { tokenizer.decode(outside); }) ==
-        "byte tokenizer: id 256 at index 0 is outside the vocabulary of 256");
+  CHECK(error_of([&] { tokenizer.decode(outside); }) == "byte tokenizer: id 256 at index 0 is outside the vocabulary of 256");
 }
 
 TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
@@ -126,7 +121,8 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
   CHECK(back->hash() != CharTokenizer("z").hash());
   CHECK(tokenizer_from_json(ByteTokenizer().to_json())->vocab_size() == 256);
   CHECK(test::bounded_error([] { tokenizer_from_json("{"); }) == "tokenizer: not JSON: fault at byte 2 of 1");
-  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) == "tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
+  CHECK(test::bounded_error([] { tokenizer_from_json("[1]"); }) ==
+        "tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":3})"); }) ==
         "tokenizer: the JSON has no text \"characters\"");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"morse"})"); }) ==
@@ -135,8 +131,10 @@ TEST_CASE("tokenizer: JSON brings back the same tokenizer") {
         "tokenizer: the JSON is nested 100000 levels deep, at most 16 are read");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":")" + std::string(100'000, 'n') + "\"}"); }) ==
         "tokenizer: unknown name " + std::string(57, 'n') + "..., known are byte, char and eos");
-  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"a\nb"})"); }) == "tokenizer: unknown name a b, known are byte, char and eos");
-  CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) == "tokenizer: 67108865 bytes, at most 67108864 are read");
+  CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"a\nb"})"); }) ==
+        "tokenizer: unknown name a b, known are byte, char and eos");
+  CHECK(test::bounded_error([] { tokenizer_from_json(std::string((64 << 20) + 1, ' ')); }) ==
+        "tokenizer: 67108865 bytes, at most 67108864 are read");
   CHECK(test::bounded_error([] { tokenizer_from_json(R"({"name":"char","characters":")" + std::string(5'000'000, 'a') + "\"}"); }) ==
         "char tokenizer: 'a' (U+0061) stands twice in the vocabulary");
 }
@@ -149,6 +147,5 @@ TEST_CASE("char tokenizer: the vocabulary of tinyshakespeare" * doctest::test_su
   std::vector<int64_t> ids(65);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i);
   CHECK(tokenizer.decode(ids) == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-  CHECK(tokenizer.encode("First Citizen:") ==
-        std::vector<int64_t>{18, 47, 56, 57, 58, 1, 15, 47, 58, 47, 64, 43, 52, 10});
+  CHECK(tokenizer.encode("First Citizen:") == std::vector<int64_t>{18, 47, 56, 57, 58, 1, 15, 47, 58, 47, 64, 43, 52, 10});
 }

@@ -32,7 +32,8 @@ std::string random_words(size_t count, uint64_t seed) {
 }
 
 // The definition: count all pairs, merge the first of the most frequent ones everywhere, and again.
-std::vector<Merges::Merge> learnt_by_definition(std::vector<PieceWord> words, std::vector<std::string> pieces, size_t vocab, int64_t least) {
+std::vector<Merges::Merge> learnt_by_definition(
+    std::vector<PieceWord> words, std::vector<std::string> pieces, size_t vocab, int64_t least) {
   std::vector<Merges::Merge> merges;
   while (pieces.size() < vocab) {
     std::map<std::pair<uint32_t, uint32_t>, int64_t> counts;
@@ -59,7 +60,9 @@ std::vector<Merges::Merge> learnt_by_definition(std::vector<PieceWord> words, st
 }
 
 bool same(const std::vector<Merges::Merge>& a, const std::vector<Merges::Merge>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Merges::Merge& x, const Merges::Merge& y) { return x.left == y.left && x.right == y.right && x.merged == y.merged; });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Merges::Merge& x, const Merges::Merge& y) {
+    return x.left == y.left && x.right == y.right && x.merged == y.merged;
+  });
 }
 
 class Threads {
@@ -87,7 +90,8 @@ TEST_CASE("learning merges: against the definition") {
     const auto join = [](std::string_view left, std::string_view right) { return std::string(left).append(right); };
     const size_t vocab = 3 + sequence.below(60);
     const int64_t least = 1 + static_cast<int64_t>(sequence.below(4));
-    if (!same(learn_merges(words, pieces, {vocab, least, join}), learnt_by_definition(words, letters, vocab, least))) FAIL("round " << round);
+    if (!same(learn_merges(words, pieces, {vocab, least, join}), learnt_by_definition(words, letters, vocab, least)))
+      FAIL("round " << round);
     CHECK(pieces.size() <= vocab);
   }
 }
@@ -120,19 +124,22 @@ TEST_CASE("training: byte pair encoding") {
   CHECK(tokenizer->find("est") == 258);
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
   CHECK(train_bpe(text, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
-  CHECK(error_of([&] { train_bpe(text, {.vocab = 200}); }) == "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
+  CHECK(error_of([&] { train_bpe(text, {.vocab = 200}); }) ==
+        "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
 }
 
 TEST_CASE("training: wordpiece") {
   const ScratchFolder folder;
   const TextSource text(folder.write("text", "Éa éa éa ab ab. ab xyz"));
   const auto tokenizer = train_wordpiece(text, {.vocab = 30, .lowercase = true});
-  for (const char* piece : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "e", "##a", "##b", "ab", "ea", "."}) CHECK(tokenizer->find(piece) >= 0);
+  for (const char* piece : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "e", "##a", "##b", "ab", "ea", "."})
+    CHECK(tokenizer->find(piece) >= 0);
   CHECK(tokenizer->find("[UNK]") == 1);
   CHECK(tokenizer->decode(tokenizer->encode("ÉA ab. xyz")) == "ea ab. xyz");
   CHECK(train_wordpiece(text, {.vocab = 30, .lowercase = true, .alphabet = 4})->encode("xyz") == Ids{1});
   const TextSource invalid(folder.write("invalid", "ab \xe9"));
-  CHECK(error_of([&] { train_wordpiece(invalid, {.vocab = 30}); }) == "invalid: wordpiece tokenizer: byte 3 (value 0xe9) is not valid UTF-8");
+  CHECK(
+      error_of([&] { train_wordpiece(invalid, {.vocab = 30}); }) == "invalid: wordpiece tokenizer: byte 3 (value 0xe9) is not valid UTF-8");
 }
 
 TEST_CASE("training: words, the most frequent first") {
@@ -149,11 +156,14 @@ TEST_CASE("training: words, the most frequent first") {
 TEST_CASE("training: errors") {
   const ScratchFolder folder;
   const TextSource text(folder.write("text", "a b"));
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) == "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("char"), text, {}, {.behind = Eos::line}); }) == "char tokenizer: its vocabulary has no place for '<eos>'");
+  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("bpe"), text, {}, {}); }) ==
+        "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
+  CHECK(error_of([&] { train_tokenizer(*find_tokenizer_kind("char"), text, {}, {.behind = Eos::line}); }) ==
+        "char tokenizer: its vocabulary has no place for '<eos>'");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe, wordpiece");
-  CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) == "restrict: the byte tokenizer has no pieces that could be left out, only bpe, wordpiece and word have");
+  CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
+        "restrict: the byte tokenizer has no pieces that could be left out, only bpe, wordpiece and word have");
 }
 
 TEST_CASE("restricting: fewer pieces, the same text") {
@@ -187,8 +197,10 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
     CHECK(tokenizer_from_json(fewer->to_json())->to_json() == fewer->to_json());
   }
   const auto full = train_tokenizer(*find_tokenizer_kind("bpe"), large, {.vocab = 300}, {});
-  CHECK(error_of([&] { with_special(full, {"a"}); }) == "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
-  CHECK(error_of([] { with_special(std::make_shared<ByteTokenizer>(), {"<unk>"}); }) == "byte tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([&] { with_special(full, {"a"}); }) ==
+        "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
+  CHECK(error_of([] { with_special(std::make_shared<ByteTokenizer>(), {"<unk>"}); }) ==
+        "byte tokenizer: no piece can be added to its vocabulary");
 }
 
 TEST_CASE("restricting: a piece behind every line or document stays, also where the text has none") {

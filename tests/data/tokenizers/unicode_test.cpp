@@ -24,9 +24,11 @@ TEST_CASE("unicode: classes of characters") {
   for (const char32_t code : {U'0', U'9', U'½', U'²', U'Ⅷ', U'٣', U'१'}) CHECK(class_of(code) == unicode::number);
   for (const char32_t code : {U' ', U'\u00a0', U'\u2003', U'\u3000', U'\u2028', U'\u202f'}) CHECK(class_of(code) == unicode::space);
   for (const char32_t code : {U'\t', U'\n', U'\r', U'\u0085'}) CHECK(class_of(code) == (unicode::space | unicode::other));
-  for (const char32_t code : {U'.', U'!', U'$', U'+', U'^', U'`', U'~', U'¿', U'“', U'—', U'。'}) CHECK(class_of(code) == unicode::punctuation);
+  for (const char32_t code : {U'.', U'!', U'$', U'+', U'^', U'`', U'~', U'¿', U'“', U'—', U'。'})
+    CHECK(class_of(code) == unicode::punctuation);
   for (const char32_t code : {U'\u0301', U'\u0308', U'\u05b4'}) CHECK(class_of(code) == unicode::nonspacing);
-  for (const char32_t code : {U'\0', U'\u001f', U'\u007f', U'\u200b', U'\u200d', U'\ufeff', U'\ue000'}) CHECK(class_of(code) == unicode::other);
+  for (const char32_t code : {U'\0', U'\u001f', U'\u007f', U'\u200b', U'\u200d', U'\ufeff', U'\ue000'})
+    CHECK(class_of(code) == unicode::other);
   for (const char32_t code : {U'中', U'語', U'\U00020000', U'\uf900'}) CHECK(class_of(code) == (unicode::letter | unicode::ideograph));
   for (const char32_t code : {U'€', U'±', U'😀', U'\u0378', U'\U0010ffff'}) CHECK(class_of(code) == 0);  // signs, and what is unassigned
   int spaces = 0;
@@ -49,8 +51,9 @@ TEST_CASE("unicode: normal forms and lower case") {
 TEST_CASE("utf8: what is not UTF-8 is replaced as the Unicode standard recommends") {
   const std::string mark = "\xef\xbf\xbd";
   CHECK(replace_invalid_utf8("aé語𝄞") == "aé語𝄞");
-  CHECK(replace_invalid_utf8("a\xff" "b") == "a" + mark + "b");
-  CHECK(replace_invalid_utf8("\xf0\x9d\x84") == mark);            // the beginning of one character
+  CHECK(replace_invalid_utf8("a\xff"
+                             "b") == "a" + mark + "b");
+  CHECK(replace_invalid_utf8("\xf0\x9d\x84") == mark);  // the beginning of one character
   CHECK(replace_invalid_utf8("\xe2\x82|\xf0\x9d|") == mark + "|" + mark + "|");
   CHECK(replace_invalid_utf8("\xed\xa0\x80") == mark + mark + mark);  // a surrogate
   CHECK(replace_invalid_utf8("\xc0\xaf\xe0\x80\xbf") == mark + mark + mark + mark + mark);

@@ -1,10 +1,9 @@
 // Words, and <eos> behind lines and documents.
-#include "data/tokenizers/words/word_tokenizer.h"
-
 #include <doctest/doctest.h>
 
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/words/word_tokenizer.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -31,7 +30,8 @@ TEST_CASE("word tokenizer: what white space divides") {
   CHECK(words()->decode(Ids{1, 2, 0}) == "the cat <unk>");
   CHECK(words()->encode("thecat <unk>") == Ids{0, 0});
   CHECK(error_of([] { words()->encode("the \xff"); }) == "word tokenizer: byte 4 (value 0xff) is not valid UTF-8");
-  CHECK(error_of([] { WordTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}); }) == "word tokenizer: '<unk>', for unknown words, is not in the vocabulary");
+  CHECK(error_of([] { WordTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}); }) ==
+        "word tokenizer: '<unk>', for unknown words, is not in the vocabulary");
 }
 
 TEST_CASE("eos: behind every line") {
@@ -62,6 +62,8 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(tokenizer_from_json(tokenizer->to_json())->encode("cat\n</s>") == Ids{2, 4, 4});
   CHECK(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash());
   CHECK(tokenizer->hash() != words()->hash());
-  CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) == "byte tokenizer: no piece can be added to its vocabulary");
-  CHECK(error_of([] { EosTokenizer(words(), Eos::line, "<end>"); }) == "word tokenizer: its vocabulary has no piece '<end>' to put behind every line");
+  CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) ==
+        "byte tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([] { EosTokenizer(words(), Eos::line, "<end>"); }) ==
+        "word tokenizer: its vocabulary has no piece '<end>' to put behind every line");
 }

@@ -1,9 +1,8 @@
 // WordPiece and BERT's treatment of texts.
-#include "data/tokenizers/words/wordpiece_tokenizer.h"
-
 #include <doctest/doctest.h>
 
 #include "data/tokenizers/words/bert_text.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -74,7 +73,8 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
 }
 
 TEST_CASE("wordpiece tokenizer: errors") {
-  CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) == "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
+  CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
+        "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
   CHECK(error_of([] { tokenizer_of({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of pieces that go on with a word is empty");
   CHECK(error_of([] { tokenizer_of({.longest_word = 0}); }) == "wordpiece tokenizer: words of 0 characters, expected 1 to 1000");
   CHECK(error_of([] { tokenizer_of().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");

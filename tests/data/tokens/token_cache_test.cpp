@@ -1,8 +1,5 @@
 // The cache of tokens: reused, replaced when stale, shared with other programs, and never trusted blindly.
-#include "data/tokens/token_file.h"
-
 #include <doctest/doctest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +14,7 @@
 #include "data/text/split.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokens/token_file.h"
 #include "data/tokens/token_storage.h"
 #include "tests/data/tokens/token_files.h"
 
@@ -80,7 +78,8 @@ TEST_CASE("token file: what another program puts in its place is not read") {
   for (const uint32_t width : {0u, 3u, 8u, 0x80000000u}) {
     trailer.bytes_per_token = width;
     trailer.own_hash = trailer.hash();
-    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() - sizeof trailer) << std::string(reinterpret_cast<const char*>(&trailer), sizeof trailer);
+    std::ofstream(path, std::ios::binary) << good.substr(0, good.size() - sizeof trailer)
+                                          << std::string(reinterpret_cast<const char*>(&trailer), sizeof trailer);
     const TokenFile tokens = TokenFile::open(source, ByteTokenizer(), cache);
     CHECK(contains(tokens.origin(), "made again because of the old file: its description is damaged"));
     CHECK(read_all(tokens) == ByteTokenizer().encode(text));

@@ -2,7 +2,6 @@
 #include "data/tokens/token_file.h"
 
 #include <doctest/doctest.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,8 +40,7 @@ TEST_CASE("token file: the ids of the text, read anywhere") {
     CHECK(std::equal(some.begin(), some.end(), expected.begin() + first));
   }
   tokens.read(300'007, {});
-  CHECK(error_of([&] { tokens.read(300'001, some); }) ==
-        "a.gz: tokens 300001 to 300008 are not in a text of 300007 tokens");
+  CHECK(error_of([&] { tokens.read(300'001, some); }) == "a.gz: tokens 300001 to 300008 are not in a text of 300007 tokens");
   CHECK(error_of([&] { tokens.read(-1, some); }) == "a.gz: tokens -1 to 6 are not in a text of 300007 tokens");
 }
 
@@ -53,8 +51,7 @@ TEST_CASE("token file: ids of a program, two or four bytes wide") {
   }
   const std::vector<int64_t> wrong = {0, 5, -1};
   CHECK(error_of([&] { TokenFile::of_ids(wrong, 5); }) == "token file: id 5 at index 1 is outside the vocabulary of 5");
-  CHECK(error_of([&] { TokenFile::of_ids(wrong, 6); }) ==
-        "token file: id -1 at index 2 is outside the vocabulary of 6");
+  CHECK(error_of([&] { TokenFile::of_ids(wrong, 6); }) == "token file: id -1 at index 2 is outside the vocabulary of 6");
 }
 
 TEST_CASE("token file: the hash is that of the ids alone") {
@@ -110,11 +107,9 @@ TEST_CASE("token file: damage while it is in use is an error, not a crash") {
   const TokenFile tokens = TokenFile::open(source, CharTokenizer("a"), folder / "cache");
   const std::string path = only_file(folder / "cache");
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(2 * 30).write("\x09", 1);
-  CHECK(error_of([&] { read_all(tokens); }) ==
-        "a.txt: the token file is damaged, id 9 at index 30 is outside the vocabulary of 1");
+  CHECK(error_of([&] { read_all(tokens); }) == "a.txt: the token file is damaged, id 9 at index 30 is outside the vocabulary of 1");
   std::filesystem::resize_file(path, 2 * 99);
-  CHECK(error_of([&] { read_all(tokens); }) ==
-        "a.txt: the token file was cut while it was in use, it has no 100 tokens any more");
+  CHECK(error_of([&] { read_all(tokens); }) == "a.txt: the token file was cut while it was in use, it has no 100 tokens any more");
 }
 
 TEST_CASE("token file: an error on the way names the text and leaves nothing behind") {
@@ -124,7 +119,7 @@ TEST_CASE("token file: an error on the way names the text and leaves nothing beh
         "a.txt: char tokenizer: '-' (U+002D) at byte 3 is not among the 3 characters of the vocabulary");
   CHECK(std::filesystem::is_empty(folder / "cache"));
   CHECK(contains(error_of([&] { TokenFile::open(source.part("validation", 2, 7), CharTokenizer("abc"), ""); }),
-                 "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
+      "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
   const Failing failing;
   CHECK(error_of([&] { TokenFile::open(source, failing, folder / "cache"); }) == "a.txt: no");
   CHECK(failing.attempts == 1);  // an error of the text is no reason to try another place
@@ -135,8 +130,7 @@ TEST_CASE("token file: a text that grows after it was looked at is not cached") 
   const TextSource source(folder.write("a.txt", "abc"));
   folder.write("a.txt", "abcd");
   CHECK(error_of([&] { TokenFile::open(source, ByteTokenizer(), folder / "cache"); }) ==
-        "data: " + folder / "a.txt" +
-            " changed while it was in use: it had 3 bytes and now has 4, or others");
+        "data: " + folder / "a.txt" + " changed while it was in use: it had 3 bytes and now has 4, or others");
   CHECK(std::filesystem::is_empty(folder / "cache"));
 }
 

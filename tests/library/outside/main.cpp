@@ -16,7 +16,8 @@ int main() {
   int wrong = 0;
   for (int i = 0; i < kElements; ++i) {
     const double expected = 2 * item(x, i) / kElements, got = item(gradient, i);
-    const bool ops_are_right = item(twice, i) == 2 * item(x, i) && item(thrice, i) == static_cast<double>(3 * static_cast<float>(item(x, i)));
+    const bool ops_are_right =
+        item(twice, i) == 2 * item(x, i) && item(thrice, i) == static_cast<double>(3 * static_cast<float>(item(x, i)));
     if (!(std::abs(got - expected) <= 1e-7 * std::abs(expected)) || !ops_are_right) ++wrong;
   }
   std::printf("%d of %d elements are wrong\n", wrong, kElements);

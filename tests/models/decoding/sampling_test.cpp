@@ -51,22 +51,23 @@ Values last_logits(const Model& model, const std::vector<int64_t>& ids) {
 }
 
 // Without a cache: every token from a forward over all that is to be seen.
-std::vector<int64_t> naive(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, size_t context = 0) {
+std::vector<int64_t> naive(
+    const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, size_t context = 0) {
   if (context == 0) context = static_cast<size_t>(model.config().ctx);
   std::vector<int64_t> text = prompt, seen(text.end() - static_cast<int64_t>(std::min(context, text.size())), text.end());
   for (int64_t i = 0; i < count; ++i) {
     text.push_back(draw_token(last_logits(model, seen), sampling, static_cast<uint64_t>(i)));
-    if (seen.size() == context)
-      seen.assign(text.end() - static_cast<int64_t>((context + 1) / 2), text.end());
-    else
-      seen.push_back(text.back());
+    if (seen.size() == context) seen.assign(text.end() - static_cast<int64_t>((context + 1) / 2), text.end());
+    else seen.push_back(text.back());
   }
   return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
 }
 
-std::vector<int64_t> generated(const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, int64_t context = 0) {
+std::vector<int64_t> generated(
+    const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, int64_t context = 0) {
   std::vector<int64_t> tokens;
-  generate(model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; }, context);
+  generate(
+      model, prompt, count, sampling, Device::cpu, [&](int64_t token) { return tokens.push_back(token), true; }, context);
   return tokens;
 }
 
@@ -115,7 +116,8 @@ TEST_CASE("sampling: a draw is a function of seed and index; what is not finite"
 TEST_CASE("generate: the tokens of whole forwards, beyond the context too") {
   for (Preset preset : {Preset::gpt, Preset::msa})
     for (const Sampling& sampling : {Sampling{.temperature = 0}, Sampling{.temperature = 0.7, .seed = 5}, Sampling{.top_k = 4, .seed = 6}})
-      for (const std::vector<int64_t>& prompt : {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
+      for (const std::vector<int64_t>& prompt :
+          {std::vector<int64_t>{3}, {3, 1, 4}, {3, 1, 4, 1, 5, 9, 2}, {3, 1, 4, 1, 5, 9, 2, 6, 5, 3}}) {
         CAPTURE(std::string(name_of(preset)));
         CAPTURE(prompt.size());
         const Model model = built(preset);
@@ -132,12 +134,14 @@ TEST_CASE("generate: no more tokens are seen than a shorter context has") {
   CHECK(generated(model, prompt, 30, {.temperature = 0}, model.config().ctx) == whole);
   for (const int64_t context : {1, 2, 3, 5}) {
     CAPTURE(context);
-    CHECK(generated(model, prompt, 30, {.temperature = 0}, context) == naive(model, prompt, 30, {.temperature = 0}, static_cast<size_t>(context)));
+    CHECK(generated(model, prompt, 30, {.temperature = 0}, context) ==
+          naive(model, prompt, 30, {.temperature = 0}, static_cast<size_t>(context)));
     CHECK(generated(model, prompt, 30, {.temperature = 0}, context) != whole);
   }
   const std::string range = format_message("expected 0 to {}", {model.config().ctx});
   for (const int64_t context : {int64_t{-1}, model.config().ctx + 1})
-    CHECK(message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
+    CHECK(
+        message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
 }
 
 TEST_CASE("generate: several texts at once are those of one at a time, each with its draws") {
@@ -165,9 +169,8 @@ TEST_CASE("generate: several texts at once are those of one at a time, each with
 TEST_CASE("generate: it ends when the last of several texts has ended") {
   const Model model = built(Preset::gpt);
   std::vector<int64_t> used(3, 0);
-  generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu, [&](int64_t sample, int64_t) {
-    return ++used[static_cast<size_t>(sample)] < 2 * sample + 1;
-  });
+  generate_samples(model, std::vector<int64_t>{1, 2}, 3, 100, {}, Device::cpu,
+      [&](int64_t sample, int64_t) { return ++used[static_cast<size_t>(sample)] < 2 * sample + 1; });
   CHECK(used == std::vector<int64_t>{1, 3, 5});
 }
 

@@ -41,8 +41,8 @@ TEST_CASE("confusion: classes that are never predicted, never right, or do not o
   CHECK(confusion.accuracy() == doctest::Approx(4.0 / 9));
   CHECK(confusion.scores(1).precision == 0);  // predicted, never right
   CHECK(confusion.scores(1).f1 == 0);
-  CHECK(confusion.scores(3).precision == 0);  // never predicted
-  CHECK(confusion.scores(2).recall == 0);     // does not occur
+  CHECK(confusion.scores(3).precision == 0);    // never predicted
+  CHECK(confusion.scores(2).recall == 0);       // does not occur
   const ClassScores macro = confusion.macro();  // over 0, 1 and 3
   CHECK(macro.precision == doctest::Approx(4.0 / 6 / 3));
   CHECK(macro.recall == doctest::Approx(1.0 / 3));
@@ -64,6 +64,7 @@ TEST_CASE("confusion: a batch of logits") {
 
   targets_b.data<int64_t>()[3] = 3;
   CHECK_THROWS_WITH_AS(confusion.add(logits_bk, targets_b), "confusion: class 3 is outside 0 .. 2", Error);
-  CHECK_THROWS_WITH_AS(Confusion(2).add(logits_bk, targets_b), "confusion: logits [5 3] and targets [5], expected [batch 2] and [batch]", Error);
+  CHECK_THROWS_WITH_AS(
+      Confusion(2).add(logits_bk, targets_b), "confusion: logits [5 3] and targets [5], expected [batch 2] and [batch]", Error);
   CHECK_THROWS_WITH_AS(Confusion(1), "confusion: 1 classes, expected 2 or more", Error);
 }

@@ -19,7 +19,8 @@ TEST_CASE("predictions: tokens and whole sequences are counted, targets of -1 ar
   CHECK(counted({2, 0, 2, 1, 1, 0}) == std::vector<int64_t>{12, 10, 4, 2});
   CHECK(counted({-1, 0, -1, 2, -1, 0}) == std::vector<int64_t>{6, 4, 4, 2});
   CHECK(counted({0, 1, 2, 0, 0, 1}) == std::vector<int64_t>{12, 0, 4, 0});
-  CHECK(message_of([&] { Predictions().add(logits, Tensor({3, 2}, Dtype::i64)); }) ==
-        "predictions: logits [2 3 3] and targets [3 2], expected [batch context vocabulary] and [batch context]");
+  CHECK(message_of([&] {
+    Predictions().add(logits, Tensor({3, 2}, Dtype::i64));
+  }) == "predictions: logits [2 3 3] and targets [3 2], expected [batch context vocabulary] and [batch context]");
   CHECK(Predictions().token_accuracy() == 0);
 }

@@ -76,8 +76,9 @@ TEST_CASE("token nats: a text longer than the context is read in windows that ov
   REQUIRE(nats.size() == 22);
   // Token 9 + i is the first that the second window tells: positions 4 .. 11 predict the tokens 5 .. 12, of which 5 .. 8 are known already.
   const auto window = [&](size_t begin) {
-    return token_nats(model, {ids_of({ids.begin() + static_cast<ptrdiff_t>(begin), ids.begin() + static_cast<ptrdiff_t>(begin) + 8}, 1),
-                              ids_of({ids.begin() + static_cast<ptrdiff_t>(begin) + 1, ids.begin() + static_cast<ptrdiff_t>(begin) + 9}, 1)});
+    return token_nats(
+        model, {ids_of({ids.begin() + static_cast<ptrdiff_t>(begin), ids.begin() + static_cast<ptrdiff_t>(begin) + 8}, 1),
+                   ids_of({ids.begin() + static_cast<ptrdiff_t>(begin) + 1, ids.begin() + static_cast<ptrdiff_t>(begin) + 9}, 1)});
   };
   for (size_t t = 1; t <= 8; ++t) CHECK(nats[t - 1] == doctest::Approx(window(0)[t - 1]));
   for (size_t t = 9; t <= 12; ++t) CHECK(nats[t - 1] == doctest::Approx(window(4)[t - 5]));
@@ -90,7 +91,8 @@ TEST_CASE("token nats: a text longer than the context is read in windows that ov
 
 TEST_CASE("token nats: errors") {
   const Model model = model_of(Family::decoder, 8), coarse = model_of(Family::coarse, 8);
-  CHECK(message_of([&] { token_nats(coarse, {ids_of(text(8), 1), ids_of(text(8), 1)}); }) ==
-        "token nats: model.family: coarse, which gives no probability of the next token");
+  CHECK(message_of([&] {
+    token_nats(coarse, {ids_of(text(8), 1), ids_of(text(8), 1)});
+  }) == "token nats: model.family: coarse, which gives no probability of the next token");
   CHECK(message_of([&] { token_nats(model, {ids_of(text(2), 1), ids_of({1, 19}, 1)}); }) == "token nats: target 19, expected -1 .. 18");
 }

@@ -32,7 +32,7 @@ TEST_CASE("classifier: every position hears every other, but padding is heard by
       CHECK(item(others, k) != item(logits, k));  // position 7 is real in the first sequence
       CHECK(std::abs(item(logits, 3 + k) - item(alone, k)) < 1e-13);
       CHECK(item(others, 3 + k) == item(logits, 3 + k));  // and padding in the second
-      CHECK(item(logits, 6 + k) == 0);  // a mean over no position
+      CHECK(item(logits, 6 + k) == 0);                    // a mean over no position
     }
   }
 }
@@ -51,8 +51,12 @@ TEST_CASE("classifier: the loss is the mean over the sequences that have a class
 
 TEST_CASE("classifier: messages") {
   const Model model = built(small(), Device::cpu);
-  CHECK(message_of([&] { model.loss({ids(2, 5, Device::cpu), ids(2, 5, Device::cpu)}); }) == "model: targets [2 5] for ids [2 5], expected one per sequence");
-  CHECK(message_of([&] { model.loss({ids(2, 5, Device::cpu), ids_of({0, 3}, {2}, Device::cpu)}); }) == "cross_entropy: target 3 at row 1 is outside the 3 classes");
+  CHECK(message_of([&] {
+    model.loss({ids(2, 5, Device::cpu), ids(2, 5, Device::cpu)});
+  }) == "model: targets [2 5] for ids [2 5], expected one per sequence");
+  CHECK(message_of([&] {
+    model.loss({ids(2, 5, Device::cpu), ids_of({0, 3}, {2}, Device::cpu)});
+  }) == "cross_entropy: target 3 at row 1 is outside the 3 classes");
   CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
   CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier does not write text");
   ModelConfig one = small();

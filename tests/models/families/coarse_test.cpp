@@ -23,7 +23,9 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
           if (news) CHECK(difference(logits.reshaped({news, 11}), full.reshaped({6, 11}).rows(cells, news)) < 1e-13);
           cells += news;
           if (cells) CHECK(difference(model.advance(next, *last), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
-          else CHECK(message_of([&] { model.advance(next, *last); }) == format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
+          else
+            CHECK(message_of([&] { model.advance(next, *last); }) ==
+                  format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
         }
         CHECK(cells == 6);
       }

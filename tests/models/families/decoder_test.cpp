@@ -84,9 +84,9 @@ TEST_CASE("initial weights follow the preset") {
       return;
     }
     const double bound = path == "tok.weight" || path == "head.weight" ? 0.1
-                         : path.find("qkv") != path.npos                ? std::sqrt(6.0 / 48.0)
-                         : path.find("fc_out") != path.npos             ? 1 / std::sqrt(20.0)
-                                                                        : 1 / std::sqrt(12.0);
+                         : path.find("qkv") != path.npos               ? std::sqrt(6.0 / 48.0)
+                         : path.find("fc_out") != path.npos            ? 1 / std::sqrt(20.0)
+                                                                       : 1 / std::sqrt(12.0);
     CHECK(largest <= bound);
     CHECK(largest > 0.6 * bound);
   });
@@ -112,10 +112,10 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
     for (const char* name : tape.op_names()) names += std::string(names.empty() ? "" : " ") + name;
     return names;
   };
-  CHECK(ops(Preset::gpt) ==
-        "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout residual_layer_norm linear");
-  CHECK(ops(Preset::msa) ==
-        "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout residual_layer_norm linear");
+  CHECK(ops(Preset::gpt) == "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout "
+                            "residual_layer_norm linear");
+  CHECK(ops(Preset::msa) == "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
+                            "residual_layer_norm linear");
 }
 
 TEST_CASE("dropout acts in training alone and is the same for the same random state") {
@@ -161,7 +161,8 @@ TEST_CASE("padding moves nothing before it, and a padded sequence is the short o
     const Model model = built(config, Device::cpu);
     const Tensor lengths({2}, Dtype::i64);
     lengths.data<int64_t>()[0] = 9, lengths.data<int64_t>()[1] = 5;
-    const Tensor tokens = ids(2, 9, Device::cpu), padded = model.logits({.ids_bc = tokens, .lengths_b = lengths}), full = model.logits({tokens});
+    const Tensor tokens = ids(2, 9, Device::cpu), padded = model.logits({.ids_bc = tokens, .lengths_b = lengths}),
+                 full = model.logits({tokens});
     const Tensor alone = model.logits({tokens.rows(1, 1).reshaped({9}).rows(0, 5).reshaped({1, 5})});
     const int64_t v = 11;
     bool moved = false;

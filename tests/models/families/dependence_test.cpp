@@ -54,7 +54,8 @@ Tokens retina(const ModelConfig& c, int64_t t) {
     for (int64_t j = 0; (j + 1) * s <= kLength; ++j) {
       const int64_t near = t - ((j + 1) * s - 1), far = t - j * s;
       const Range& w = c.retina.windows[i];
-      if (near >= w.lo && (c.retina.cell_rule == CellRule::inside ? far : near) < w.hi) tokens.merge(s == 1 ? Tokens{j} : cell(c.down, s, j));
+      if (near >= w.lo && (c.retina.cell_rule == CellRule::inside ? far : near) < w.hi)
+        tokens.merge(s == 1 ? Tokens{j} : cell(c.down, s, j));
     }
   }
   return tokens;

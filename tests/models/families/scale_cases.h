@@ -29,7 +29,8 @@ inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
 // Every way of downsampling with every choice of the family; on the emulator each way and each choice once.
 inline std::vector<Variant> variants_of(Family family) {
   std::vector<Variant> all;
-  for (const auto& [name, down] : {std::pair<const char*, DownConfig>{"avg", {Down::avg, 1}}, {"max", {Down::max, 1}}, {"conv", {Down::conv, 1}}, {"conv of 3 cells", {Down::conv, 3}}})
+  for (const auto& [name, down] : {std::pair<const char*, DownConfig>{"avg", {Down::avg, 1}}, {"max", {Down::max, 1}},
+           {"conv", {Down::conv, 1}}, {"conv of 3 cells", {Down::conv, 3}}})
     for (const bool other : {false, true}) {
       ModelConfig c = small_scales(family);
       c.down = down;
@@ -47,7 +48,8 @@ inline std::vector<Variant> all_variants() {
   std::vector<Variant> all;
   for (Family family : {Family::topdown, Family::bottomup, Family::retina})
     for (Variant& v : variants_of(family)) all.push_back(std::move(v));
-  ModelConfig msa = small_scales(Family::topdown, Preset::msa), far = small_scales(Family::retina), long_cells = small_scales(Family::topdown), windowed = small_scales(Family::bottomup);
+  ModelConfig msa = small_scales(Family::topdown, Preset::msa), far = small_scales(Family::retina),
+              long_cells = small_scales(Family::topdown), windowed = small_scales(Family::bottomup);
   far.retina.head_groups = {2, 0, 1, 0};
   long_cells.scales.scales = {1, 4, 64}, long_cells.of<Sdp>().window = 3;
   windowed.of<Sdp>().window = 2, windowed.block.bias = false;

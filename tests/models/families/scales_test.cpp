@@ -79,7 +79,8 @@ TEST_CASE("several scales: a step in every dtype, and all parameters that a sequ
         CHECK(item(loss) == doctest::Approx(exact).epsilon(dtype == Dtype::bf16 ? 0.01 : 1e-5));
         model.each_parameter([&](const std::string& path, Parameter& p) {
           CAPTURE(path);
-          const bool unused = v.name.find("longer than the context") != v.name.npos && (path.find(".64") != path.npos || path == "up.64.weight");
+          const bool unused =
+              v.name.find("longer than the context") != v.name.npos && (path.find(".64") != path.npos || path == "up.64.weight");
           CHECK(static_cast<bool>(p.grad) == !unused);
           if (p.grad) CHECK(count_nonfinite(p.grad) == 0);
         });
@@ -99,7 +100,8 @@ TEST_CASE("several scales: micro-batches have the loss and gradient of the whole
       std::vector<std::pair<double, std::vector<Tensor>>> steps;  // loss and gradients
       for (int64_t rows : {4, 1}) {
         std::vector<MicroBatch> micro_batches;
-        for (int64_t b = 0; b < 4; b += rows) micro_batches.push_back(micro_batch_from({to(tokens.rows(b, rows), device), to(targets.rows(b, rows), device)}));
+        for (int64_t b = 0; b < 4; b += rows)
+          micro_batches.push_back(micro_batch_from({to(tokens.rows(b, rows), device), to(targets.rows(b, rows), device)}));
         Model model = built(config, device);
         const double loss = TrainStep(model, device, 8).forward_backward(micro_batches, 0);
         steps.push_back({loss, {}});
@@ -118,6 +120,7 @@ TEST_CASE("several scales: more positions than the context, none at all, other t
     CHECK(message_of([&] { model.loss({ids(1, 7, Device::cpu), ids(1, 6, Device::cpu)}); }) == "model: targets [1 6] for ids [1 7]");
     const auto state = model.init_state(1);
     CHECK(message_of([&] { model.advance(ids(1, 0, Device::cpu), *state); }) == "model: no position to read");
-    CHECK(message_of([&] { model.advance(ids(1, 27, Device::cpu), *state); }) == "model: 27 positions, but the context it was built for is 26");
+    CHECK(message_of([&] { model.advance(ids(1, 27, Device::cpu), *state); }) ==
+          "model: 27 positions, but the context it was built for is 26");
   }
 }

@@ -10,7 +10,7 @@ using namespace ricci;
 namespace {
 
 LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDownConfig& config, int64_t ctx) {
-  const MixerPlace place{.d = 8, .ctx = ctx, .init = {}};
+  const MixerShape place{.d = 8, .ctx = ctx, .init = {}};
   const StacksConfig stacks{place, PositionKind::learned, {}, {}};
   LanguageModel<TopDown> model(11, {}, {}, place, TopDown(stacks, {scales}, {{1}}, {}, config));
   each_parameter(model, [](const std::string& path, Parameter& p) { p.path = path, draw(p, 1); });
@@ -20,7 +20,9 @@ LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDow
 }  // namespace
 
 TEST_CASE("topdown: the first position that hears every scale") {
-  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) { return model_of(scales, {shift, from, {}}, 64).body.scored_from(); };
+  const auto first = [](const std::vector<int64_t>& scales, Shift shift, LossFrom from) {
+    return model_of(scales, {shift, from, {}}, 64).body.scored_from();
+  };
   CHECK(first({1, 4, 16, 64}, Shift::tight, LossFrom::first_full) == 63);
   CHECK(first({1, 4, 16, 64}, Shift::block, LossFrom::first_full) == 84);
   CHECK(first({1, 2, 6}, Shift::tight, LossFrom::first_full) == 5);

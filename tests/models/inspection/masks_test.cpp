@@ -29,7 +29,8 @@ std::vector<Mask> masks_of(ModelConfig config, int64_t tokens) {
 std::string rows_of(const Mask& mask) {
   std::string text;
   for (const Mask::Row& row : mask.rows)
-    text += (text.empty() ? "" : " ") + (row.end > row.first ? std::to_string(row.first) + "-" + std::to_string(row.end - 1) : std::string("-"));
+    text += (text.empty() ? "" : " ") +
+            (row.end > row.first ? std::to_string(row.first) + "-" + std::to_string(row.end - 1) : std::string("-"));
   return text;
 }
 
@@ -99,7 +100,8 @@ TEST_CASE("representations: of each scale with blocks, one vector for each whole
     model.init(1);
     model.place(Dtype::f32, Device::cpu);
     std::string text;
-    for (const Representation& each : model.representations({zeros({2, 10}, Dtype::i64, Device::cpu)})) text += std::to_string(each.tokens) + " " + show(each.h_bmd.shape()) + " ";
+    for (const Representation& each : model.representations({zeros({2, 10}, Dtype::i64, Device::cpu)}))
+      text += std::to_string(each.tokens) + " " + show(each.h_bmd.shape()) + " ";
     return text;
   };
   CHECK(shapes(Family::decoder) == "1 [2 10 16] ");

@@ -53,7 +53,8 @@ template <class F> void with_all(const F& f) {
 // A mixer of the config in a block, with drawn weights in f64, and everything in front of it.
 template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
   StackConfig<M> config;
-  config.place = place_of(c), config.layers = c.layers, config.positions = c.embedding.positions, config.block = c.block, config.mixer = c.of<M>();
+  config.place = place_of(c), config.layers = c.layers, config.positions = c.embedding.positions, config.block = c.block,
+  config.mixer = c.of<M>();
   Stack<M> stack(config);
   uint64_t seed = 5;
   for (Block<M>& block : stack.blocks)

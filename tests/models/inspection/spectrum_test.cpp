@@ -30,7 +30,7 @@ Tensor with_eigenvalues(const Values& values, uint64_t seed) {
 
 TEST_CASE("spectrum: the eigenvalues that a matrix was made of, negative, repeated and zero ones too") {
   for (const Values& values : {Values{3}, Values{2, -1}, Values{5, 5, 5}, Values{0, 0, 0, 0}, Values{7, 1, 1, 0, -1e-3, -2},
-                               Values{1e150, -1e150}, Values{1e-150, 3e-150}}) {
+           Values{1e150, -1e150}, Values{1e-150, 3e-150}}) {
     const std::vector<double> got = eigenvalues(with_eigenvalues(values, 3));
     REQUIRE(got.size() == values.size());
     double largest = 0;

@@ -45,7 +45,7 @@ TEST_CASE("dispatcher: a layer hears 2^levels positions, by default all of the c
 }
 
 TEST_CASE("dispatcher: with shared heads a slice of the input is heard in its own slice alone") {
-  MixerPlace place{.d = 12, .ctx = 7};
+  MixerShape place{.d = 12, .ctx = 7};
   for (bool share : {false, true}) {
     Dispatcher mixer(place, {.heads = 3, .share_heads = share});
     uint64_t seed = 1;
@@ -65,12 +65,8 @@ TEST_CASE("dispatcher: with shared heads a slice of the input is heard in its ow
 }
 
 TEST_CASE("dispatcher: every option decodes as it reads") {
-  const std::vector<DispatcherConfig> configs = {{.heads = 3},
-                                                 {.heads = 3, .share_heads = true},
-                                                 {.coef_act = CoefficientActivation::none},
-                                                 {.heads = 2, .levels = 2},
-                                                 {.levels = 9},
-                                                 {.heads = 4, .share_heads = true, .mixer_bias = true}};
+  const std::vector<DispatcherConfig> configs = {{.heads = 3}, {.heads = 3, .share_heads = true}, {.coef_act = CoefficientActivation::none},
+      {.heads = 2, .levels = 2}, {.levels = 9}, {.heads = 4, .share_heads = true, .mixer_bias = true}};
   for (const DispatcherConfig& config : configs) {
     ModelConfig c = small();
     c.layers = 2, c.of<Dispatcher>() = config;

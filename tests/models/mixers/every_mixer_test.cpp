@@ -1,8 +1,7 @@
 // What every mixer of the list must do, whatever it computes: decode as it reads, hear from no later position, leave padding
 // alone, and train on every device.
-#include "models/mixers/mixers.h"
-
 #include "models/drop.h"
+#include "models/mixers/mixers.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"
 
@@ -41,7 +40,7 @@ TEST_CASE("every mixer: decoding with a cache gives the logits of the full forwa
 }
 
 TEST_CASE("every mixer: after an error the cache is at the position where it was") {
-  const MixerPlace place{.d = 12, .ctx = 7};
+  const MixerShape place{.d = 12, .ctx = 7};
   const auto check_mixer = [&](auto mixer) {
     mixer.visit([&]<class Member>(const char*, Member& member) {
       if constexpr (std::is_same_v<Member, Linear>) {

@@ -18,7 +18,7 @@ template <class F> void with_every_form(const F& f) {
   f.template operator()<Quad>(), f.template operator()<POnly>(), f.template operator()<Metric>(), f.template operator()<MetricPsd>();
 }
 
-const MixerPlace kPlace{.d = 12, .ctx = 7};
+const MixerShape kPlace{.d = 12, .ctx = 7};
 
 // A mixer with drawn weights, on the CPU in f64.
 template <class M> M drawn_mixer(const typename M::Config& config) {
@@ -31,10 +31,8 @@ template <class M> M drawn_mixer(const typename M::Config& config) {
     p.value = convert(p.value, Dtype::f64);
   };
   mixer.visit([&]<class Member>(const char*, Member& member) {
-    if constexpr (std::is_same_v<Member, Linear>)
-      take(member.weight), take(member.bias);
-    else
-      take(member);
+    if constexpr (std::is_same_v<Member, Linear>) take(member.weight), take(member.bias);
+    else take(member);
   });
   return mixer;
 }
@@ -110,7 +108,8 @@ TEST_CASE("metric: it begins near the identity") {
   const auto metric = drawn_mixer<Metric>({{.heads = 1}});
   const auto psd = drawn_mixer<MetricPsd>({{.heads = 1}});
   const auto quad = drawn_mixer<Quad>({{.heads = 1}});
-  const Tensor whole[] = {whole_metric(metric.form.m.value, Triangle::upper), whole_metric(psd.form.m.value, Triangle::lower), quad.form.a_nkK.value};
+  const Tensor whole[] = {
+      whole_metric(metric.form.m.value, Triangle::upper), whole_metric(psd.form.m.value, Triangle::lower), quad.form.a_nkK.value};
   for (const Tensor& m : whole) {
     double noise = 0;
     for (int64_t i = 0; i < 144; ++i) {

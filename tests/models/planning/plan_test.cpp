@@ -47,9 +47,8 @@ TEST_CASE("plan: the peak is that of the step") {
   sgd.kind = OptimizerConfig::Kind::sgd;
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const auto& [optimizer, shape] : {std::pair{OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, false, device}},
-                                           {OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, true, device}},
-                                           {OptimizerConfig(), StepShape{1, 48, 2, Dtype::bf16, false, device}},
-                                           {sgd, StepShape{3, 7, 1, Dtype::f32, false, device}}}) {
+             {OptimizerConfig(), StepShape{2, 32, 1, Dtype::f32, true, device}},
+             {OptimizerConfig(), StepShape{1, 48, 2, Dtype::bf16, false, device}}, {sgd, StepShape{3, 7, 1, Dtype::f32, false, device}}}) {
       const auto planned = static_cast<double>(plan_step(small_model(), optimizer, shape).peak);
       CHECK(planned == doctest::Approx(static_cast<double>(measured_peak(small_model(), optimizer, shape))).epsilon(0.003));
     }
@@ -124,7 +123,7 @@ TEST_CASE("plan: a frozen head has no gradient, and frozen blocks below the trai
   };
   const Plan with_head = planned(true, false), without = planned(false, false), again = planned(false, true);
   constexpr int64_t kHead = 3001 * 64, kRows = 64;
-  CHECK(with_head.peak - without.peak >= 4 * 3 * kHead);          // its gradient and its moments
+  CHECK(with_head.peak - without.peak >= 4 * 3 * kHead);              // its gradient and its moments
   CHECK(with_head.flops() - without.flops() == 2.0 * kHead * kRows);  // the product that its gradient is
   const int64_t residual = 4 * kRows * 64;
   CHECK(kept_bytes(again) < kept_bytes(without) - 4 * residual);

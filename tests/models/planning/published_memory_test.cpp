@@ -55,8 +55,8 @@ TEST_CASE("published memory: the cells of the table") {
     CAPTURE(name);
     const PublishedMemory ours = row(name);
     for (const auto& [bytes, text] : {std::pair{ours.embedding, printed.embedding}, {ours.qkv, printed.qkv}, {ours.scores, printed.scores},
-                                      {ours.projection, printed.projection}, {ours.feed_forward, printed.feed_forward}, {ours.norms, printed.norms},
-                                      {ours.logits, printed.logits}, {ours.hierarchy, printed.hierarchy}, {ours.total(), printed.total}})
+             {ours.projection, printed.projection}, {ours.feed_forward, printed.feed_forward}, {ours.norms, printed.norms},
+             {ours.logits, printed.logits}, {ours.hierarchy, printed.hierarchy}, {ours.total(), printed.total}})
       if (*text) check_cell(bytes, text), ++cells;
   }
   CHECK(cells == 79);
@@ -66,12 +66,12 @@ TEST_CASE("published memory: the cells of the table") {
 }
 
 TEST_CASE("published memory: what the paper prints otherwise, by the formula") {
-  check_cell(row("one layer at 64x").scores, "0.000016");           // printed: .00005
-  check_cell(row("top-down 16x, 7 layers").norms, "0.204");         // .29
-  check_cell(row("top-down 4x, 8 layers").projection, "0.1746");    // .176, which is that of 112 cells
-  check_cell(row("top-down 4x, 8 layers").total(), "2.557");        // 2.529
-  check_cell(row("top-down 1x, 8 layers").total(), "13.87");        // 14.27
-  check_cell(row("bottom-up 1x, 8 layers").total(), "16.247");      // 16.19
+  check_cell(row("one layer at 64x").scores, "0.000016");         // printed: .00005
+  check_cell(row("top-down 16x, 7 layers").norms, "0.204");       // .29
+  check_cell(row("top-down 4x, 8 layers").projection, "0.1746");  // .176, which is that of 112 cells
+  check_cell(row("top-down 4x, 8 layers").total(), "2.557");      // 2.529
+  check_cell(row("top-down 1x, 8 layers").total(), "13.87");      // 14.27
+  check_cell(row("bottom-up 1x, 8 layers").total(), "16.247");    // 16.19
 }
 
 TEST_CASE("published memory: top-down scores the positions that hear all scales, whatever the length") {
@@ -85,7 +85,8 @@ TEST_CASE("published memory: top-down scores the positions that hear all scales,
 TEST_CASE("published memory: a model is the sum of its scales, and scores count as they are kept") {
   const PublishedMemory sum = row("top-down");
   double parts = 0;
-  for (const char* name : {"top-down 64x, 7 layers", "top-down 16x, 7 layers", "top-down 4x, 8 layers", "top-down 1x, 8 layers"}) parts += row(name).total();
+  for (const char* name : {"top-down 64x, 7 layers", "top-down 16x, 7 layers", "top-down 4x, 8 layers", "top-down 1x, 8 layers"})
+    parts += row(name).total();
   CHECK(sum.total() == doctest::Approx(parts));
   const double published = row("vanilla, 12 layers").scores;
   CHECK(row("vanilla, 12 layers", {.scores = Scores::materialised}).scores == doctest::Approx(12 * published));

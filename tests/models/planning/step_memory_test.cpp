@@ -26,21 +26,26 @@ TEST_CASE("step memory: what is measured is what is planned") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const Family family : {Family::decoder, Family::topdown}) {
       StepShape shape{2, 32, 1, Dtype::f32, false, device};
-      if (family == Family::decoder) shape.freeze = [](Model& model) {
-        model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0."); });
-      };
+      if (family == Family::decoder)
+        shape.freeze = [](Model& model) {
+          model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0."); });
+        };
       const StepMemory measured = measure_step(small_model(family), {}, shape), planned = plan_step(small_model(family), {}, shape);
-      const auto same = [](int64_t a, int64_t b) { return static_cast<double>(a) == doctest::Approx(static_cast<double>(b)).epsilon(0.003); };
+      const auto same = [](int64_t a, int64_t b) {
+        return static_cast<double>(a) == doctest::Approx(static_cast<double>(b)).epsilon(0.003);
+      };
       CHECK(measured.parameters == planned.parameters);
       CHECK(same(measured.peak, planned.peak));
       CHECK(same(measured.working, planned.working));
       CHECK(measured.at_peak[static_cast<size_t>(HeldFor::parameters)] == planned.at_peak[static_cast<size_t>(HeldFor::parameters)]);
-      CHECK(measured.at_peak[static_cast<size_t>(HeldFor::optimizer_state)] == planned.at_peak[static_cast<size_t>(HeldFor::optimizer_state)]);
+      CHECK(measured.at_peak[static_cast<size_t>(HeldFor::optimizer_state)] ==
+            planned.at_peak[static_cast<size_t>(HeldFor::optimizer_state)]);
       int64_t sum = 0;
       for (const int64_t bytes : measured.at_peak) sum += bytes;
       CHECK(sum == measured.peak);
       CHECK(measured.working < measured.peak);
-      CHECK(measured.working >= measured.at_peak[static_cast<size_t>(HeldFor::activations)] + measured.at_peak[static_cast<size_t>(HeldFor::other)]);
+      CHECK(measured.working >=
+            measured.at_peak[static_cast<size_t>(HeldFor::activations)] + measured.at_peak[static_cast<size_t>(HeldFor::other)]);
     }
 }
 

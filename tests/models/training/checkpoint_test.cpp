@@ -29,7 +29,8 @@ struct Trainee {
   Model model;
   Optimizer optimizer;
 
-  explicit Trainee(const OptimizerConfig& config, uint64_t seed = 5, Dtype dtype = Dtype::f32) : model(placed(seed, dtype)), optimizer(model.parameters(), config) {}
+  explicit Trainee(const OptimizerConfig& config, uint64_t seed = 5, Dtype dtype = Dtype::f32)
+      : model(placed(seed, dtype)), optimizer(model.parameters(), config) {}
 
   static Model placed(uint64_t seed, Dtype dtype) {
     Model model(small_config());
@@ -125,7 +126,8 @@ TEST_CASE("checkpoint: what does not fit is named") {
   const SafetensorsFile sound(path);
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const std::string& name : sound.names()) tensors.emplace_back(name, sound.load(name));
-  for (const char* key : {"step", "best_step", "best_loss", "text_hash", "optimizer_steps", "random_seed", "random_stream", "random_part"}) {
+  for (const char* key :
+      {"step", "best_step", "best_loss", "text_hash", "optimizer_steps", "random_seed", "random_stream", "random_part"}) {
     Metadata metadata = sound.metadata();
     metadata[key] += "x";
     save_safetensors(path, tensors, metadata);
@@ -209,5 +211,6 @@ TEST_CASE("checkpoints: a folder that cannot be entered is not one without check
   folder.write("file", "");
   std::filesystem::create_symlink(".", folder / "link");
   CHECK(error_of([&] { Checkpoints(run, "file"); }) == "folder " + folder / "file" + ": a file is in its place");
-  CHECK(error_of([&] { Checkpoints(run, "link"); }) == "folder " + folder / "link" + ": a symbolic link is in its place, which is not followed");
+  CHECK(error_of([&] { Checkpoints(run, "link"); }) ==
+        "folder " + folder / "link" + ": a symbolic link is in its place, which is not followed");
 }

@@ -34,9 +34,13 @@ double setting(const SafetensorsFile& file, const char* key, double otherwise) {
 }
 
 OptimizerConfig golden_config(const SafetensorsFile& file, const std::string& name) {
-  return {.kind = choice_of<Kind>("optimizer", name.substr(0, name.find('_'))), .beta1 = setting(file, "beta1", 0.9),
-          .beta2 = setting(file, "beta2", 0.999), .eps = setting(file, "eps", 1e-8), .momentum = setting(file, "momentum", 0),
-          .nesterov = setting(file, "nesterov", 0) != 0, .weight_decay = setting(file, "weight_decay", 0)};
+  return {.kind = choice_of<Kind>("optimizer", name.substr(0, name.find('_'))),
+      .beta1 = setting(file, "beta1", 0.9),
+      .beta2 = setting(file, "beta2", 0.999),
+      .eps = setting(file, "eps", 1e-8),
+      .momentum = setting(file, "momentum", 0),
+      .nesterov = setting(file, "nesterov", 0) != 0,
+      .weight_decay = setting(file, "weight_decay", 0)};
 }
 
 std::vector<Parameter> drawn_parameters(Dtype dtype) {
@@ -61,9 +65,8 @@ std::string state_names(OptimizerConfig config, Dtype dtype) {
   return names;
 }
 
-const OptimizerConfig kEvery[] = {{.kind = Kind::adamw, .weight_decay = 0.1},
-                                  {.kind = Kind::adam, .weight_decay = 0.1},
-                                  {.kind = Kind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1}};
+const OptimizerConfig kEvery[] = {{.kind = Kind::adamw, .weight_decay = 0.1}, {.kind = Kind::adam, .weight_decay = 0.1},
+    {.kind = Kind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1}};
 
 }  // namespace
 
@@ -91,7 +94,8 @@ TEST_CASE("optimizers: step by step the values of torch.optim") {
 TEST_CASE("optimizers: weight decay acts by role, in a model too") {
   for (bool decay_embeddings : {true, false}) {
     ModelConfig config;
-    config.vocab = 7, config.ctx = 6, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 1, config.output.tie = false, config.output.head_bias = true;
+    config.vocab = 7, config.ctx = 6, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 1, config.output.tie = false,
+    config.output.head_bias = true;
     Model model(config);
     model.init(1);
     model.place(Dtype::f32, Device::cpu);

@@ -58,5 +58,5 @@ TEST_CASE("the kind is read by name") {
   for (const char* name : {"constant", "linear", "cosine", "inverse_sqrt", "wsd"})
     CHECK(std::string(name_of(choice_of<Schedule::Kind>("schedule", name))) == name);
   CHECK_THROWS_WITH_AS(choice_of<Schedule::Kind>("schedule", "cosinus"),
-                       "schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'cosinus'", Error);
+      "schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'cosinus'", Error);
 }

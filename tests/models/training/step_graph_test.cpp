@@ -92,10 +92,8 @@ Outcome trained(Device device, bool graph, const Variant& v) {
 
 void on_devices_with_graphs(const std::function<void(Device)>& f) {
   for (Device device : {Device::cuda_emulated, Device::cuda}) {
-    if (available(device))
-      f(device);
-    else
-      MESSAGE("skipped on cuda: ", std::string(why_not(device)));
+    if (available(device)) f(device);
+    else MESSAGE("skipped on cuda: ", std::string(why_not(device)));
   }
 }
 
@@ -110,11 +108,9 @@ bool same(const Outcome& a, const Outcome& b) {
 TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps without a graph") {
   on_devices_with_graphs([](Device device) {
     std::vector<Variant> variants{{.dropout = 0.2, .dtype = Dtype::bf16, .width = 96},  // flash attention
-                                  {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd},
-                                  {.dropout = 0.2},
-                                  {.dropout = 0.2, .recompute = true},
-                                  {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
-                                  {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}};
+        {.accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd}, {.dropout = 0.2}, {.dropout = 0.2, .recompute = true},
+        {.accumulation = 1, .optimizer = OptimizerConfig::Kind::adam},
+        {.dropout = 0.2, .accumulation = 1, .optimizer = OptimizerConfig::Kind::sgd, .momentum = 0}};
     if (test::kThreadSanitizer) variants.resize(2);
     for (const Variant& v : variants) {
       CAPTURE(std::string(name_of(v.optimizer)));
@@ -133,7 +129,8 @@ TEST_CASE("step graph: a step draws its own random numbers") {
     Trainer trainer(device, config, one_block(0.5));
     const auto micro_batches = micro_batches_of(crops_of(2), config, 0, device);
     std::set<double> losses;
-    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30}) losses.insert(trainer.step.run(micro_batches, step, 0).loss);  // weights stay
+    for (int64_t step : std::initializer_list<int64_t>{0, 1, 2, 3, 4, 1 << 30})
+      losses.insert(trainer.step.run(micro_batches, step, 0).loss);  // weights stay
     CHECK(losses.size() == 6);
     CHECK(losses.count(trainer.step.run(micro_batches, 3, 0).loss) == 1);
     CHECK(losses.count(trainer.step.forward_backward(micro_batches, 4)) == 1);
@@ -163,15 +160,18 @@ TEST_CASE("step graph: where the loss is not finite nothing is updated, and the 
 
 TEST_CASE("step graph: messages") {
   const TrainConfig config = with_graph();
-  const auto micro_batches = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated), wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
+  const auto micro_batches = micro_batches_of(crops_of(2), config, 0, Device::cuda_emulated),
+             wider = micro_batches_of(crops_of(3), config, 0, Device::cuda_emulated);
   Trainer trainer(Device::cuda_emulated, config, one_block());
   TrainStep& step = trainer.step;
   step.run(micro_batches, 0, 1e-3);
   CHECK(message_of([&] { step.run({micro_batches[0], micro_batches[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
   CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
-  CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) == "graph: the cpu has no graphs");
+  CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) ==
+        "graph: the cpu has no graphs");
   step.forward_backward(micro_batches, 0);
-  CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) == "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
+  CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) ==
+        "train step: the gradient of " + trainer.model.parameters()[0]->path + " is left from before");
 }
 
 TEST_CASE("step graph: what a run file may ask for") {

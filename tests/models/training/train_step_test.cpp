@@ -64,7 +64,7 @@ std::vector<Batch> parts_of(const Batch& whole, int64_t rows) {
   for (int64_t b = 0; b < whole.batch; b += rows) {
     const auto begin = b * kContext, end = (b + rows) * kContext;
     Batch part{rows, kContext, {whole.ids_bc.begin() + begin, whole.ids_bc.begin() + end},
-               {whole.targets_bc.begin() + begin, whole.targets_bc.begin() + end}, 0};
+        {whole.targets_bc.begin() + begin, whole.targets_bc.begin() + end}, 0};
     for (int64_t target : part.targets_bc) part.scored += target != kNoTarget;
     parts.push_back(part);
   }
@@ -108,7 +108,8 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
   for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
     CAPTURE(rows);
     ModelConfig config = small(0.3);
-    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1}, config.topdown.bag_weights = {weight};
+    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
+    config.topdown.bag_weights = {weight};
     Model model(config);
     model.init(3);
     model.place(Dtype::f64, Device::cpu);
@@ -132,7 +133,9 @@ TEST_CASE("train step: dropout depends on seed and step") {
   Model model(small(0.3));
   model.init(3);
   model.place(Dtype::f64, Device::cpu);
-  const auto loss = [&](uint64_t seed, int64_t step) { return TrainStep(model, Device::cpu, seed).forward_backward(on_device({whole_batch()}, Device::cpu), step); };
+  const auto loss = [&](uint64_t seed, int64_t step) {
+    return TrainStep(model, Device::cpu, seed).forward_backward(on_device({whole_batch()}, Device::cpu), step);
+  };
   CHECK(loss(8, 4) == loss(8, 4));
   CHECK(loss(8, 4) != loss(8, 5));
   CHECK(loss(8, 4) != loss(9, 4));
@@ -166,7 +169,8 @@ TEST_CASE("train step: 1 x 8, 2 x 4 and 4 x 2 agree to 1e-6, and in all bits whe
             CAPTURE(path);
             if (invariant) CHECK(same_bits(other.values.at(path), value));
           }
-          for (size_t i = 0; i < one.losses.size(); ++i) CHECK(other.losses[i] == doctest::Approx(one.losses[i]).epsilon(invariant ? 1e-15 : 1e-6));
+          for (size_t i = 0; i < one.losses.size(); ++i)
+            CHECK(other.losses[i] == doctest::Approx(one.losses[i]).epsilon(invariant ? 1e-15 : 1e-6));
         }
       }
     }
@@ -262,7 +266,8 @@ TEST_CASE("train step: beside f32 master weights gradients are f32, summed over 
     model.each_parameter([&](const std::string& path, Parameter& p) {
       const Values terms = values_of(p.grad);
       sum[path].resize(terms.size()), sizes[path].resize(terms.size());
-      for (size_t i = 0; i < terms.size(); ++i) sum[path][i] += terms[i] / kMicroBatches, sizes[path][i] += std::abs(terms[i]) / kMicroBatches;
+      for (size_t i = 0; i < terms.size(); ++i)
+        sum[path][i] += terms[i] / kMicroBatches, sizes[path][i] += std::abs(terms[i]) / kMicroBatches;
       p.grad = {};
     });
   }

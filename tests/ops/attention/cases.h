@@ -32,9 +32,8 @@ enum class Place : uint8_t {
   odd_columns,         // the same, but on odd columns: not on 16 bytes
 };
 inline const std::vector<Place>& all_places() {
-  static const std::vector<Place> all = {Place::thirds,       Place::three_tensors,      Place::keys_are_values,
-                                         Place::all_the_same, Place::queries_are_values, Place::wider_tensors,
-                                         Place::odd_columns};
+  static const std::vector<Place> all = {Place::thirds, Place::three_tensors, Place::keys_are_values, Place::all_the_same,
+      Place::queries_are_values, Place::wider_tensors, Place::odd_columns};
   return all;
 }
 inline bool in_one_tensor(Place place) {
@@ -65,40 +64,26 @@ struct Case {
   std::vector<Tensor> inputs() const {
     const auto tensor = [&](int64_t positions, int64_t columns, uint64_t stream) { return draw({b, positions, columns}, stream); };
     switch (place) {
-      case Place::thirds:
-        return {tensor(c, 3 * d(), 1)};
-      case Place::three_tensors:
-        return {tensor(c, d(), 1), tensor(key_count(), d(), 3), tensor(key_count(), d(), 4)};
-      case Place::keys_are_values:
-        return {tensor(c, d(), 1), tensor(key_count(), d(), 3)};
-      case Place::all_the_same:
-        return {tensor(c, d(), 1)};
-      case Place::queries_are_values:
-        return {tensor(c, 2 * d(), 1)};
-      case Place::wider_tensors:
-        return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * d() + 24, 3)};
-      case Place::odd_columns:
-        return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * d() + 3, 3)};
+      case Place::thirds: return {tensor(c, 3 * d(), 1)};
+      case Place::three_tensors: return {tensor(c, d(), 1), tensor(key_count(), d(), 3), tensor(key_count(), d(), 4)};
+      case Place::keys_are_values: return {tensor(c, d(), 1), tensor(key_count(), d(), 3)};
+      case Place::all_the_same: return {tensor(c, d(), 1)};
+      case Place::queries_are_values: return {tensor(c, 2 * d(), 1)};
+      case Place::wider_tensors: return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * d() + 24, 3)};
+      case Place::odd_columns: return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * d() + 3, 3)};
     }
     return {};
   }
   template <class T> Three views(const std::vector<T>& of) const {
     const auto view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, d()}; };
     switch (place) {
-      case Place::thirds:
-        return {view(0, 0), view(0, d()), view(0, 2 * d())};
-      case Place::three_tensors:
-        return {view(0, 0), view(1, 0), view(2, 0)};
-      case Place::keys_are_values:
-        return {view(0, 0), view(1, 0), view(1, 0)};
-      case Place::all_the_same:
-        return {view(0, 0), view(0, 0), view(0, 0)};
-      case Place::queries_are_values:
-        return {view(0, d()), view(0, 0), view(0, d())};
-      case Place::wider_tensors:
-        return {view(0, 8), view(1, d() + 16), view(1, 8)};
-      case Place::odd_columns:
-        return {view(0, 1), view(1, d() + 2), view(1, 1)};
+      case Place::thirds: return {view(0, 0), view(0, d()), view(0, 2 * d())};
+      case Place::three_tensors: return {view(0, 0), view(1, 0), view(2, 0)};
+      case Place::keys_are_values: return {view(0, 0), view(1, 0), view(1, 0)};
+      case Place::all_the_same: return {view(0, 0), view(0, 0), view(0, 0)};
+      case Place::queries_are_values: return {view(0, d()), view(0, 0), view(0, d())};
+      case Place::wider_tensors: return {view(0, 8), view(1, d() + 16), view(1, 8)};
+      case Place::odd_columns: return {view(0, 1), view(1, d() + 2), view(1, 1)};
     }
     return {view(0, 0), view(0, 0), view(0, 0)};
   }

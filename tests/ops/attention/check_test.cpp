@@ -6,7 +6,7 @@ using namespace ricci;
 namespace {
 
 std::string message(const Rows& q, const Rows& k, const Rows& v, const AttentionOptions& options = {.heads = 2},
-                    const Visibility& sees = Visibility::causal()) {
+    const Visibility& sees = Visibility::causal()) {
   return message_of([&] { attention(q, k, v, sees, options); });
 }
 
@@ -27,8 +27,8 @@ TEST_CASE("attention says what is wrong with its views") {
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected the same or separate ones");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
   CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, k_bCy f32 on cpu");
-  CHECK(message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) ==
-        "attention: q_bcx is f64 on cpu, v_bCz f64 on cuda_emulated");
+  CHECK(
+      message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) == "attention: q_bcx is f64 on cpu, v_bCz f64 on cuda_emulated");
   CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: [2 3 23] is not q | k | v [b, c, 3 d]");
   CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: [2 24] is not q | k | v [b, c, 3 d]");
 }
@@ -45,8 +45,8 @@ TEST_CASE("attention says what is wrong with its options") {
   CHECK(with({.heads = 2, .dropout = 1.0}) == "attention: dropout is 1, expected 0 or more and less than 1");
   CHECK(with({.heads = 2}, {.scale = 0}) == "attention: keys of 0 tokens, expected 1 .. 16777216");
   CHECK(with({.heads = 2}, {.scale = 16777217}) == "attention: keys of 16777217 tokens, expected 1 .. 16777216");
-  CHECK(message_of([&] { naive_attention({x}, {x}, {x}, {}, {.heads = 5}); }) ==
-        "naive_attention: 8 columns are not a multiple of 5 heads");
+  CHECK(
+      message_of([&] { naive_attention({x}, {x}, {x}, {}, {.heads = 5}); }) == "naive_attention: 8 columns are not a multiple of 5 heads");
 }
 
 TEST_CASE("attention says what is wrong with its lengths") {

@@ -50,8 +50,8 @@ Values uniform_weights(int64_t queries, int64_t keys, int64_t width, const Visib
 
 // Of every implementation: the weights of just the visible keys are not zero.
 template <class Sees>
-void check_weights(int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device,
-                   const Sees& sees) {
+void check_weights(
+    int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device, const Sees& sees) {
   const Values weights = uniform_weights(queries, keys, width, visibility, dtype, device);
   for (int64_t t = 0; t < queries; ++t)
     for (int64_t j = 0; j < keys; ++j)
@@ -109,11 +109,11 @@ TEST_CASE("which keys a query sees, of every implementation") {
     for (bool causal : {true, false})
       for (int64_t window : {0, 1, 3, 65})
         check_weights(70, 70, 70, tokens(causal, window), Dtype::f64, device,
-                      [&](int64_t t, int64_t j) { return sees_tokens(causal, window, t, j); });
+            [&](int64_t t, int64_t j) { return sees_tokens(causal, window, t, j); });
     for (const Window& of : windows())
       if (of.scale == 1 || of.scale == 3 || of.scale == 16)
-        check_weights(150, 150 / of.scale, 150 / of.scale, of.visibility(), Dtype::f32, device,
-                      [&](int64_t t, int64_t j) { return of.sees(t, j); });
+        check_weights(
+            150, 150 / of.scale, 150 / of.scale, of.visibility(), Dtype::f32, device, [&](int64_t t, int64_t j) { return of.sees(t, j); });
   });
 }
 
@@ -122,12 +122,12 @@ TEST_CASE("which keys a query sees, in bf16 with the width of flash attention") 
     for (const Window& of : windows())
       if (of.scale == 2 || of.scale == 4 || of.scale == 64)
         check_weights(270, of.scale == 2 ? 128 : 270 / of.scale, of.scale == 2 ? 128 : 96, of.visibility(), Dtype::bf16, device,
-                      [&](int64_t t, int64_t j) { return of.sees(t, j); });
+            [&](int64_t t, int64_t j) { return of.sees(t, j); });
     for (int64_t window : {0, 40})
-      check_weights(200, 96, 96, tokens(false, window), Dtype::bf16, device,
-                    [&](int64_t t, int64_t j) { return sees_tokens(false, window, t, j); });
+      check_weights(
+          200, 96, 96, tokens(false, window), Dtype::bf16, device, [&](int64_t t, int64_t j) { return sees_tokens(false, window, t, j); });
     check_weights(70, 128, 128, Visibility::causal(100).from(60), Dtype::bf16, device,
-                  [&](int64_t t, int64_t j) { return sees_tokens(true, 100, 60 + t, j); });
+        [&](int64_t t, int64_t j) { return sees_tokens(true, 100, 60 + t, j); });
   });
 }
 

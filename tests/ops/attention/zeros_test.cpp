@@ -26,13 +26,13 @@ TEST_CASE("the first queries see no cell, the last cells are seen by none") {
     for (int64_t width : {5, 32}) {
       // Only keys 3 or 4 positions back: queries 0, 1, 2 see none, and nobody sees the last three keys.
       check_zeros(three(1, 70, 70, Visibility::cells(1, 3, 5), {}, width), dtype, device,
-                  [](int64_t t, int64_t j) { return t - j == 3 || t - j == 4; });
+          [](int64_t t, int64_t j) { return t - j == 3 || t - j == 4; });
       // The last tokens of the cells are 8 .. 39 tokens back.
       check_zeros(three(2, 150, 37, Visibility::cells(4, 8, 40, CellRule::end), {37, 2}, width), dtype, device,
-                  [](int64_t t, int64_t j) { return t - (4 * j + 3) >= 8 && t - (4 * j + 3) < 40; });
+          [](int64_t t, int64_t j) { return t - (4 * j + 3) >= 8 && t - (4 * j + 3) < 40; });
       // Each cell is seen by a single query.
-      check_zeros(three(1, 150, 9, Visibility::cells(16, 0, 16), {}, width), dtype, device,
-                  [](int64_t t, int64_t j) { return t == 16 * j + 15; });
+      check_zeros(
+          three(1, 150, 9, Visibility::cells(16, 0, 16), {}, width), dtype, device, [](int64_t t, int64_t j) { return t == 16 * j + 15; });
     }
   });
 }
@@ -52,10 +52,9 @@ TEST_CASE("no query sees a key") {
 TEST_CASE("no keys, no queries, no sequences") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (int64_t width : {5, 32})
-      for (const Case& of :
-           std::vector<Case>{three(2, 3, 0, Visibility::cells(4), {}, width), three(2, 0, 7, Visibility::cells(4), {}, width),
-                             three(2, 0, 0, Visibility::causal(), {}, width), three(0, 5, 5, Visibility::causal(), {}, width),
-                             three(2, 3, 0, Visibility::cells(4), {0, 0}, width)})
+      for (const Case& of : std::vector<Case>{three(2, 3, 0, Visibility::cells(4), {}, width),
+               three(2, 0, 7, Visibility::cells(4), {}, width), three(2, 0, 0, Visibility::causal(), {}, width),
+               three(0, 5, 5, Visibility::causal(), {}, width), three(2, 3, 0, Visibility::cells(4), {0, 0}, width)})
         for (Attention f : {attention, naive_attention}) {
           CAPTURE(of.text());
           const ForwardAndBackward got = run(f, of, dtype, device);

@@ -19,11 +19,11 @@ struct Case {
 const Case cases[] = {
     {"add", add, [](double a, double b) { return a + b; }, [](double, double) { return 1.0; }, [](double, double) { return 1.0; }},
     {"subtract", subtract, [](double a, double b) { return a - b; }, [](double, double) { return 1.0; },
-     [](double, double) { return -1.0; }},
+        [](double, double) { return -1.0; }},
     {"multiply", multiply, [](double a, double b) { return a * b; }, [](double, double b) { return b; },
-     [](double a, double) { return a; }},
+        [](double a, double) { return a; }},
     {"divide", divide, [](double a, double b) { return a / b; }, [](double, double b) { return 1 / b; },
-     [](double a, double b) { return -a / (b * b); }},
+        [](double a, double b) { return -a / (b * b); }},
 };
 
 // The place in a tensor of shape `x` that element i of `shape` reads.
@@ -96,7 +96,7 @@ TEST_CASE("values and gradients with every kind of broadcasting") {
 TEST_CASE("more elements than a chunk, the same bits for any number of threads") {
   const int before = thread_count();
   for (const auto& [a_shape, b_shape] :
-       {std::pair<Shape, Shape>{{211, 307}, {307}}, {{211, 307}, {211, 1}}, {{64777}, {}}, {{40, 1, 40}, {41, 1}}}) {
+      {std::pair<Shape, Shape>{{211, 307}, {307}}, {{211, 307}, {211, 1}}, {{64777}, {}}, {{40, 1, 40}, {41, 1}}}) {
     const Tensor a = drawn(a_shape, Dtype::f32, Device::cpu, 1), b = drawn(b_shape, Dtype::f32, Device::cpu, 2);
     const Shape shape = broadcast_shape("test", a_shape, b_shape);
     const Values av = values_of(a), bv = values_of(b);

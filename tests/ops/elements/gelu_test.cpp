@@ -21,12 +21,12 @@ double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0
 
 const Form forms[] = {
     {"gelu", gelu, [](double x) { return x * below(x); },
-     [](double x) { return below(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }},
+        [](double x) { return below(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }},
     {"gelu_tanh", gelu_tanh, [](double x) { return x / 2 * (1 + std::tanh(tanh_argument(x))); },
-     [](double x) {
-       const double u = tanh_argument(x), du = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
-       return (1 + std::tanh(u)) / 2 + x / 2 * du / (std::cosh(u) * std::cosh(u));
-     }},
+        [](double x) {
+          const double u = tanh_argument(x), du = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
+          return (1 + std::tanh(u)) / 2 + x / 2 * du / (std::cosh(u) * std::cosh(u));
+        }},
 };
 
 }  // namespace

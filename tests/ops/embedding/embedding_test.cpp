@@ -22,8 +22,8 @@ std::vector<int64_t> drawn_ids(int64_t n, int64_t vocabulary, uint64_t stream) {
 struct Sizes {
   int64_t b, c, d, v, context, first;
 };
-const Sizes sizes[] = {{2, 5, 7, 11, 8, 3},         {1, 1, 1, 1, 1, 0}, {3, 37, 65, 300, 37, 0}, {2, 9, 300, 3, 9, 0},
-                       {4, 150, 3, 70001, 200, 50}, {0, 4, 3, 5, 4, 0}, {2, 3, 130, 6, 3, 0},   {2, 5, 1100, 4, 5, 0}};
+const Sizes sizes[] = {{2, 5, 7, 11, 8, 3}, {1, 1, 1, 1, 1, 0}, {3, 37, 65, 300, 37, 0}, {2, 9, 300, 3, 9, 0}, {4, 150, 3, 70001, 200, 50},
+    {0, 4, 3, 5, 4, 0}, {2, 3, 130, 6, 3, 0}, {2, 5, 1100, 4, 5, 0}};
 
 }  // namespace
 
@@ -48,8 +48,8 @@ TEST_CASE("embedding: values and gradients, with and without positions") {
       }
       CHECK(error_of(embedding(ids_bc, table_vd, Tensor(), scale), plain) <= unit(dtype));
       CHECK(error_of(embedding(ids_bc, table_vd, positions_Cd, scale, s.first), y) <= unit(dtype) + 2 * sum_unit(dtype));
-      const auto grads = gradients_of([&](const std::vector<Tensor>& in) { return embedding(ids_bc, in[0], in[1], scale, s.first); },
-                                      {table_vd, positions_Cd}, dy_bcd);
+      const auto grads = gradients_of(
+          [&](const std::vector<Tensor>& in) { return embedding(ids_bc, in[0], in[1], scale, s.first); }, {table_vd, positions_Cd}, dy_bcd);
       const double terms = static_cast<double>(s.b * s.c);
       CHECK(error_of(grads[0], dtable, dtable_size) <= 2 * unit(dtype) + terms * sum_unit(dtype));
       CHECK(error_of(grads[1], dpositions, dpositions_size) <= unit(dtype) + terms * sum_unit(dtype));
@@ -112,33 +112,33 @@ TEST_CASE("embedding: an id outside the vocabulary is named, with its place") {
 
 TEST_CASE("embedding: messages") {
   const Tensor ids = ids_of({0, 1, 2}, {1, 3}, Device::cpu), table({4, 8}), positions({4, 8});
-  CHECK(message_of([&] { embedding(ids, table, positions, 1, 2); }) ==
-        "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
+  CHECK(
+      message_of([&] { embedding(ids, table, positions, 1, 2); }) == "embedding: positions 2 .. 4 are needed, but positions_Cd[4 8] has 4");
   CHECK(message_of([&] { embedding(ids, table, positions, 1, -1); }) ==
         "embedding: positions -1 .. 1 are needed, but positions_Cd[4 8] has 4");
   CHECK(message_of([&] {
-          embedding(ids, table, Tensor({4, 6}));
-        }) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
+    embedding(ids, table, Tensor({4, 6}));
+  }) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
   CHECK(message_of([&] { embedding(Tensor({1, 3}), table, Tensor()); }) == "embedding: ids_bc[1 3] is f32, expected i64");
   CHECK(message_of([&] { embedding(ids.reshaped({3}), table, Tensor()); }) == "embedding: ids_bc[3] does not have the indices 'bc'");
   CHECK(message_of([&] { embedding(ids, to(table, Device::cuda_emulated), Tensor()); }) ==
         "embedding: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated");
   CHECK(message_of([&] {
-          embedding(ids, table, Tensor({4, 8}, Dtype::f64));
-        }) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
+    embedding(ids, table, Tensor({4, 8}, Dtype::f64));
+  }) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {
   for (const auto& [each_n, each_v] :
-       {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {7, 3}, {511, 255}, {512, 256}, {1300, 257}, {2000, 65536}, {700, 1 << 20}}) {
+      {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {7, 3}, {511, 255}, {512, 256}, {1300, 257}, {2000, 65536}, {700, 1 << 20}}) {
     const auto &n = each_n, &v = each_v;
     std::vector<int64_t> ids = drawn_ids(n, v, 9);
     for (size_t i = 5; i < ids.size(); i += 97) ids[i] = i % 2 ? -1 : v;
     std::vector<int64_t> rows;
     for (int64_t r = 0; r < n; ++r)
       if (ids[static_cast<size_t>(r)] >= 0 && ids[static_cast<size_t>(r)] < v) rows.push_back(r);
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](int64_t a, int64_t b) { return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)]; });
+    std::stable_sort(
+        rows.begin(), rows.end(), [&](int64_t a, int64_t b) { return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)]; });
     on_every_device([&](Device device) {
       const RowBuckets buckets = bucket_rows(ids_of(ids, {n}, device), v);
       const Values start = values_of(buckets.start_u), sorted = values_of(buckets.rows_k);

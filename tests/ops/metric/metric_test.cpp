@@ -1,9 +1,9 @@
 #include "ops/metric/metric.h"
 
 #include "core/cpu/parallel.h"
-#include "ops/metric/unpack.h"
 #include "ops/attention/attention.h"
 #include "ops/elements/arithmetic.h"
+#include "ops/metric/unpack.h"
 #include "ops/products/contract.h"
 #include "ops/rows/softmax.h"
 #include "ops/shapes/shape_ops.h"
@@ -20,8 +20,8 @@ struct Case {
   Tensor m(Dtype dtype, Device device) const { return drawn({heads, packed_size(width)}, dtype, device, 2); }
 };
 
-const std::vector<Case> kCases = {{1, 1, 1, 1, Triangle::upper}, {2, 5, 2, 3, Triangle::upper}, {1, 19, 3, 5, Triangle::upper}, {2, 17, 1, 33, Triangle::upper},
-                                  {1, 1, 2, 1, Triangle::lower}, {2, 5, 2, 4, Triangle::lower}, {1, 18, 2, 9, Triangle::lower}};
+const std::vector<Case> kCases = {{1, 1, 1, 1, Triangle::upper}, {2, 5, 2, 3, Triangle::upper}, {1, 19, 3, 5, Triangle::upper},
+    {2, 17, 1, 33, Triangle::upper}, {1, 1, 2, 1, Triangle::lower}, {2, 5, 2, 4, Triangle::lower}, {1, 18, 2, 9, Triangle::lower}};
 
 // The whole matrices, spelled out.
 Values whole(const Case& of, const Values& packed) {
@@ -49,7 +49,8 @@ Values whole(const Case& of, const Values& packed) {
 struct Expected {
   Values q, q_size, r, r_size;
   Expected(const Case& of, const Values& p, const Values& m) : q(p.size()), q_size(p.size()) {
-    const auto k = static_cast<size_t>(of.width), n = static_cast<size_t>(of.heads), c = static_cast<size_t>(of.c), b = static_cast<size_t>(of.b);
+    const auto k = static_cast<size_t>(of.width), n = static_cast<size_t>(of.heads), c = static_cast<size_t>(of.c),
+               b = static_cast<size_t>(of.b);
     r.resize(b * n * c * c), r_size.resize(r.size());
     for (size_t i = 0; i < p.size(); ++i)
       for (size_t x = 0; x < k; ++x) {
@@ -61,7 +62,8 @@ struct Expected {
         for (size_t i = 0; i < c; ++i)
           for (size_t j = 0; j < c; ++j)
             for (size_t x = 0; x < k; ++x) {
-              const size_t at = ((s * n + head) * c + i) * c + j, from = ((s * c + i) * n + head) * k + x, other = ((s * c + j) * n + head) * k + x;
+              const size_t at = ((s * n + head) * c + i) * c + j, from = ((s * c + i) * n + head) * k + x,
+                           other = ((s * c + j) * n + head) * k + x;
               r[at] += q[from] * p[other], r_size[at] += q_size[from] * std::abs(p[other]);
             }
   }
@@ -72,7 +74,8 @@ Tensor attention_by_scores(const Tensor& p_bcd, const Tensor& m_nl, Triangle tri
   const int64_t b = p_bcd.shape()[0], c = p_bcd.shape()[1], n = m_nl.shape()[0], k = p_bcd.shape()[2] / n;
   const Tensor hidden({c, c}, Dtype::f64);
   for (int64_t i = 0; i < c * c; ++i) hidden.data<double>()[i] = i % c > i / c ? -1e300 : 0;
-  const Tensor s_bncC = softmax(metric_scores(p_bcd, m_nl, triangle) * (1 / std::sqrt(static_cast<double>(k))) + to(hidden, p_bcd.device()));
+  const Tensor s_bncC =
+      softmax(metric_scores(p_bcd, m_nl, triangle) * (1 / std::sqrt(static_cast<double>(k))) + to(hidden, p_bcd.device()));
   return reshape(contract("bncC,bCnk->bcnk", s_bncC, reshape(p_bcd, {b, c, n, k})), {b, c, n * k});
 }
 
@@ -166,11 +169,14 @@ TEST_CASE("metric: messages") {
     const auto said = [f = f](Shape p, Shape m) { return message_of([&] { f(Tensor(p), Tensor(m), Triangle::upper); }); };
     CHECK(said({2, 3, 12}, {4, 10}) == name + ": m_nl[4 10] is a metric of 4 heads of width 4, but p_bcd[2 3 12] has 12 columns");
     CHECK(said({2, 3, 12}, {3, 11}) == name + ": m_nl[3 11] has 11 entries of a head, which is no triangle");
-    CHECK(message_of([f = f] { f(Tensor({2, 3, 4}), Tensor({1, 10}, Dtype::f64), Triangle::upper); }) == name + ": p_bcd is f32 on cpu, m_nl f64 on cpu");
+    CHECK(message_of([f = f] {
+      f(Tensor({2, 3, 4}), Tensor({1, 10}, Dtype::f64), Triangle::upper);
+    }) == name + ": p_bcd is f32 on cpu, m_nl f64 on cpu");
   }
   const auto whole_of = [](Shape m) { return message_of([&] { whole_metric(Tensor(m), Triangle::upper); }); };
   CHECK(whole_of({1, 4}) == "whole_metric: m_nl[1 4] has 4 entries of a head, which is no triangle");
   CHECK(whole_of({3}) == "whole_metric: m_nl[3] does not have the indices 'nl'");
-  CHECK(message_of([] { metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16); }) ==
-        "pack_metric: the whole matrices are bf16, expected f32 or f64");
+  CHECK(message_of([] {
+    metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16);
+  }) == "pack_metric: the whole matrices are bf16, expected f32 or f64");
 }

@@ -62,8 +62,8 @@ TEST_CASE("gradient norm: small and large numbers, NaN, nothing, messages") {
   CHECK(norm_of({}) == 0);
   CHECK(norm_of({Tensor(), Tensor({0})}) == 0);
   CHECK(message_of([] {
-          norm_of({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)});
-        }) == "gradient_norm: a tensor on cpu and one on cuda_emulated");
+    norm_of({Tensor({2}), Tensor({2}, Dtype::f32, Device::cuda_emulated)});
+  }) == "gradient_norm: a tensor on cpu and one on cuda_emulated");
   CHECK(message_of([] { norm_of({Tensor({2}, Dtype::i64)}); }) == "expected a floating-point tensor, got i64 [2]");
 }
 
@@ -83,6 +83,7 @@ TEST_CASE("clip factor: clip / norm above clip, else 1; NaN where norm or loss i
   });
   CHECK(message_of([] { clip_factor(Tensor({}, Dtype::f64), 1, Tensor({}, Dtype::f64, Device::cuda_emulated)); }) ==
         "clip_factor: norm is f64 on cpu, loss f64 on cuda_emulated");
-  CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) == "clip_factor: f64 [2], expected an f64 scalar");
+  CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) ==
+        "clip_factor: f64 [2], expected an f64 scalar");
   CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) == "clip_factor: f32 [], expected an f64 scalar");
 }

@@ -43,13 +43,9 @@ Tensor lengths_on(const Case& of, Device device) {
 }  // namespace
 
 TEST_CASE("window mean: the mean over the positions of the window minus the position, on every device and dtype") {
-  for (const Case& of : std::vector<Case>{{{2, 7, 5}, {3, true}, {}},
-                                          {{2, 7, 5}, {3, false}, {}},
-                                          {{1, 40, 300}, {17, true}, {}},
-                                          {{1, 5, 3}, {9, false}, {}},
-                                          {{4, 6, 3}, {3, false}, {6, 3, 0, 1}},
-                                          {{3, 6, 3}, {4, true}, {6, 2, 0}},
-                                          {{2, 1, 4}, {1, true}, {}}})
+  for (const Case& of : std::vector<Case>{{{2, 7, 5}, {3, true}, {}}, {{2, 7, 5}, {3, false}, {}}, {{1, 40, 300}, {17, true}, {}},
+           {{1, 5, 3}, {9, false}, {}}, {{4, 6, 3}, {3, false}, {6, 3, 0, 1}}, {{3, 6, 3}, {4, true}, {6, 2, 0}},
+           {{2, 1, 4}, {1, true}, {}}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor x = drawn(of.shape, dtype, device, 3);
       const Expected expected = naive(values_of(x), of);
@@ -74,9 +70,15 @@ TEST_CASE("window mean: over whole sequences") {
 TEST_CASE("window mean: messages") {
   const Tensor x({2, 4, 3});
   CHECK(message_of([&] { window_mean_difference(x, {0, true}); }) == "window_mean_difference: the window is 0, expected 1 or more");
-  CHECK(message_of([&] { window_mean_difference(x, {2, false}); }) == "window_mean_difference: the window is 2, expected an odd number where it is not causal");
-  CHECK(message_of([&] { window_mean_difference(x, {3, true}, ids_of({4, 5}, {2}, Device::cpu)); }) ==
-        "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
-  CHECK(message_of([&] { mean_over_positions(x, ids_of({4}, {1}, Device::cpu)); }) == "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
-  CHECK(message_of([&] { mean_over_positions(x, ids_of({-1, 4}, {2}, Device::cpu)); }) == "mean_over_positions: length -1 at [0] of lengths_b is outside 0 .. 4");
+  CHECK(message_of([&] {
+    window_mean_difference(x, {2, false});
+  }) == "window_mean_difference: the window is 2, expected an odd number where it is not causal");
+  CHECK(message_of([&] {
+    window_mean_difference(x, {3, true}, ids_of({4, 5}, {2}, Device::cpu));
+  }) == "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
+  CHECK(message_of([&] { mean_over_positions(x, ids_of({4}, {1}, Device::cpu)); }) ==
+        "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
+  CHECK(message_of([&] {
+    mean_over_positions(x, ids_of({-1, 4}, {2}, Device::cpu));
+  }) == "mean_over_positions: length -1 at [0] of lengths_b is outside 0 .. 4");
 }

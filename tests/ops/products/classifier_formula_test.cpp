@@ -1,7 +1,6 @@
 // The classifier with its cross-entropy against the formula in f64, and its chunks of rows, whose sums are not to be rounded
 // before the end.
 #include "ops/products/classifier.h"
-
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -9,7 +8,7 @@ using namespace ricci;
 namespace {
 
 struct Naive {
-  double loss = 0, largest = 0;  // largest |logit|
+  double loss = 0, largest = 0;                        // largest |logit|
   Values dx, dw, dbias, dx_size, dw_size, dbias_size;  // with sums of the absolute values of the same terms
 
   Naive(const Values& x, const Values& w, const Values& bias, const std::vector<int64_t>& targets, size_t d)
@@ -106,7 +105,8 @@ TEST_CASE("classifier: no row with a target, no rows") {
   on_every_device_and_dtype([](Device device, Dtype dtype) {
     for (const std::vector<int64_t>& targets : {std::vector<int64_t>{-1, -1, -1}, {}}) {
       const int64_t rows = static_cast<int64_t>(targets.size());
-      const Outcome got = run(drawn({rows, 4}, dtype, device, 1), drawn({6, 4}, dtype, device, 2), drawn({6}, dtype, device, 3), targets, 1);
+      const Outcome got =
+          run(drawn({rows, 4}, dtype, device, 1), drawn({6, 4}, dtype, device, 2), drawn({6}, dtype, device, 3), targets, 1);
       CHECK(got.loss == 0);
       for (const Tensor& gradient : {got.dx, got.dw, got.dbias})
         for (double g : values_of(gradient)) CHECK(g == 0);
@@ -163,7 +163,8 @@ TEST_CASE("classifier: messages") {
     for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16}) {
       const Tensor x = drawn({2, 4}, dtype, device, 1), w = drawn({6, 4}, dtype, device, 2);
       const auto loss = [&](int64_t target) { return item(classifier_loss(x, w, Tensor(), ids_of({0, target}, {2}, device))); };
-      for (int64_t outside : {int64_t{6}, int64_t{7}, int64_t{8}, int64_t{1} << 40, int64_t{-2}, int64_t{-100}, INT64_MIN}) CHECK(std::isnan(loss(outside)));
+      for (int64_t outside : {int64_t{6}, int64_t{7}, int64_t{8}, int64_t{1} << 40, int64_t{-2}, int64_t{-100}, INT64_MIN})
+        CHECK(std::isnan(loss(outside)));
       for (int64_t inside : {-1, 0, 5}) CHECK(std::isfinite(loss(inside)));
     }
   });

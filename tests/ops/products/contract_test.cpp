@@ -141,9 +141,7 @@ TEST_CASE("a contraction with a constant is one op on the tape") {
 }
 
 TEST_CASE("errors of contract name the values") {
-  const auto error = [](const char* formula, Shape a, Shape b) {
-    return message_of([&] { contract(formula, Tensor(a), Tensor(b)); });
-  };
+  const auto error = [](const char* formula, Shape a, Shape b) { return message_of([&] { contract(formula, Tensor(a), Tensor(b)); }); };
   CHECK(error("mk,kn->mn", {2, 3}, {4, 5}) == "contract: index k is 3 in a[2 3] but 4 in b[4 5] of 'mk,kn->mn'");
   CHECK(error("mk,kn->mn", {2, 3, 1}, {3, 5}) == "contract: a[2 3 1] does not have the indices 'mk' of 'mk,kn->mn'");
   CHECK(error("mk,kn->mn", {2, 3}, {3}) == "contract: b[3] does not have the indices 'kn' of 'mk,kn->mn'");

@@ -44,7 +44,7 @@ void check(const Shape& shape, int64_t f, bool with_bias, Device device, Dtype d
   const Tensor x = drawn(shape, dtype, device, 1), w = drawn({f, d}, dtype, device, 2);
   const Tensor bias = with_bias ? drawn({f}, dtype, device, 3) : Tensor(), dy = drawn(with_width(shape, f), dtype, device, 4);
   const Naive naive(values_of(x), values_of(w), with_bias ? values_of(bias) : Values{}, values_of(dy), static_cast<size_t>(rows),
-                    static_cast<size_t>(d), static_cast<size_t>(f));
+      static_cast<size_t>(d), static_cast<size_t>(f));
   const auto bound = [&](int64_t terms) { return 1.01 * unit(dtype) + static_cast<double>(terms + 2) * sum_unit(dtype); };
   const Tensor y = linear(x, w, bias);
   CHECK(y.shape() == with_width(shape, f));

@@ -19,7 +19,8 @@ TEST_CASE("cross-entropy: its definition, on every device and dtype, with rows t
         const double target = l[r * static_cast<size_t>(v) + static_cast<size_t>(targets[r])];
         sum += std::log(total) - target, size += std::abs(std::log(total)) + std::abs(target);
         for (size_t i = 0; i < static_cast<size_t>(v); ++i)
-          dl[r * static_cast<size_t>(v) + i] = 0.5 * (std::exp(l[r * static_cast<size_t>(v) + i]) / total - (static_cast<int64_t>(i) == targets[r])) / 3;
+          dl[r * static_cast<size_t>(v) + i] =
+              0.5 * (std::exp(l[r * static_cast<size_t>(v) + i]) / total - (static_cast<int64_t>(i) == targets[r])) / 3;
       }
       const Tensor target_r = ids_of(targets, {5}, device);
       const double bound = (16 + static_cast<double>(v)) * sum_unit(dtype);
@@ -36,8 +37,10 @@ TEST_CASE("cross-entropy: no row that counts is 0, and large logits do not overf
     CHECK(item(cross_entropy(tensor_of({1000, 0, -1000}, {1, 3}, Dtype::f32, device), ids_of({0}, {1}, device))) == 0);
     if (device != Device::cpu) CHECK(std::isnan(item(cross_entropy(drawn({1, 3}, Dtype::f32, device, 1), ids_of({-2}, {1}, device)))));
   });
-  CHECK(message_of([] { cross_entropy(drawn({2, 3}, Dtype::f32, Device::cpu, 1), ids_of({0, -2}, {2}, Device::cpu)); }) ==
-        "cross_entropy: target -2 at row 1 is outside the 3 classes");
-  CHECK(message_of([] { cross_entropy(drawn({2, 3}, Dtype::f32, Device::cpu, 1), ids_of({0}, {1}, Device::cpu)); }) ==
-        "cross_entropy: index r is 2 in logits_rv[2 3] but 1 in targets_r[1]");
+  CHECK(message_of([] {
+    cross_entropy(drawn({2, 3}, Dtype::f32, Device::cpu, 1), ids_of({0, -2}, {2}, Device::cpu));
+  }) == "cross_entropy: target -2 at row 1 is outside the 3 classes");
+  CHECK(message_of([] {
+    cross_entropy(drawn({2, 3}, Dtype::f32, Device::cpu, 1), ids_of({0}, {1}, Device::cpu));
+  }) == "cross_entropy: index r is 2 in logits_rv[2 3] but 1 in targets_r[1]");
 }

@@ -1,7 +1,6 @@
 // layer_norm and residual_layer_norm against their formulas in f64.
-#include "ops/rows/layer_norm.h"
-
 #include "core/cpu/parallel.h"
+#include "ops/rows/layer_norm.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -116,16 +115,26 @@ TEST_CASE("layer norm: the same bits for any number of threads") {
 }
 
 TEST_CASE("layer norm: messages") {
-  CHECK(message_of([] { layer_norm(Tensor({2, 3}), Tensor({4}), Tensor()); }) == "layer_norm: index d is 3 in x_rd[2 3] but 4 in gain_d[4]");
-  CHECK(message_of([] { layer_norm(Tensor({2, 3}), Tensor({3}), Tensor({2})); }) == "layer_norm: index d is 3 in x_rd[2 3] but 2 in bias_d[2]");
-  CHECK(message_of([] { residual_layer_norm(Tensor({2, 3}), Tensor({2, 4}), Tensor({3}), Tensor()); }) ==
-        "residual_layer_norm: index d is 3 in x_rd[2 3] but 4 in branch_rd[2 4]");
+  CHECK(message_of([] {
+    layer_norm(Tensor({2, 3}), Tensor({4}), Tensor());
+  }) == "layer_norm: index d is 3 in x_rd[2 3] but 4 in gain_d[4]");
+  CHECK(message_of([] {
+    layer_norm(Tensor({2, 3}), Tensor({3}), Tensor({2}));
+  }) == "layer_norm: index d is 3 in x_rd[2 3] but 2 in bias_d[2]");
+  CHECK(message_of([] {
+    residual_layer_norm(Tensor({2, 3}), Tensor({2, 4}), Tensor({3}), Tensor());
+  }) == "residual_layer_norm: index d is 3 in x_rd[2 3] but 4 in branch_rd[2 4]");
   const Tensor gain({8});
-  CHECK(message_of([&] { residual_layer_norm(Tensor({4, 8}), Tensor({2, 8}), gain, Tensor()); }) ==
-        "residual_layer_norm: index r is 4 in x_rd[4 8] but 2 in branch_rd[2 8]");
-  CHECK(message_of([&] { residual_layer_norm(Tensor({4, 2, 8}), Tensor({2, 4, 8}), gain, Tensor()); }) ==
-        "residual_layer_norm: x_rd[4 2 8] and branch_rd[2 4 8] differ in the indices that r stands for");
-  CHECK(message_of([&] { residual_layer_norm(Tensor({2, 8}), Tensor({2, 8}, Dtype::bf16), gain, Tensor()); }) ==
-        "residual_layer_norm: x_rd is f32 on cpu, branch_rd bf16 on cpu");
-  CHECK(message_of([&] { layer_norm(Tensor({2, 8}, Dtype::bf16), gain, Tensor()); }) == "layer_norm: x_rd is bf16 on cpu, gain_d f32 on cpu");
+  CHECK(message_of([&] {
+    residual_layer_norm(Tensor({4, 8}), Tensor({2, 8}), gain, Tensor());
+  }) == "residual_layer_norm: index r is 4 in x_rd[4 8] but 2 in branch_rd[2 8]");
+  CHECK(message_of([&] {
+    residual_layer_norm(Tensor({4, 2, 8}), Tensor({2, 4, 8}), gain, Tensor());
+  }) == "residual_layer_norm: x_rd[4 2 8] and branch_rd[2 4 8] differ in the indices that r stands for");
+  CHECK(message_of([&] {
+    residual_layer_norm(Tensor({2, 8}), Tensor({2, 8}, Dtype::bf16), gain, Tensor());
+  }) == "residual_layer_norm: x_rd is f32 on cpu, branch_rd bf16 on cpu");
+  CHECK(message_of([&] {
+    layer_norm(Tensor({2, 8}, Dtype::bf16), gain, Tensor());
+  }) == "layer_norm: x_rd is bf16 on cpu, gain_d f32 on cpu");
 }

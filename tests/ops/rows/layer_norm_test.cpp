@@ -11,8 +11,10 @@ struct Case {
   Tensor x, branch, gain, bias;
 
   Case(Shape shape, bool residual, bool biased, Dtype dtype, Device device)
-      : x(drawn(shape, dtype, device, 1)), branch(residual ? drawn(shape, dtype, device, 2) : Tensor()),
-        gain(drawn({shape[-1]}, dtype, device, 3)), bias(biased ? drawn({shape[-1]}, dtype, device, 4) : Tensor()) {}
+      : x(drawn(shape, dtype, device, 1)),
+        branch(residual ? drawn(shape, dtype, device, 2) : Tensor()),
+        gain(drawn({shape[-1]}, dtype, device, 3)),
+        bias(biased ? drawn({shape[-1]}, dtype, device, 4) : Tensor()) {}
 
   std::vector<Tensor> inputs() const {
     std::vector<Tensor> all{x};
@@ -62,7 +64,8 @@ TEST_CASE("layer norm: on a GPU as exact as on the CPU, rows of any width, with 
           for (size_t i = 0; i < got.size(); ++i) {
             CAPTURE(i);
             const double n = static_cast<double>(shape[-1]);
-            CHECK(error_of(got[i], values_of(exact[i])) <= 2 * error_of(on_cpu[i], values_of(exact[i])) + (dtype == Dtype::bf16 ? 0 : n * unit(dtype)));
+            CHECK(error_of(got[i], values_of(exact[i])) <=
+                  2 * error_of(on_cpu[i], values_of(exact[i])) + (dtype == Dtype::bf16 ? 0 : n * unit(dtype)));
           }
         });
 }

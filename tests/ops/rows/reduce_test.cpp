@@ -49,7 +49,7 @@ TEST_CASE("sum and mean over all elements") {
 
 TEST_CASE("sum and mean over one index: outermost, in the middle, innermost, of one element") {
   for (Shape shape : {Shape{1}, Shape{7}, Shape{3, 5, 7}, Shape{37, 2, 9}, Shape{2, 70, 35}, Shape{1, 4, 1}, Shape{11, 3, 70},
-                      Shape{3, 0, 2}, Shape{0, 3}}) {
+           Shape{3, 0, 2}, Shape{0, 3}}) {
     for (int index = 0; index < shape.rank(); ++index) {
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
         const Tensor x = drawn(shape, dtype, device, 2);

@@ -35,7 +35,8 @@ double mean(const Values& v) {
   return sum / static_cast<double>(v.size());
 }
 
-const std::vector<std::pair<Extents, int64_t>> kCases = {{{2, 11, 5}, 4}, {{3, 8, 300}, 2}, {{1, 3, 4}, 1}, {{2, 3, 4}, 5}, {{1, 70, 33}, 64}};
+const std::vector<std::pair<Extents, int64_t>> kCases = {
+    {{2, 11, 5}, 4}, {{3, 8, 300}, 2}, {{1, 3, 4}, 1}, {{2, 3, 4}, 5}, {{1, 70, 33}, 64}};
 
 }  // namespace
 
@@ -53,7 +54,8 @@ TEST_CASE("cell_mean and cell_max: the formula, on every device and dtype, also 
 
 TEST_CASE("cell_max: the gradient goes to the first of equal elements, a NaN is kept") {
   on_every_device([](Device device) {
-    const Tensor x = tensor_of({1, 5, 3, 5, 5, 2, -1, -1, 9}, {1, 9, 1}, Dtype::f32, device), dy = tensor_of({10, 20}, {1, 2, 1}, Dtype::f32, device);
+    const Tensor x = tensor_of({1, 5, 3, 5, 5, 2, -1, -1, 9}, {1, 9, 1}, Dtype::f32, device),
+                 dy = tensor_of({10, 20}, {1, 2, 1}, Dtype::f32, device);
     const auto dx = gradients_of([](const std::vector<Tensor>& in) { return cell_max(in[0], 4); }, {x}, dy);
     CHECK(values_of(dx[0]) == Values{0, 10, 0, 0, 20, 0, 0, 0, 0});
     const Values y = values_of(cell_max(tensor_of({1, NAN, 3, 5, NAN, 2}, {1, 6, 1}, Dtype::f64, device), 3));
@@ -66,7 +68,8 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
     Extents of;
     int64_t size, kernel, history;
   };
-  for (const Case& c : std::vector<Case>{{{2, 11, 3}, 4, 4, 0}, {{2, 11, 3}, 4, 12, 0}, {{1, 9, 40}, 3, 5, 0}, {{2, 10, 2}, 2, 6, 4}, {{1, 10, 2}, 3, 9, 2}, {{1, 2, 3}, 4, 8, 0}})
+  for (const Case& c : std::vector<Case>{{{2, 11, 3}, 4, 4, 0}, {{2, 11, 3}, 4, 12, 0}, {{1, 9, 40}, 3, 5, 0}, {{2, 10, 2}, 2, 6, 4},
+           {{1, 10, 2}, 3, 9, 2}, {{1, 2, 3}, 4, 8, 0}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor x = drawn({c.of.b, c.of.c, c.of.d}, dtype, device, 4), y = cell_windows(x, c.size, c.kernel, c.history);
       const int64_t cells = (c.of.c - c.history) / c.size;
@@ -85,7 +88,8 @@ TEST_CASE("cell_windows and linear are a causal strided convolution") {
   const Extents of{2, 9, 3};
   const int64_t size = 2, kernel = 4, out = 5;
   const Tensor x = drawn({of.b, of.c, of.d}, Dtype::f64, Device::cpu, 1), w = drawn({out, of.d, kernel}, Dtype::f64, Device::cpu, 2);
-  const Tensor bias = drawn({out}, Dtype::f64, Device::cpu, 3), y = linear(cell_windows(x, size, kernel), w.reshaped({out, of.d * kernel}), bias);
+  const Tensor bias = drawn({out}, Dtype::f64, Device::cpu, 3),
+               y = linear(cell_windows(x, size, kernel), w.reshaped({out, of.d * kernel}), bias);
   const Values v = values_of(x), weights = values_of(w);
   Values expected;
   for (int64_t b = 0; b < of.b; ++b)
@@ -93,7 +97,8 @@ TEST_CASE("cell_windows and linear are a causal strided convolution") {
       for (int64_t f = 0; f < out; ++f) {
         double sum = values_of(bias)[static_cast<size_t>(f)];
         for (int64_t i = 0; i < of.d; ++i)
-          for (int64_t q = 0; q < kernel; ++q) sum += weights[static_cast<size_t>((f * of.d + i) * kernel + q)] * at(v, of, b, (j + 1) * size - kernel + q, i);
+          for (int64_t q = 0; q < kernel; ++q)
+            sum += weights[static_cast<size_t>((f * of.d + i) * kernel + q)] * at(v, of, b, (j + 1) * size - kernel + q, i);
         expected.push_back(sum);
       }
   CHECK(error_of(y, expected) < 1e-14);
@@ -116,8 +121,10 @@ TEST_CASE("cells: messages") {
   CHECK(message_of([&] { cell_max(x, -2); }) == "cell_max: cells of -2 positions, expected 1 or more");
   CHECK(message_of([&] { cell_windows(x, 0, 3); }) == "cell_windows: cells of 0 positions, expected 1 or more");
   CHECK(message_of([&] { cell_windows(x, 3, 2); }) == "cell_windows: a kernel of 2 positions, expected those of a cell, 3, or more");
-  CHECK(message_of([&] { cell_windows(x, 3, 6, 4); }) == "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3 and not more than there are, 7");
-  CHECK(message_of([&] { cell_windows(x, 3, 30, 8); }) == "cell_windows: 8 positions of history, expected 0 .. kernel - size = 27 and not more than there are, 7");
+  CHECK(message_of([&] { cell_windows(x, 3, 6, 4); }) ==
+        "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3 and not more than there are, 7");
+  CHECK(message_of([&] { cell_windows(x, 3, 30, 8); }) ==
+        "cell_windows: 8 positions of history, expected 0 .. kernel - size = 27 and not more than there are, 7");
   CHECK(message_of([&] { whole_cells(ids_of({4}, {1}, Device::cpu), 0); }) == "whole_cells: cells of 0 positions, expected 1 or more");
   CHECK(message_of([&] { text_lengths(x); }) == "text_lengths: targets_bc[2 7 3] is f32, expected i64");
   CHECK(message_of([&] { whole_cells(x, 2); }) == "whole_cells: lengths_b[2 7 3] is f32, expected i64");

@@ -15,7 +15,8 @@ struct Case {
 }  // namespace
 
 TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside a, on every device and dtype") {
-  for (const Case& of : std::vector<Case>{{2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0}, {1, 3, 2, 1, 4, 3}})
+  for (const Case& of :
+      std::vector<Case>{{2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0}, {1, 3, 2, 1, 4, 3}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor a = drawn({of.b, of.c, of.d}, dtype, device, 1), h = drawn({of.b, of.cells, of.d}, dtype, device, 2);
       const Tensor w = drawn({of.d, of.d, of.ratio}, dtype, device, 3), bias = drawn({of.d}, dtype, device, 4);
@@ -24,16 +25,19 @@ TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside
       Values expected, size;
       for (int64_t b = 0; b < of.b; ++b)
         for (int64_t c = 0; c < of.c; ++c) {
-          for (int64_t i = 0; i < of.d; ++i) expected.push_back(av[static_cast<size_t>((b * of.c + c) * of.d + i)]), size.push_back(std::abs(expected.back()));
+          for (int64_t i = 0; i < of.d; ++i)
+            expected.push_back(av[static_cast<size_t>((b * of.c + c) * of.d + i)]), size.push_back(std::abs(expected.back()));
           const int64_t from = c - of.shift;
           for (int64_t o = 0; o < of.d; ++o) {
             double sum = 0, absolute = 0;
             const bool covered = from >= 0 && from < of.cells * of.ratio;
             for (int64_t i = 0; i < of.d && covered; ++i) {
-              const double term = hv[static_cast<size_t>((b * of.cells + from / of.ratio) * of.d + i)] * wv[static_cast<size_t>((i * of.d + o) * of.ratio + from % of.ratio)];
+              const double term = hv[static_cast<size_t>((b * of.cells + from / of.ratio) * of.d + i)] *
+                                  wv[static_cast<size_t>((i * of.d + o) * of.ratio + from % of.ratio)];
               sum += term, absolute += std::abs(term);
             }
-            expected.push_back(covered ? sum + bv[static_cast<size_t>(o)] : 0), size.push_back(covered ? absolute + std::abs(bv[static_cast<size_t>(o)]) : 0);
+            expected.push_back(covered ? sum + bv[static_cast<size_t>(o)] : 0),
+                size.push_back(covered ? absolute + std::abs(bv[static_cast<size_t>(o)]) : 0);
           }
         }
       const Tensor y = join_upsampled(a, z, bias, of.shift);
@@ -44,9 +48,13 @@ TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside
 
 TEST_CASE("join_upsampled: messages") {
   const Tensor a({2, 7, 3}), bias({3});
-  CHECK(message_of([&] { join_upsampled(a, Tensor({2, 2, 8}), bias, 0); }) ==
-        "join_upsampled: the 8 columns of z_bmx[2 2 8] are no multiple of the 3 of a_bcd[2 7 3]");
-  CHECK(message_of([&] { join_upsampled(a, Tensor({2, 2, 0}), bias, 0); }) ==
-        "join_upsampled: the 0 columns of z_bmx[2 2 0] are no multiple of the 3 of a_bcd[2 7 3]");
-  CHECK(message_of([&] { join_upsampled(a, Tensor({1, 2, 6}), bias, 0); }) == "join_upsampled: index b is 2 in a_bcd[2 7 3] but 1 in z_bmx[1 2 6]");
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({2, 2, 8}), bias, 0);
+  }) == "join_upsampled: the 8 columns of z_bmx[2 2 8] are no multiple of the 3 of a_bcd[2 7 3]");
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({2, 2, 0}), bias, 0);
+  }) == "join_upsampled: the 0 columns of z_bmx[2 2 0] are no multiple of the 3 of a_bcd[2 7 3]");
+  CHECK(message_of([&] {
+    join_upsampled(a, Tensor({1, 2, 6}), bias, 0);
+  }) == "join_upsampled: index b is 2 in a_bcd[2 7 3] but 1 in z_bmx[1 2 6]");
 }

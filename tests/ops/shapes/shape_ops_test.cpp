@@ -124,14 +124,14 @@ TEST_CASE("concatenate along every index, and its gradients") {
   });
   CHECK(message_of([] { concatenate({}, 0); }) == "concatenate: no parts");
   CHECK(message_of([] {
-          concatenate({Tensor({2, 3}), Tensor({2, 4})}, 0);
-        }) == "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+    concatenate({Tensor({2, 3}), Tensor({2, 4})}, 0);
+  }) == "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
   CHECK(message_of([] {
-          concatenate({Tensor({2, 3}), Tensor({2})}, 0);
-        }) == "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
+    concatenate({Tensor({2, 3}), Tensor({2})}, 0);
+  }) == "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu; index 0 joins them");
   CHECK(message_of([] {
-          concatenate({Tensor({2}), Tensor({2}, Dtype::f64)}, 0);
-        }) == "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu; index 0 joins them");
+    concatenate({Tensor({2}), Tensor({2}, Dtype::f64)}, 0);
+  }) == "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu; index 0 joins them");
 }
 
 TEST_CASE("permute: every order of three indices, and transposes of more than one tile") {
@@ -145,10 +145,10 @@ TEST_CASE("permute: every order of three indices, and transposes of more than on
         const Tensor y = permute(x, order);
         CHECK(y.shape() == permuted);
         CHECK(values_of(y) == gather(x, permuted, [&](const std::vector<int64_t>& to) {
-                std::vector<int64_t> from(3);
-                for (size_t d = 0; d < 3; ++d) from[static_cast<size_t>(order[d])] = to[d];
-                return place(shape, from);
-              }));
+          std::vector<int64_t> from(3);
+          for (size_t d = 0; d < 3; ++d) from[static_cast<size_t>(order[d])] = to[d];
+          return place(shape, from);
+        }));
         if (dtype == Dtype::i64) continue;
         const Tensor dy = drawn(permuted, dtype, device, 5);
         const Tensor dx = gradients_of([&](const std::vector<Tensor>& in) { return permute(in[0], order); }, {x}, dy)[0];

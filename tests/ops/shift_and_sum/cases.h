@@ -26,7 +26,8 @@ struct ShiftCase {
 };
 
 // y, dv and dcoef.
-inline std::vector<Tensor> outcome_of(ShiftAndSum f, const ShiftCase& of, const std::vector<Tensor>& inputs, const Tensor& dy, uint64_t stream = 7) {
+inline std::vector<Tensor> outcome_of(
+    ShiftAndSum f, const ShiftCase& of, const std::vector<Tensor>& inputs, const Tensor& dy, uint64_t stream = 7) {
   set_random_state({3, stream});
   Tape tape;
   const Tensor v = tape.watch(inputs[0]), coef = tape.watch(inputs[1]);

@@ -26,8 +26,10 @@ TEST_CASE("shift_and_sum: with dropout values and gradients are those of the def
   on_every_device([](Device device) {
     for (const ShiftCase& of : {ShiftCase{2, 13, 2, 5, 4, 0.5}, ShiftCase{1, 40, 1, 20, 6, 0.7}, ShiftCase{1, 33, 1, 3, 6, 0.3, false}})
       for (uint64_t stream = 0; stream < 8; ++stream) {
-        const auto expected = outcome_of(naive_shift_and_sum, of, {of.v(Dtype::f64, Device::cpu), of.coef(Dtype::f64, Device::cpu)}, of.dy(Dtype::f64, Device::cpu), stream);
-        const auto got = outcome_of(shift_and_sum, of, {of.v(Dtype::f64, device), of.coef(Dtype::f64, device)}, of.dy(Dtype::f64, device), stream);
+        const auto expected = outcome_of(naive_shift_and_sum, of, {of.v(Dtype::f64, Device::cpu), of.coef(Dtype::f64, Device::cpu)},
+            of.dy(Dtype::f64, Device::cpu), stream);
+        const auto got =
+            outcome_of(shift_and_sum, of, {of.v(Dtype::f64, device), of.coef(Dtype::f64, device)}, of.dy(Dtype::f64, device), stream);
         for (size_t i = 0; i < got.size(); ++i) CHECK(error_of(got[i], values_of(expected[i])) < 1e-13);
       }
   });

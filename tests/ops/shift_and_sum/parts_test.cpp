@@ -18,9 +18,9 @@ struct Divided {
 TEST_CASE("shift_and_sum: divided into parts it gives the same values and gradients") {
   on_every_device([](Device device) {
     if (device == Device::cpu) return;
-    for (const Divided& divided : {Divided{{1, 37, 1, 4, 6}, 40 * 32 * 2, 1}, {{1, 37, 1, 4, 6}, 12 * 32 * 2, 3}, {{2, 61, 2, 6, 6}, 24 * 64 * 2, 2},
-                                   {{1, 64, 1, 3, 3}, 20 * 32 * 2, 2}, {{1, 100, 1, 9, 7}, 16 * 128 * 2, 3}, {{1, 29, 1, 4, 9}, 8 * 32 * 2, 3},
-                                   {{1, 90, 1, 40, 7, 0.4}, 33 * 256 * 2, 2}}) {
+    for (const Divided& divided : {Divided{{1, 37, 1, 4, 6}, 40 * 32 * 2, 1}, {{1, 37, 1, 4, 6}, 12 * 32 * 2, 3},
+             {{2, 61, 2, 6, 6}, 24 * 64 * 2, 2}, {{1, 64, 1, 3, 3}, 20 * 32 * 2, 2}, {{1, 100, 1, 9, 7}, 16 * 128 * 2, 3},
+             {{1, 29, 1, 4, 9}, 8 * 32 * 2, 3}, {{1, 90, 1, 40, 7, 0.4}, 33 * 256 * 2, 2}}) {
       const ShiftCase& of = divided.of;
       CAPTURE(of.c);
       CAPTURE(divided.bytes);

@@ -5,9 +5,9 @@ using namespace ricci;
 
 namespace {
 
-const std::vector<ShiftCase> kCases = {
-    {1, 1, 1, 1, 1}, {1, 2, 1, 1, 1},  {2, 3, 1, 5, 2},  {1, 5, 3, 1, 3},   {2, 6, 2, 4, 3},   {2, 7, 1, 3, 3},  {1, 8, 2, 8, 3},   {1, 13, 2, 5, 4},
-    {2, 16, 1, 17, 4}, {1, 17, 1, 33, 5}, {1, 19, 4, 7, 5}, {1, 33, 2, 16, 6}, {1, 7, 1, 4, 2}, {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}};
+const std::vector<ShiftCase> kCases = {{1, 1, 1, 1, 1}, {1, 2, 1, 1, 1}, {2, 3, 1, 5, 2}, {1, 5, 3, 1, 3}, {2, 6, 2, 4, 3}, {2, 7, 1, 3, 3},
+    {1, 8, 2, 8, 3}, {1, 13, 2, 5, 4}, {2, 16, 1, 17, 4}, {1, 17, 1, 33, 5}, {1, 19, 4, 7, 5}, {1, 33, 2, 16, 6}, {1, 7, 1, 4, 2},
+    {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}};
 
 // V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest: that
 // of the position the walk from i back to j has reached so far.
@@ -77,7 +77,8 @@ TEST_CASE("shift_and_sum: the bits do not depend on the number of threads") {
   std::vector<std::vector<Tensor>> outcomes;
   for (int threads : {1, 2, 5}) {
     set_thread_count(threads);
-    outcomes.push_back(outcome_of(shift_and_sum, of, {of.v(Dtype::f32, Device::cpu), of.coef(Dtype::f32, Device::cpu)}, of.dy(Dtype::f32, Device::cpu)));
+    outcomes.push_back(
+        outcome_of(shift_and_sum, of, {of.v(Dtype::f32, Device::cpu), of.coef(Dtype::f32, Device::cpu)}, of.dy(Dtype::f32, Device::cpu)));
   }
   set_thread_count(before);
   for (const auto& outcome : outcomes)
@@ -104,7 +105,9 @@ TEST_CASE("shift_and_sum: no elements") {
 }
 
 TEST_CASE("shift_and_sum: messages") {
-  const auto said = [](Shape v, Shape coef, ShiftAndSumOptions options) { return message_of([&] { shift_and_sum(Tensor(v), Tensor(coef), options); }); };
+  const auto said = [](Shape v, Shape coef, ShiftAndSumOptions options) {
+    return message_of([&] { shift_and_sum(Tensor(v), Tensor(coef), options); });
+  };
   CHECK(said({2, 3, 4}, {2, 5, 2}, {}) == "shift_and_sum: index c is 3 in v_bcd[2 3 4] but 5 in coef_bcx[2 5 2]");
   CHECK(said({2, 3, 5}, {2, 3, 4}, {.heads = 2}) == "shift_and_sum: 5 columns of v are not a multiple of 2 heads");
   CHECK(said({2, 3, 4}, {2, 3, 5}, {.heads = 2}) == "shift_and_sum: 5 coefficients of a position are not a multiple of 2 heads");

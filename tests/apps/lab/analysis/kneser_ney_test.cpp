@@ -17,7 +17,8 @@ std::vector<int64_t> random_text(size_t tokens, int64_t vocab) {
   std::vector<int64_t> text;
   // The smaller of two draws: some tokens are much more frequent than others.
   for (size_t i = 0; i < tokens; ++i) {
-    const auto a = static_cast<int64_t>(sequence.below(static_cast<uint64_t>(vocab))), b = static_cast<int64_t>(sequence.below(static_cast<uint64_t>(vocab)));
+    const auto a = static_cast<int64_t>(sequence.below(static_cast<uint64_t>(vocab))),
+               b = static_cast<int64_t>(sequence.below(static_cast<uint64_t>(vocab)));
     text.push_back(std::min(a, b));
   }
   return text;
@@ -25,8 +26,8 @@ std::vector<int64_t> random_text(size_t tokens, int64_t vocab) {
 
 }  // namespace
 
-// The text a b a c a b over the vocabulary a b c d. Pairs: ab 2, ba 1, ac 1, ca 1. Different tokens in front of a: 2 (b, c), of b: 1, of c: 1,
-// of d: none. No count is 3 or 4, so that the discounts are 0.5, 1, 1.5.
+// The text a b a c a b over the vocabulary a b c d. Pairs: ab 2, ba 1, ac 1, ca 1. Different tokens in front of a: 2 (b, c), of b: 1, of c:
+// 1, of d: none. No count is 3 or 4, so that the discounts are 0.5, 1, 1.5.
 TEST_CASE("Kneser-Ney: bigrams counted by hand") {
   const std::vector<int64_t> text = {0, 1, 0, 2, 0, 1};
   const KneserNey model(text, 2, 4);
@@ -63,7 +64,8 @@ TEST_CASE("Kneser-Ney: probabilities behind any history add up to one") {
   const std::vector<int64_t> text = random_text(4000, kVocab - 1);  // one token never occurs
   const KneserNey model(text, 4, kVocab);
   CHECK(model.discounts(2) != std::array{0.5, 1.0, 1.5});
-  for (const std::vector<int64_t>& history : std::vector<std::vector<int64_t>>{{}, {0}, {3, 1}, {0, 0, 0}, {text[10], text[11], text[12]}, {22, 0, 1}, {21, 20, 19}, {5, 22}}) {
+  for (const std::vector<int64_t>& history :
+      std::vector<std::vector<int64_t>>{{}, {0}, {3, 1}, {0, 0, 0}, {text[10], text[11], text[12]}, {22, 0, 1}, {21, 20, 19}, {5, 22}}) {
     double sum = 0;
     for (int64_t w = 0; w < kVocab; ++w) {
       std::vector<int64_t> tokens = history;

@@ -18,7 +18,9 @@ namespace {
 
 constexpr const char* kRun = "model: {vocab: 50, d: 16, layers: 4, heads: 2, ctx: 16}\nbatch: 2\n";
 
-std::vector<Contestant> contestants_of(const ScratchFolder& folder, const std::string& text) { return read_contestants(folder.write("models.yaml", text)); }
+std::vector<Contestant> contestants_of(const ScratchFolder& folder, const std::string& text) {
+  return read_contestants(folder.write("models.yaml", text));
+}
 
 std::string complaint(const std::string& text) {
   const ScratchFolder folder;
@@ -27,7 +29,8 @@ std::string complaint(const std::string& text) {
 }
 
 Outcome outcome(uint64_t seed, double nats) {
-  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, {}, 4, 50, 3e6, {"ricci 0.1.0, commit " + std::to_string(seed)}};
+  return {"runs/x_" + std::to_string(seed), seed, {{100, 2, nats + 1}, {200, 4, nats}}, nats, {}, 4, 50, 3e6,
+      {"ricci 0.1.0, commit " + std::to_string(seed)}};
 }
 
 // Two models, two seeds each.
@@ -36,14 +39,16 @@ Comparison known() {
   first.name = "vanilla", second.name = "top<down";
   first.plan.parameters = 1000, second.plan.parameters = 1010, second.beside_first = 1.01;
   first.plan.peak = 2'000'000, second.changed = "model.ff=24";
-  return {"small", "ricci-compare small.yaml", Equal::parameters, {{first, {outcome(1, 3), outcome(2, 3.5)}}, {second, {outcome(1, 2), outcome(2, 2)}}}};
+  return {"small", "ricci-compare small.yaml", Equal::parameters,
+      {{first, {outcome(1, 3), outcome(2, 3.5)}}, {second, {outcome(1, 2), outcome(2, 2)}}}};
 }
 
 }  // namespace
 
 TEST_CASE("comparison: the file names models, run files beside it and keys") {
   const ScratchFolder folder;
-  const std::vector<Contestant> all = contestants_of(folder, "vanilla: run.yaml\ndeep: [sub/run.yaml, model.layers=6, \"model.scales=[1, 4]\"]\n");
+  const std::vector<Contestant> all =
+      contestants_of(folder, "vanilla: run.yaml\ndeep: [sub/run.yaml, model.layers=6, \"model.scales=[1, 4]\"]\n");
   REQUIRE(all.size() == 2);
   CHECK(all[0].name == "vanilla");
   CHECK(all[0].file == folder / "run.yaml");
@@ -66,7 +71,8 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
   const auto refused = [&](const std::string& keys) {
-    return error_of([&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n"), {}, Equal::nothing, Change::width); });
+    return error_of(
+        [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n"), {}, Equal::nothing, Change::width); });
   };
   CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would not read the same tokens");
   CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would not read the same tokens");
@@ -81,11 +87,16 @@ TEST_CASE("comparison: models whose losses are of different things are an error"
   folder.write("run.yaml", kRun);
   folder.write("labels.tsv", "0\tno\n1\tyes\n");
   const auto compared = [&](const std::string& first, const std::string& second) {
-    return error_of([&] { matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n"), {"sample.tokens=0"}, Equal::nothing, Change::width); });
+    return error_of([&] {
+      matched(contestants_of(folder, "a: [run.yaml, " + first + "]\nb: [run.yaml, " + second + "]\n"), {"sample.tokens=0"}, Equal::nothing,
+          Change::width);
+    });
   };
   const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
-  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token");
-  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but that of a is of the tokens of the next cell of 4");
+  CHECK(compared("lr=1e-3", coarse + "4") ==
+        "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token");
+  CHECK(compared(coarse + "4", coarse + "2") ==
+        "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but that of a is of the tokens of the next cell of 4");
   CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
   CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
   const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
@@ -102,7 +113,9 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
     for (const Matched& model : matched(contestants_of(folder, models), common, Equal::nothing, Change::width, only)) {
       all.push_back(model.config.eval_from);
       if (all.back() > 0) CHECK(model.overrides.back() == "eval_from=" + std::to_string(all.back()));
-      else CHECK(std::none_of(model.overrides.begin(), model.overrides.end(), [](const std::string& key) { return key.starts_with("eval_from"); }));
+      else
+        CHECK(std::none_of(
+            model.overrides.begin(), model.overrides.end(), [](const std::string& key) { return key.starts_with("eval_from"); }));
     }
     return all;
   };
@@ -112,9 +125,13 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   CHECK(from(three, {"eval_from=5"}) == std::vector<int64_t>{5, 5, 5});
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
   CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
-  CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) == "b: context: 16, too short: its loss counts no token of it");
+  CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) ==
+        "b: context: 16, too short: its loss counts no token of it");
   const auto sorter = [&](const std::string& scales) {
-    return error_of([&] { from("a: run.yaml\nb: " + full + scales + "]\n", {"data=sorter", "sort_length=7", "model.ctx=13", "model.vocab=0", "sample.tokens=0"}); });
+    return error_of([&] {
+      from(
+          "a: run.yaml\nb: " + full + scales + "]\n", {"data=sorter", "sort_length=7", "model.ctx=13", "model.vocab=0", "sample.tokens=0"});
+    });
   };
   CHECK(sorter("\"model.scales=[1, 4]\"") == "no error");
   CHECK(sorter("\"model.scales=[1, 8]\"") == "b: its loss counts the positions of a row from 7 on, but that of a from 6 on");
@@ -124,7 +141,8 @@ TEST_CASE("comparison: the file's first model is what others are made equal to, 
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
   const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.layers=2]\nc: [run.yaml, model.layers=1]\n");
-  const std::vector<Matched> three = matched(all, {}, Equal::parameters, Change::ff), two = matched(all, {}, Equal::parameters, Change::ff, {"c", "b"});
+  const std::vector<Matched> three = matched(all, {}, Equal::parameters, Change::ff),
+                             two = matched(all, {}, Equal::parameters, Change::ff, {"c", "b"});
   REQUIRE(three.size() == 3);
   REQUIRE(two.size() == 2);
   for (size_t i = 0; i < 2; ++i) {
@@ -152,7 +170,8 @@ TEST_CASE("comparison: the closest number") {
 TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
   const ScratchFolder folder;
   folder.write("run.yaml", kRun);
-  const std::vector<Contestant> all = contestants_of(folder, "a: run.yaml\nb: [run.yaml, model.family=topdown, \"model.scales=[1, 4]\", \"model.layers=[1, 1]\", model.d=20]\n");
+  const std::vector<Contestant> all = contestants_of(
+      folder, "a: run.yaml\nb: [run.yaml, model.family=topdown, \"model.scales=[1, 4]\", \"model.layers=[1, 1]\", model.d=20]\n");
   for (const Equal equal : {Equal::parameters, Equal::flops, Equal::memory})
     for (const auto& [change, close] : {std::pair{Change::width, 0.1}, {Change::ff, 0.02}, {Change::layers, 0.3}}) {
       CAPTURE(std::string(name_of(equal)));
@@ -179,9 +198,9 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
 TEST_CASE("comparison: the accuracy is that of the evaluation with the least loss") {
   const ScratchFolder folder;
   folder.write("run/metrics.jsonl",
-               "{\"step\":1,\"tokens\":100,\"val_loss\":0.75,\"val_accuracy\":0.5,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
-               "{\"step\":2,\"tokens\":200,\"val_loss\":0.5,\"val_accuracy\":0.75,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
-               "{\"step\":3,\"tokens\":300,\"val_loss\":0.625,\"val_accuracy\":0.875,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
+      "{\"step\":1,\"tokens\":100,\"val_loss\":0.75,\"val_accuracy\":0.5,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+      "{\"step\":2,\"tokens\":200,\"val_loss\":0.5,\"val_accuracy\":0.75,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+      "{\"step\":3,\"tokens\":300,\"val_loss\":0.625,\"val_accuracy\":0.875,\"tokens_per_s\":50,\"peak_bytes\":10}\n");
   folder.write("run/config.yaml", "steps: 3\n");
   const Outcome run = read_outcome(folder / "run", 7);
   CHECK(run.accuracy == 0.75);
@@ -189,7 +208,8 @@ TEST_CASE("comparison: the accuracy is that of the evaluation with the least los
   Comparison classifiers = known();
   for (Compared& model : classifiers.models) {
     model.model.config.model.family = Family::classifier;
-    for (Outcome& each : model.outcomes) each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
+    for (Outcome& each : model.outcomes)
+      each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
   }
   const std::vector<Cells> cells = cells_of(classifiers);
   CHECK(cells[0][9] == "accuracy at that evaluation");
@@ -209,10 +229,11 @@ TEST_CASE("comparison: the accuracy is that of the evaluation with the least los
 TEST_CASE("comparison: the records of a run") {
   const ScratchFolder folder;
   folder.write("run/metrics.jsonl",
-               "{\"step\":1,\"tokens\":100,\"train_loss\":4,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
-               "{\"step\":2,\"tokens\":200,\"train_loss\":3,\"val_loss\":2.5,\"tokens_per_s\":100,\"peak_bytes\":30}\n"
-               "{\"step\":3,\"tokens\":300,\"train_loss\":3,\"val_loss\":2.75,\"tokens_per_s\":200,\"peak_bytes\":20}\n");
-  const std::string first = "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, seed 7", later = "after step 2: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, seed 7";
+      "{\"step\":1,\"tokens\":100,\"train_loss\":4,\"val_loss\":null,\"tokens_per_s\":50,\"peak_bytes\":10}\n"
+      "{\"step\":2,\"tokens\":200,\"train_loss\":3,\"val_loss\":2.5,\"tokens_per_s\":100,\"peak_bytes\":30}\n"
+      "{\"step\":3,\"tokens\":300,\"train_loss\":3,\"val_loss\":2.75,\"tokens_per_s\":200,\"peak_bytes\":20}\n");
+  const std::string first = "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, seed 7",
+                    later = "after step 2: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, seed 7";
   folder.write("run/config.yaml", "# " + first + "\n# a note\n# " + later + "\nsteps: 3\n");
   const Outcome run = read_outcome(folder / "run", 7);
   CHECK(run.seed == 7);
@@ -232,7 +253,8 @@ TEST_CASE("comparison: the records of a run") {
 TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const std::vector<Cells> cells = cells_of(known());
   REQUIRE(cells.size() == 3);
-  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/token", "95% +-", "perplexity", "tokens/s", "seconds"});
+  CHECK(cells[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB",
+                        "least nats/token", "95% +-", "perplexity", "tokens/s", "seconds"});
   CHECK(cells[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "25.79", "50", "4.0"});
   CHECK(cells[2][1] == "model.ff=24");
   CHECK(cells[2][5] == "+1.0%");
@@ -284,7 +306,8 @@ TEST_CASE("comparison: a loss that is not of the next token has its own unit and
   Comparison classifiers = known(), coarse = known();
   for (Compared& model : classifiers.models) model.model.config.model.family = Family::classifier;
   for (Compared& model : coarse.models) model.model.config.model.family = Family::coarse;
-  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first", "measured MB", "least nats/document", "95% +-", "tokens/s", "seconds"});
+  CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first",
+                                        "measured MB", "least nats/document", "95% +-", "tokens/s", "seconds"});
   CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});
   CHECK(cells_of(coarse)[0][7] == "least nats/token");
   CHECK(cells_of(coarse)[0].size() == cells_of(classifiers)[0].size());

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <set>
 
-#include "apps/run/metrics/metrics.h"
 #include "apps/lab/plot/panel_axes.h"
+#include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -36,12 +36,19 @@ std::vector<double> with(std::vector<double> values, const std::vector<std::pair
   return values;
 }
 
-size_t left_out(const std::vector<double>& values, bool log = false) { return values.size() - without_outliers(panel_of(values), log).size(); }
+size_t left_out(const std::vector<double>& values, bool log = false) {
+  return values.size() - without_outliers(panel_of(values), log).size();
+}
 
 RunRecords spiked(const ScratchFolder& folder) {
   std::string text;
   for (int64_t step = 1; step <= 100; ++step)
-    text += to_json({.step = step, .tokens = step, .train_loss = step == 50 ? 500.0 : step == 51 ? -70.0 : 2 + 0.01 * static_cast<double>(step)}) + "\n";
+    text += to_json({.step = step,
+                .tokens = step,
+                .train_loss = step == 50   ? 500.0
+                              : step == 51 ? -70.0
+                                           : 2 + 0.01 * static_cast<double>(step)}) +
+            "\n";
   folder.write("a/metrics.jsonl", text);
   return read_records(folder / "a");
 }
@@ -62,8 +69,8 @@ TEST_CASE("clipping: a few values far away are left out, near ones and many are 
   std::vector<double> many = hundred();
   for (size_t i = 80; i < 100; ++i) many[i] = 40;  // a run that ends in a bad place
   CHECK(left_out(many) == 0);
-  CHECK(left_out({1, 2, 3, 100}) == 0);                     // too few to tell
-  CHECK(left_out(std::vector<double>(100, 3.0)) == 0);      // no range
+  CHECK(left_out({1, 2, 3, 100}) == 0);                 // too few to tell
+  CHECK(left_out(std::vector<double>(100, 3.0)) == 0);  // no range
   CHECK(left_out(with(std::vector<double>(100, 3.0), {{50, 4}})) == 0);
   CHECK(left_out({}) == 0);
 }
@@ -138,7 +145,7 @@ Lab lab_of(const std::string& hex) {
   const double m = std::cbrt(0.2119034982 * c[0] + 0.6806995451 * c[1] + 0.1073969566 * c[2]);
   const double s = std::cbrt(0.0883024619 * c[0] + 0.2817188376 * c[1] + 0.6299787005 * c[2]);
   return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
-          0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
+      0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
 }
 
 double distance(const std::string& a, const std::string& b) {
@@ -194,7 +201,8 @@ TEST_CASE("legend: the dashes of training and of validation are those of the cur
     std::set<std::string> told, drawn;
     size_t at = svg.find("<line");
     for (const LegendEntry& entry : chart.legend) {
-      if (entry.name == "training" || entry.name == "validation") told.insert(entry.name + " " + dashes_of(svg.substr(at, svg.find("/>", at) - at)));
+      if (entry.name == "training" || entry.name == "validation")
+        told.insert(entry.name + " " + dashes_of(svg.substr(at, svg.find("/>", at) - at)));
       at = svg.find("<line", at + 1);
     }
     // Each curve is drawn by one path; those of training come first.

@@ -33,8 +33,8 @@ TEST_CASE("png: chunks with right checksums that hold the pixels") {
     if (checked.starts_with("IHDR")) CHECK(checked.substr(4) == std::string("\0\0\0\2\0\0\0\3\x08\x02\0\0\0", 13));
     uLongf room = pixels.size();
     if (checked.starts_with("IDAT")) {
-      REQUIRE(::uncompress(reinterpret_cast<Bytef*>(pixels.data()), &room, reinterpret_cast<const Bytef*>(checked.data() + 4), size) ==
-              Z_OK);
+      REQUIRE(
+          ::uncompress(reinterpret_cast<Bytef*>(pixels.data()), &room, reinterpret_cast<const Bytef*>(checked.data() + 4), size) == Z_OK);
       pixels.resize(room);
     }
   }

@@ -22,7 +22,9 @@ Chart scatter(const std::vector<Point>& points, const std::vector<std::string>& 
 Point place_of(const std::string& svg, const std::string& content) {
   const size_t end = svg.find(">" + content + "</text>"), begin = svg.rfind("<text ", end);
   REQUIRE(end != svg.npos);
-  const auto number = [&](const char* name) { return std::strtod(svg.c_str() + svg.find(name, begin) + std::string(name).size(), nullptr); };
+  const auto number = [&](const char* name) {
+    return std::strtod(svg.c_str() + svg.find(name, begin) + std::string(name).size(), nullptr);
+  };
   return {number("x=\""), number("y=\"")};
 }
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <random>
 
-#include "apps/run/metrics/metrics.h"
 #include "apps/lab/plot/averages.h"
 #include "apps/lab/plot/chart.h"
 #include "apps/lab/plot/records.h"
+#include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -74,7 +74,8 @@ TEST_CASE("curves: two equal runs with other log_every have the same average") {
     };
     for (const int every : {10, 50}) {
       CAPTURE(every);
-      const auto each_line = average(1, line), some_line = average(every, line), each_loss = average(1, loss), some_loss = average(every, loss);
+      const auto each_line = average(1, line), some_line = average(every, line), each_loss = average(1, loss),
+                 some_loss = average(every, loss);
       REQUIRE(some_loss.size() == static_cast<size_t>(1500 / every + 1));
       for (const Point& point : some_line) CHECK(point.y == doctest::Approx(at(each_line, point.x)).epsilon(1e-9));
       for (const Point& point : some_loss) CHECK(std::abs(point.y - at(each_loss, point.x)) < (every == 10 ? 0.005 : 0.1));
@@ -100,7 +101,8 @@ TEST_CASE("curves: records of one step, and a file without steps, count as one s
   const std::vector<Point> same = smoothed(points, {7, 7, 7}, 3), next = smoothed(points, {7, 8, 9}, 3);
   for (size_t i = 0; i < 3; ++i) CHECK(same[i].y == next[i].y);
   const ScratchFolder folder;
-  folder.write("a/metrics.jsonl", "{\"tokens\":64,\"train_loss\":1}\n{\"tokens\":128,\"train_loss\":2}\n{\"tokens\":192,\"train_loss\":6}\n");
+  folder.write(
+      "a/metrics.jsonl", "{\"tokens\":64,\"train_loss\":1}\n{\"tokens\":128,\"train_loss\":2}\n{\"tokens\":192,\"train_loss\":6}\n");
   const Chart chart = make_chart({read_records(folder / "a")}, {.x = "tokens", .smooth = 3});
   for (size_t i = 0; i < 3; ++i) CHECK(chart.panels[0].curves[0].points[i].y == doctest::Approx(next[i].y));
 }
@@ -117,7 +119,9 @@ TEST_CASE("curves: a value that is a mark at the border does not enter the avera
     folder.write(name + "/metrics.jsonl", text);
     return read_records(folder / name);
   };
-  const auto curve_of = [](const RunRecords& run, bool full_range) { return make_chart({run}, {.smooth = 50, .full_range = full_range}).panels[0].curves[0]; };
+  const auto curve_of = [](const RunRecords& run, bool full_range) {
+    return make_chart({run}, {.smooth = 50, .full_range = full_range}).panels[0].curves[0];
+  };
   for (const int64_t odd : {10, 1000, 1990, 2000}) {
     CAPTURE(odd);
     const Curve with = curve_of(write("with", odd, 0), false), without = curve_of(write("without", 0, odd), false);
@@ -154,10 +158,11 @@ TEST_CASE("curves: the time of training has no pause, no evaluation and no late 
     std::string text;
     double now = 1.7e9;
     for (int64_t step = 1; step <= 40; ++step) {
-      now += 2;                         // 2 seconds a step
-      if (step % 20 == 0) now += 30;    // an evaluation
+      now += 2;                       // 2 seconds a step
+      if (step % 20 == 0) now += 30;  // an evaluation
       if (step == 21) now += pause;
-      if (step % every == 0) text += to_json({.step = step, .tokens = step * 64, .train_loss = 3.0, .tokens_per_s = 32.0, .time = now}) + "\n";
+      if (step % every == 0)
+        text += to_json({.step = step, .tokens = step * 64, .train_loss = 3.0, .tokens_per_s = 32.0, .time = now}) + "\n";
     }
     folder.write(name + "/metrics.jsonl", text);
     return read_records(folder / name);
@@ -176,9 +181,11 @@ TEST_CASE("curves: the time of training where a speed, tokens or all of them wer
     return training_seconds(read_records(folder / "a"));
   };
   // An evaluation that a pause put off has a record without a speed: the median is taken.
-  CHECK(seconds("{\"tokens\":100,\"tokens_per_s\":10}\n{\"tokens\":200,\"tokens_per_s\":0,\"time\":1e9}\n{\"tokens\":300,\"tokens_per_s\":50}\n"
-                "{\"tokens\":400,\"tokens_per_s\":50}\n") == std::vector<double>{10, 12, 14, 16});
-  const std::vector<double> gap = seconds("{\"tokens\":100,\"tokens_per_s\":10}\n{\"tokens\":null}\n{\"tokens\":300,\"tokens_per_s\":10}\n");
+  CHECK(seconds(
+            "{\"tokens\":100,\"tokens_per_s\":10}\n{\"tokens\":200,\"tokens_per_s\":0,\"time\":1e9}\n{\"tokens\":300,\"tokens_per_s\":50}\n"
+            "{\"tokens\":400,\"tokens_per_s\":50}\n") == std::vector<double>{10, 12, 14, 16});
+  const std::vector<double> gap =
+      seconds("{\"tokens\":100,\"tokens_per_s\":10}\n{\"tokens\":null}\n{\"tokens\":300,\"tokens_per_s\":10}\n");
   CHECK(gap[0] == 10);
   CHECK(std::isnan(gap[1]));
   CHECK(gap[2] == 30);
@@ -198,8 +205,9 @@ TEST_CASE("curves: runs without a record are left out and named; an error only w
   REQUIRE(runs.size() == 2);
   CHECK(runs[0].name == folder / "x/a");  // two runs of one name: the paths
   CHECK(runs[1].name == folder / "y/a");
-  CHECK(skipped == std::vector<std::string>{folder / "new/metrics.jsonl" + ": holds no record yet", folder / "begun/metrics.jsonl" + ": holds no record yet",
-                                            folder / "weights" + ": holds no metrics.jsonl, so no run has begun in it"});
+  CHECK(skipped == std::vector<std::string>{folder / "new/metrics.jsonl" + ": holds no record yet",
+                       folder / "begun/metrics.jsonl" + ": holds no record yet",
+                       folder / "weights" + ": holds no metrics.jsonl, so no run has begun in it"});
   CHECK(error_of([&] { read_all_records({folder / "new"}); }) == folder / "new/metrics.jsonl" + ": holds no record yet");
   CHECK(error_of([&] { read_all_records({folder / "new", folder / "weights"}); }) == "none of 2 runs has a record yet");
   CHECK(error_of([&] { read_all_records({folder / "x/a", folder / "nowhere"}); }) == folder / "nowhere" + ": no such run");

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/run/metrics/metrics.h"
 #include "apps/lab/drawing/page.h"
 #include "apps/lab/plot/records.h"
+#include "apps/run/metrics/metrics.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -22,7 +22,8 @@ std::string metrics(int64_t steps, double shift = 0) {
   std::string text;
   for (int64_t i = 1; i <= steps; ++i) {
     const double x = static_cast<double>(i);
-    text += to_json({i, i * 64, shift + 4 / x, i % 5 ? std::optional<double>() : shift + 5 / x, {}, 1e-3, 0.5, 64 / 60.0, 1 << 20, 1.7e9 + 60 * x}) +
+    text += to_json({i, i * 64, shift + 4 / x, i % 5 ? std::optional<double>() : shift + 5 / x, {}, 1e-3, 0.5, 64 / 60.0, 1 << 20,
+                1.7e9 + 60 * x}) +
             "\n";
   }
   return text;
@@ -78,8 +79,8 @@ TEST_CASE("plot: thinned curves keep their ends and every extreme of a column") 
 
 TEST_CASE("plot: records that are unmeasured, not finite or still being written") {
   const ScratchFolder folder;
-  folder.write("a/metrics.jsonl",
-               "{\"step\":1,\"lr\":NaN}\n{\"step\":2,\"lr\":0.5,\"note\":null}\n{\"step\":3,\"lr\": -Infinity}\n{\"step\":4,\"l");
+  folder.write(
+      "a/metrics.jsonl", "{\"step\":1,\"lr\":NaN}\n{\"step\":2,\"lr\":0.5,\"note\":null}\n{\"step\":3,\"lr\": -Infinity}\n{\"step\":4,\"l");
   const RunRecords run = read_records(folder / "a");
   CHECK(run.name == "a");
   CHECK(run.records == 3);
@@ -104,7 +105,7 @@ TEST_CASE("plot: scaling to the drawing, by the numbers of a path") {
   CHECK(box.y.high == doctest::Approx(10.4));
   char path[100];
   std::snprintf(path, sizeof path, "M%.2f %.2fL%.2f %.2fL%.2f %.2f", box.left, box.top + box.height, box.left + box.width / 2,
-                box.top + box.height * (1 - 5 / 10.4), box.left + box.width, box.top + box.height * (1 - 10 / 10.4));
+      box.top + box.height * (1 - 5 / 10.4), box.left + box.width, box.top + box.height * (1 - 10 / 10.4));
   CHECK(contains(to_svg(chart, Theme::light), path));
 }
 
@@ -117,7 +118,8 @@ TEST_CASE("plot: panels, colours and legend of one run and of several; time is t
   CHECK(one.panels[0].curves[1].name == "validation");
   CHECK(one.panels[0].curves[1].colour == 1);
   CHECK(one.title == "a");
-  folder.write("c/metrics.jsonl", R"({"step":1,"tokens":9,"train_loss":1,"val_accuracy":0.5,"tokens_per_s":3})" "\n");
+  folder.write("c/metrics.jsonl", R"({"step":1,"tokens":9,"train_loss":1,"val_accuracy":0.5,"tokens_per_s":3})"
+                                  "\n");
   CHECK(make_chart(read_all_records({folder / "c"}), {}).panels[1].title == "accuracy");
   const Chart two =
       make_chart(read_all_records({folder / "a", folder / "b"}), {.keys = {"val_loss", "train_loss"}, .x = "time", .smooth = 5});
@@ -203,11 +205,14 @@ TEST_CASE("plot: numbers at the ends of the range") {
   const ScratchFolder folder;
   std::string text;
   int64_t step = 0;
-  for (const char* value : {"1", "5e-324", "2.2250738585072014e-308", "1e-200", "-1e-200", "1.7976931348623157e308", "-1.7976931348623157e308", "1e200", "-1e200", "0", "-0.0"})
-    text += format_message("{{\"step\":{},\"train_loss\":{},\"val_loss\":{},\"lr\":{},\"tokens\":9223372036854775807,\"time\":{},\"tokens_per_s\":{}}}\n",
-                           {++step, value, value, value, value, value});
+  for (const char* value : {"1", "5e-324", "2.2250738585072014e-308", "1e-200", "-1e-200", "1.7976931348623157e308",
+           "-1.7976931348623157e308", "1e200", "-1e200", "0", "-0.0"})
+    text += format_message(
+        "{{\"step\":{},\"train_loss\":{},\"val_loss\":{},\"lr\":{},\"tokens\":9223372036854775807,\"time\":{},\"tokens_per_s\":{}}}\n",
+        {++step, value, value, value, value, value});
   folder.write("a/metrics.jsonl", text);
-  folder.write("b/metrics.jsonl", "{\"step\":9223372036854775807,\"train_loss\":1e308,\"val_loss\":1e308}\n{\"step\":-9223372036854775808,\"train_loss\":1}\n");
+  folder.write("b/metrics.jsonl",
+      "{\"step\":9223372036854775807,\"train_loss\":1e308,\"val_loss\":1e308}\n{\"step\":-9223372036854775808,\"train_loss\":1}\n");
   for (const char* run : {"a", "b"}) {
     for (const bool log : {false, true}) {
       for (const char* x : {"step", "time", "lr"}) {

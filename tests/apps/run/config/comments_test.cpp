@@ -6,36 +6,34 @@
 using namespace ricci::apps;
 
 TEST_CASE("comments: comments stay at their keys") {
-  const std::string old =
-      "# why\n"
-      "a: 1  # one\n"
-      "\n"
-      "# two lines\n"
-      "  # about b\n"
-      "b: \"# no comment\"   # of b\n"
-      "section:\n"
-      "  # inside\n"
-      "  a: [x, '#'] # list\n"
-      "  c: x#y\n"
-      "d: \"\\\"#\" \t# tab\n"
-      "# last\n"
-      "\n"
-      "# words\n";
+  const std::string old = "# why\n"
+                          "a: 1  # one\n"
+                          "\n"
+                          "# two lines\n"
+                          "  # about b\n"
+                          "b: \"# no comment\"   # of b\n"
+                          "section:\n"
+                          "  # inside\n"
+                          "  a: [x, '#'] # list\n"
+                          "  c: x#y\n"
+                          "d: \"\\\"#\" \t# tab\n"
+                          "# last\n"
+                          "\n"
+                          "# words\n";
   const std::string yaml = "a: 2\nb: 3\nsection:\n  a: 4\n  c: 5\nd: 6\n";
-  CHECK(with_comments_of(old, yaml) ==
-        "# why\n"
-        "a: 2  # one\n"
-        "# two lines\n"
-        "  # about b\n"
-        "b: 3   # of b\n"
-        "section:\n"
-        "  # inside\n"
-        "  a: 4 # list\n"
-        "  c: 5\n"
-        "d: 6 \t# tab\n"
-        "# last\n"
-        "\n"
-        "# words\n");
+  CHECK(with_comments_of(old, yaml) == "# why\n"
+                                       "a: 2  # one\n"
+                                       "# two lines\n"
+                                       "  # about b\n"
+                                       "b: 3   # of b\n"
+                                       "section:\n"
+                                       "  # inside\n"
+                                       "  a: 4 # list\n"
+                                       "  c: 5\n"
+                                       "d: 6 \t# tab\n"
+                                       "# last\n"
+                                       "\n"
+                                       "# words\n");
   CHECK(with_comments_of(yaml, yaml) == yaml);
   CHECK(with_comments_of("", yaml) == yaml);
   CHECK(with_comments_of(with_comments_of(old, yaml), old).find("# words") != std::string::npos);
@@ -43,7 +41,8 @@ TEST_CASE("comments: comments stay at their keys") {
 
 TEST_CASE("comments: comments of keys that are no more are not lost") {
   CHECK(with_comments_of("# of a\na: 1 # behind\nb: 2 # stays\n", "b: 3\n") == "b: 3 # stays\n# of a\n# behind\n");
-  CHECK(with_comments_of("model: {d: 3, # inside\n  heads: 2} # behind\n# end\n", "model:\n  d: 3\n  heads: 2\n").find("# inside") != std::string::npos);
+  CHECK(with_comments_of("model: {d: 3, # inside\n  heads: 2} # behind\n# end\n", "model:\n  d: 3\n  heads: 2\n").find("# inside") !=
+        std::string::npos);
 }
 
 TEST_CASE("comments: the lines on top, and which of them tell builds and versions") {

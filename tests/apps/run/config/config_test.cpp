@@ -38,8 +38,7 @@ TEST_CASE("config: defaults, with what follows from them") {
   CHECK(config.context == 64);
   CHECK(config.model.block.ff == 512);
   CHECK(config.model.vocab == 0);
-  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"})
-    CHECK(to_yaml(read(empty)) == to_yaml(config));
+  for (const char* empty : {"", "\n", "# a comment\n", "model:\n", "{}", "---\n"}) CHECK(to_yaml(read(empty)) == to_yaml(config));
 }
 
 TEST_CASE("config: values of every type") {
@@ -90,8 +89,8 @@ TEST_CASE("config: lists and null") {
 
 TEST_CASE("config: overrides win, the last one counts, sections may be given whole") {
   const std::string yaml = "lr: 1e-2\nmodel:\n  layers: 2\n  d: 32\n";
-  const TrainConfig config = read(
-      yaml, {"model.layers=3", "lr=2e-3", "model.layers=6", "model={heads: 2, ctx: 8}", "data=[x, y]", "name=a=b"});
+  const TrainConfig config =
+      read(yaml, {"model.layers=3", "lr=2e-3", "model.layers=6", "model={heads: 2, ctx: 8}", "data=[x, y]", "name=a=b"});
   CHECK(config.model.layers == 6);
   CHECK(config.model.d == 32);
   CHECK(config.model.of<Sdp>().heads == 2);
@@ -120,8 +119,7 @@ TEST_CASE("config: unknown keys name file, line and the nearest known key") {
   CHECK(complaint("model: {lr: 3}\n") == "run.yaml:1: unknown key 'model.lr', the nearest known key is 'lr'");
   CHECK(complaint("stpes: 3\n") == "run.yaml:1: unknown key 'stpes', the nearest known key is 'steps'");
   CHECK(complaint("modle:\n  d: 3\n") == "run.yaml:1: unknown key 'modle', the nearest known key is 'model'");
-  CHECK(override_complaint("model.layer=6") ==
-        "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
+  CHECK(override_complaint("model.layer=6") == "command line: unknown key 'model.layer', the nearest known key is 'model.layers'");
   CHECK(complaint("frobnicate: 3\n") == "run.yaml:1: unknown key 'frobnicate'; --help-config prints every key");
   CHECK(override_complaint("Warmup=6") == "command line: unknown key 'Warmup', the nearest known key is 'warmup'");
 }
@@ -140,7 +138,8 @@ TEST_CASE("config: a key that nothing reads is an error that says who does") {
   CHECK(complaint("momentum: 0.5\n") == "run.yaml:1: momentum: nothing reads it here, only optimizer: sgd");
   CHECK(complaint("optimizer: sgd\nbeta2: 0.5\n") == "run.yaml:2: beta2: nothing reads it here, only optimizer: adamw, adam");
   CHECK(override_complaint("decay_fraction=0.1") == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
-  CHECK(complaint("min_lr: 0\nschedule: constant\n") == "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
+  CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
+        "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
   CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
   // What decides may come later, and from elsewhere.
   CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
@@ -151,8 +150,7 @@ TEST_CASE("config: a key that nothing reads is an error that says who does") {
 TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(complaint("model:\n  heads: 2\n  d: abc\n") == "run.yaml:3: model.d: expected integer, got 'abc'");
   CHECK(complaint("steps: 1.5\n") == "run.yaml:1: steps: expected integer, got '1.5'");
-  CHECK(complaint("steps: 99999999999999999999\n") ==
-        "run.yaml:1: steps: expected integer, got '99999999999999999999'");
+  CHECK(complaint("steps: 99999999999999999999\n") == "run.yaml:1: steps: expected integer, got '99999999999999999999'");
   CHECK(complaint("steps: 12x\n") == "run.yaml:1: steps: expected integer, got '12x'");
   CHECK(complaint("steps:\n") == "run.yaml:1: steps: expected integer, got nothing");
   CHECK(complaint("steps: [1]\n") == "run.yaml:1: steps: expected integer, got a list");
@@ -164,8 +162,7 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(complaint("model: {tie: 1}\n") == "run.yaml:1: model.tie: expected true or false, got '1'");
   CHECK(complaint("name: {a: b}\n") == "run.yaml:1: name: expected text, got keys and values");
   CHECK(complaint("data: [a, [b]]\n") == "run.yaml:1: data: expected text or list of texts, got a list");
-  CHECK(complaint("model: {layers: [1, x]}\n") ==
-        "run.yaml:1: model.layers: expected integer, got a list");
+  CHECK(complaint("model: {layers: [1, x]}\n") == "run.yaml:1: model.layers: expected integer, got a list");
   CHECK(complaint("model: {window: x}\n") == "run.yaml:1: model.window: expected integer or null, got 'x'");
   CHECK(complaint("model: {norm: [pre]}\n") == "run.yaml:1: model.norm: expected one of pre, post, got a list");
   CHECK(complaint("model: {norm: mid}\n") == "run.yaml:1: model.norm: expected one of pre, post, got 'mid'");
@@ -192,7 +189,8 @@ TEST_CASE("config: ~KEY takes back what was said of a key") {
   CHECK(to_yaml(read(yaml, {"~lr", "lr=3"})) == to_yaml(read(yaml, {"lr=3"})));
   CHECK(to_yaml(read(yaml, {"~steps"})) == to_yaml(read(yaml)));  // there is nothing to take back
   CHECK(complaint(yaml, {"model.mixer=identity"}).find("model.heads: nothing reads it here") != std::string::npos);
-  CHECK(to_yaml(read(yaml, {"model.mixer=identity", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
+  CHECK(to_yaml(read(yaml, {"model.mixer=identity", "~model.heads"})) ==
+        to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
   CHECK(to_yaml(read(yaml, {"~model.mixer", "~model.heads"})) == to_yaml(read("lr: 0.5\nsample.prompt: x\nmodel: {d: 32}\n")));
 }
 
@@ -205,8 +203,7 @@ TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
   CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
-  CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) ==
-        "cannot read /no/such.yaml: No such file or directory");
+  CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) == "cannot read /no/such.yaml: No such file or directory");
 }
 
 TEST_CASE("config: values that cannot be") {
@@ -220,7 +217,8 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("schedule: wsd\ndecay_fraction: 1.5\n") == "decay_fraction: 1.5, expected 0 to 1");
   CHECK(complaint("accumulation: 0\n") == "accumulation: 0, expected 1 or more");
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
-  CHECK(complaint("batch: 65536\naccumulation: 65536\n") == "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
+  CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
+        "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
@@ -234,17 +232,17 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
   CHECK(complaint("name: \"a\\nb\"\n") == "name: a control character cannot be in the name of a folder");
   CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
-  CHECK(complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
+  CHECK(
+      complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
   CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
   CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
 }
 
 TEST_CASE("config: what is printed reads back to the same config") {
-  const std::string yaml =
-      "name: \"007: #x\"\nlr: 0.1\neps: 1.0000000000000002e-8\ndata: [a, 'b, c', 'null', '- x', '[y]', \"it's\", "
-      "'q\"\\']\n"
-      "model: {preset: msa, window: 3}\n"
-      "sample: {prompt: \"\\n\\t\\x01 \\\\ ü: \"}\n";
+  const std::string yaml = "name: \"007: #x\"\nlr: 0.1\neps: 1.0000000000000002e-8\ndata: [a, 'b, c', 'null', '- x', '[y]', \"it's\", "
+                           "'q\"\\']\n"
+                           "model: {preset: msa, window: 3}\n"
+                           "sample: {prompt: \"\\n\\t\\x01 \\\\ ü: \"}\n";
   const TrainConfig first = read(yaml);
   const std::string text = to_yaml(first);
   const TrainConfig second = read(text);
@@ -255,8 +253,8 @@ TEST_CASE("config: what is printed reads back to the same config") {
   CHECK(second.optimizer.eps == 1.0000000000000002e-8);
   CHECK(second.sample.prompt == "\n\t\x01 \\ ü: ");
   for (const char* word : {"null", "true", "~", "", "0", "a b", "*x", "&x", "%", "@", "'", "-"})
-    CHECK(read(to_yaml(read("data: [\"" + std::string(word) + "x\"]", {"sample.prompt=\"" + std::string(word) + "\""})))
-              .sample.prompt == word);
+    CHECK(read(to_yaml(read("data: [\"" + std::string(word) + "x\"]", {"sample.prompt=\"" + std::string(word) + "\""}))).sample.prompt ==
+          word);
 }
 
 TEST_CASE("config: the order and the form of what is printed") {
@@ -279,7 +277,8 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
 TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
   const std::string keys = "model:\n  d: 16\n  kept_heads: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
   const std::string old = "# commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 1, seed 1\n";
-  const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n", after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
+  const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n",
+                    after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
   for (const std::string& head : {old, old + after, old + "# my words\n"}) {
     const TrainConfig config = read(head + keys);
     CHECK(config.model.d == 16);
@@ -290,7 +289,8 @@ TEST_CASE("config: the config.yaml of a run, written before it told the version,
   CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.kept_heads'"));
   CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
   CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
-  CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) == "command line: decay_fraction: nothing reads it here, only schedule: wsd");
+  CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) ==
+        "command line: decay_fraction: nothing reads it here, only schedule: wsd");
   CHECK(complaint(old + "model: {mixer: unheard}\n").starts_with("run.yaml:2: model.mixer: expected one of "));
   CHECK(complaint(old + "steps: two\n") == "run.yaml:2: steps: expected integer, got 'two'");
 }

@@ -33,7 +33,8 @@ int64_t parameters_of(const fs::path& file, int64_t vocab) {
 // Whether the run file or a key behind it says where the tokenizer comes from, which then may bring the vocabulary.
 bool names_tokenizer(const Contestant& one) {
   const auto names = [](const std::string& word) { return word.starts_with("tokenizer="); };
-  return ("\n" + test_data::read_file(one.file)).find("\ntokenizer:") != std::string::npos || std::any_of(one.overrides.begin(), one.overrides.end(), names);
+  return ("\n" + test_data::read_file(one.file)).find("\ntokenizer:") != std::string::npos ||
+         std::any_of(one.overrides.begin(), one.overrides.end(), names);
 }
 
 }  // namespace
@@ -63,7 +64,8 @@ TEST_CASE("configs: every model of a comparison can be planned, and has the laye
       TrainConfig config = one.config();
       if (config.model.vocab == 0 && names_tokenizer(one)) config.model.vocab = 100;
       REQUIRE(config.model.vocab > 0);
-      const Plan plan = plan_step(config.model, config.optimizer, {1, *config.context, 1, storage_dtype(config.precision), false, Device::cpu, {}});
+      const Plan plan =
+          plan_step(config.model, config.optimizer, {1, *config.context, 1, storage_dtype(config.precision), false, Device::cpu, {}});
       CHECK(plan.parameters > 0);
       ++models;
       std::vector<int64_t> layers = config.model.stack_layers.layers;
@@ -84,7 +86,8 @@ TEST_CASE("configs: the models of the multi-scale paper have as many parameters 
   CHECK(parameters_of("bookcorpus/retina.yaml", vocab) == layers(12, d) + ends);
   CHECK(parameters_of("wikitext103/vanilla.yaml", 33346) == layers(16, d) + 33346 * d + 2 * d + 512 * d);
   // Three more tables of positions and closing norms, three upsamplings by 4 and three maps from 2 d.
-  CHECK(parameters_of("bookcorpus/topdown.yaml", vocab) == layers(30, d) + ends + 3 * 2 * d + (128 + 32 + 8) * d + 3 * (4 * d * d + d) + 3 * (2 * d * d + d));
+  CHECK(parameters_of("bookcorpus/topdown.yaml", vocab) ==
+        layers(30, d) + ends + 3 * 2 * d + (128 + 32 + 8) * d + 3 * (4 * d * d + d) + 3 * (2 * d * d + d));
 }
 
 TEST_CASE("configs: the models of the Dispatcher paper have the published numbers of parameters") {

@@ -12,7 +12,9 @@ using namespace test_data;
 namespace {
 
 TrainConfig read(const std::vector<std::string>& settings) { return load_config<TrainConfig>("", settings); }
-std::string complaint(const std::vector<std::string>& settings) { return error_of([&] { read(settings); }); }
+std::string complaint(const std::vector<std::string>& settings) {
+  return error_of([&] { read(settings); });
+}
 
 }  // namespace
 
@@ -22,8 +24,10 @@ TEST_CASE("config: lists of integers, one of which may stand alone") {
   CHECK(c.stack_layers.layers == std::vector<int64_t>{3, 2, 1});
   CHECK(read({"model={family: topdown, scales: [1, 2, 8], layers: 3}"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
   CHECK(read({"model={family: retina, scales: [1, 4], layers: 3}"}).model.layers == 3);
-  CHECK(complaint({"model={family: topdown, scales: [1, a]}"}) == "command line: model.scales: expected integer or list of integers, got a list");
-  CHECK(complaint({"model={family: topdown, layers: {a: 1}}"}) == "command line: model.layers: expected integer or list of integers, got keys and values");
+  CHECK(complaint({"model={family: topdown, scales: [1, a]}"}) ==
+        "command line: model.scales: expected integer or list of integers, got a list");
+  CHECK(complaint({"model={family: topdown, layers: {a: 1}}"}) ==
+        "command line: model.layers: expected integer or list of integers, got keys and values");
   CHECK(complaint({"model={family: retina, layers: [1, 2, 3, 4]}"}) == "command line: model.layers: expected integer, got a list");
   CHECK(complaint({"model.scales=[1, 2]"}) == "command line: model.scales: nothing reads it here, only family: topdown, bottomup, retina");
 }
@@ -34,7 +38,8 @@ TEST_CASE("config: ranges as a text, as texts or as pairs") {
     CHECK(read({"model={family: retina, scales: [1, 4]}", std::string("model.windows=") + windows}).model.retina.windows == expected);
   const auto wrong = [](const char* windows) { return complaint({"model.family=retina", std::string("model.windows=") + windows}); };
   for (const char* text : {"8", "0:8,", "0:8 8:16", "0:x", ":8", "0-8"})
-    CHECK(wrong(text) == std::string("command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got '") + text + "'");
+    CHECK(
+        wrong(text) == std::string("command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got '") + text + "'");
   for (const char* list : {"[0, 8]", "[[0, 8, 9]]", "[[0]]", "[[0, [8]]]", "[[a, 8]]"})
     CHECK(wrong(list) == "command line: model.windows: expected ranges as 0:8, 8:256 or [[0, 8], [8, 256]], got a list");
 }

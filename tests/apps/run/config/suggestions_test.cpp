@@ -38,14 +38,16 @@ TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys
     const auto is_same = [&](const Field& field) { return field.key == name.there; };
     CHECK(std::none_of(fields.begin(), fields.end(), is_same));
     CHECK(suggested(complaint(std::string(name.there) + "=1")) == name.here);
-    if (const std::string inside = "model." + std::string(name.there); inside != name.here) CHECK(suggested(complaint(inside + "=1")) == name.here);
+    if (const std::string inside = "model." + std::string(name.there); inside != name.here)
+      CHECK(suggested(complaint(inside + "=1")) == name.here);
   }
   CHECK(complaint("n_layer=6") == "command line: unknown key 'n_layer', here it is 'model.layers'");
 }
 
 TEST_CASE("config: a word for what there is not leads to no key") {
-  for (const char* const word : {"epochs", "num_epochs", "num_train_epochs", "always_save_checkpoint", "compile", "backend", "wandb_log", "wandb_project", "eval_only",
-                                 "num_workers", "fp16", "local_rank", "resume", "verbose", "momentum_decay", "temperature_schedule", "cache_dir", "report_to", "rope_theta"}) {
+  for (const char* const word : {"epochs", "num_epochs", "num_train_epochs", "always_save_checkpoint", "compile", "backend", "wandb_log",
+           "wandb_project", "eval_only", "num_workers", "fp16", "local_rank", "resume", "verbose", "momentum_decay", "temperature_schedule",
+           "cache_dir", "report_to", "rope_theta"}) {
     CAPTURE(word);
     CHECK(suggested(complaint(std::string(word) + "=1")) == "");
   }

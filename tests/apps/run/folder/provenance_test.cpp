@@ -21,7 +21,9 @@ std::string compared(const Metadata& metadata, const std::vector<std::string>& n
   const ScratchFolder folder;
   save_safetensors(folder / "a", {}, metadata);
   std::string warning;
-  const std::string error = error_of([&] { check_provenance(SafetensorsFile(folder / "a"), config_of(now), &tokenizer, what, [&](const std::string& line) { warning = line; }); });
+  const std::string error = error_of([&] {
+    check_provenance(SafetensorsFile(folder / "a"), config_of(now), &tokenizer, what, [&](const std::string& line) { warning = line; });
+  });
   std::string said = warning.empty() ? error : "warning: " + warning;
   const size_t path = said.find(folder / "a");
   return path == said.npos ? said : said.replace(path, (folder / "a").size(), "FILE");
@@ -46,7 +48,9 @@ TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
 TEST_CASE("provenance: every key that may not change while a run goes on") {
   const ByteTokenizer tokenizer;
   const Metadata told = provenance_of_training(config_of({"seed=7", "data=a.txt"}), &tokenizer);
-  const auto compare = [&](const std::vector<std::string>& now, Compare what = Compare::training) { return compared(told, now, tokenizer, what); };
+  const auto compare = [&](const std::vector<std::string>& now, Compare what = Compare::training) {
+    return compared(told, now, tokenizer, what);
+  };
   CHECK(compare({"seed=7", "data=a.txt"}) == "no error");
   CHECK(compare({"seed=7", "data=a.txt", "steps=9", "threads=3", "name=other", "eval_every=2", "sample.seed=4"}) == "no error");
   CHECK(compare({"seed=8", "data=a.txt"}) == "FILE: it was trained with seed: 7, not 8");

@@ -89,8 +89,8 @@ TEST_CASE("metrics: records beyond the step that a run goes on from are dropped"
 TEST_CASE("metrics: lines that a crash cut off or filled with zeros are removed") {
   const ScratchFolder folder;
   for (const std::string& broken :
-       {std::string(R"({"step":2,"tok)"), std::string(R"({"step":2})"), std::string(20, '\0'), std::string(20, '\0') + "\n",
-        std::string("7\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"step\":\"2\"}\n"), std::string("\n")}) {
+      {std::string(R"({"step":2,"tok)"), std::string(R"({"step":2})"), std::string(20, '\0'), std::string(20, '\0') + "\n",
+          std::string("7\n"), std::string("{}\n"), std::string("[1]\n"), std::string("{\"step\":\"2\"}\n"), std::string("\n")}) {
     for (const std::string& before : {std::string(), line(1), line(1) + line(2)}) {
       folder.write("metrics.jsonl", before + broken);
       MetricsFile(Folder(folder.path()), 5).append(record(6));
@@ -105,11 +105,13 @@ TEST_CASE("metrics: lines that a crash cut off or filled with zeros are removed"
 TEST_CASE("metrics: errors name the file and the reason") {
   const ScratchFolder folder;
   std::filesystem::create_directories(folder / "taken/metrics.jsonl");
-  CHECK(error_of([&] { MetricsFile(Folder(folder / "taken"), 0); }) == "cannot read " + folder / "taken/metrics.jsonl" + ": Is a directory");
+  CHECK(
+      error_of([&] { MetricsFile(Folder(folder / "taken"), 0); }) == "cannot read " + folder / "taken/metrics.jsonl" + ": Is a directory");
   std::filesystem::create_directories(folder / "linked");
   const std::string foreign = folder.write("foreign", line(1) + line(2));
   std::filesystem::create_symlink(foreign, folder / "linked/metrics.jsonl");
-  CHECK(contains(error_of([&] { MetricsFile(Folder(folder / "linked"), 1); }), "linked/metrics.jsonl: it is a symbolic link, which is not followed here"));
+  CHECK(contains(error_of([&] { MetricsFile(Folder(folder / "linked"), 1); }),
+      "linked/metrics.jsonl: it is a symbolic link, which is not followed here"));
   CHECK(read_file(foreign) == line(1) + line(2));
   std::filesystem::create_directories(folder / "full");
   MetricsFile full(Folder(folder / "full"), 0);
@@ -133,7 +135,7 @@ TEST_CASE("append file: only regular files grow, and a link in a folder that is 
 TEST_CASE("metrics: records that no training wrote are not kept, however they are made") {
   const ScratchFolder folder;
   for (const std::string& odd : {std::string("{\"step\":18446744073709551615}\n"), std::string("{\"step\":1,\"a\":[[[]]]}\n"),
-                                 std::string(200'000, '[') + "\n", "{\"step\":" + std::string(100'000, '{') + "\n"}) {
+           std::string(200'000, '[') + "\n", "{\"step\":" + std::string(100'000, '{') + "\n"}) {
     folder.write("metrics.jsonl", line(1) + odd);
     MetricsFile(Folder(folder.path()), 5);
     CHECK(read_file(folder / "metrics.jsonl") == line(1));

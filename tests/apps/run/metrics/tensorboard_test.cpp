@@ -114,8 +114,8 @@ TEST_CASE("tensorboard: the hyper-parameters of a config are the keys that it re
   CHECK(value("data") == "none");  // where the text lies does not tell how it is trained on
   CHECK(value("batch_invariant") == "false");
   CHECK(value("model.causal") == "true");
-  CHECK(value("context") == "none");  // null
-  CHECK(value("name") == "none");     // TensorBoard has its folder
+  CHECK(value("context") == "none");     // null
+  CHECK(value("name") == "none");        // TensorBoard has its folder
   CHECK(value("text_field") == "none");  // nothing reads it while the data is plain text
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("tensorboard: the tensorboard package reads what metrics.jsonl holds, 
     MetricsFile file(Folder(folder / "some"), first - 1, parameters);
     for (int64_t step = first; step <= last; ++step)
       file.append({step, step * 64, shift + 1.0 / static_cast<double>(step), step % 4 ? std::optional<double>() : 2.0 + shift, 1e-3, 0.5,
-                   1e5, 1 << 20});
+          1e5, 1 << 20});
   };
   train(1, 10, 0);
   AppendFile(folder / "some/" + event_files(folder / "some")[0]).append(std::string("\x2c\0\0\0\0", 5));

@@ -23,16 +23,12 @@ ForwardAndBackward run_on(int threads, const Case& of, Dtype dtype) {
 }  // namespace
 
 TEST_CASE("the result does not depend on the number of threads") {
-  for (const Case& of : std::vector<Case>{{1, 300, 1, 24},
-                                          {1, 200, 3, 32, tokens(false)},
-                                          {3, 130, 1, 64, tokens(true, 77)},
-                                          {4, 65, 2, 16, tokens(true), 0.2},
-                                          {1, 300, 1, 24, tokens(true), 0, {100}},
-                                          {1, 300, 1, 24, tokens(true), 0, {}, Place::all_the_same},
-                                          {1, 300, 1, 24, tokens(true), 0, {}, Place::queries_are_values},
-                                          {1, 300, 1, 24, Visibility::cells(4, 0, 130), 0.2, {}, Place::keys_are_values, 75},
-                                          {1, 300, 1, 24, Visibility::cells(4, 70, 500), 0, {}, Place::three_tensors, 75},
-                                          {2, 40, 1, 24, tokens(false), 0, {}, Place::three_tensors, 300}})
+  for (const Case& of : std::vector<Case>{{1, 300, 1, 24}, {1, 200, 3, 32, tokens(false)}, {3, 130, 1, 64, tokens(true, 77)},
+           {4, 65, 2, 16, tokens(true), 0.2}, {1, 300, 1, 24, tokens(true), 0, {100}},
+           {1, 300, 1, 24, tokens(true), 0, {}, Place::all_the_same}, {1, 300, 1, 24, tokens(true), 0, {}, Place::queries_are_values},
+           {1, 300, 1, 24, Visibility::cells(4, 0, 130), 0.2, {}, Place::keys_are_values, 75},
+           {1, 300, 1, 24, Visibility::cells(4, 70, 500), 0, {}, Place::three_tensors, 75},
+           {2, 40, 1, 24, tokens(false), 0, {}, Place::three_tensors, 300}})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
       CAPTURE(of.text());
       const ForwardAndBackward one = run_on(1, of, dtype);
@@ -43,9 +39,9 @@ TEST_CASE("the result does not depend on the number of threads") {
 TEST_CASE("several threads equal the definition") {
   const Threads threads(4);
   for (const Case& of : std::vector<Case>{{1, 200, 1, 9, tokens(true, 90)},
-                                          {1, 200, 1, 9, Visibility::cells(2, 70, 150), 0.2, {}, Place::keys_are_values, 100},
-                                          {1, 200, 1, 9, Visibility::cells(64, 0, 64), 0, {}, Place::three_tensors, 130},
-                                          {1, 200, 1, 9, tokens(true), 0, {}, Place::all_the_same}}) {
+           {1, 200, 1, 9, Visibility::cells(2, 70, 150), 0.2, {}, Place::keys_are_values, 100},
+           {1, 200, 1, 9, Visibility::cells(64, 0, 64), 0, {}, Place::three_tensors, 130},
+           {1, 200, 1, 9, tokens(true), 0, {}, Place::all_the_same}}) {
     CAPTURE(of.text());
     const ForwardAndBackward expected = run(naive_attention, of, Dtype::f64, Device::cpu),
                              got = run(attention, of, Dtype::f64, Device::cpu);

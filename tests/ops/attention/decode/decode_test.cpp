@@ -28,8 +28,8 @@ struct Caches {
 };
 
 // Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
-void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device,
-                  Place place = Place::thirds) {
+void check_pieces(
+    const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds) {
   CAPTURE(sees.least);
   CAPTURE(sees.most);
   CAPTURE(capacity);

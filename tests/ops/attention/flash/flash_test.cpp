@@ -159,12 +159,9 @@ TEST_CASE("flash attention does not read what padding holds, and a query without
 }
 
 TEST_CASE("flash attention has the same bits in every order of threads") {
-  for (const Case& of : std::vector<Case>{{1, 140, 2, 32},
-                                          {1, 130, 1, 64, tokens(true, 70), 0.3},
-                                          {1, 66, 1, 96, tokens(false)},
-                                          {1, 65, 1, 128, tokens(true), 0.2},
-                                          {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same},
-                                          {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
+  for (const Case& of : std::vector<Case>{{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
+           {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same},
+           {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
     CAPTURE(of.text());
     const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
     for (emu::Options::Order order : {emu::Options::Order::reverse, emu::Options::Order::random}) {
