@@ -2,6 +2,7 @@
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
 #include "models/planning/plan.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

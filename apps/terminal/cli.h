@@ -6,7 +6,6 @@
 //                    [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
 //   }
 #pragma once
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <functional>
@@ -15,6 +14,11 @@
 #include <vector>
 
 #include "apps/run/config/config.h"
+
+// CLI11 is a library of headers alone, which take seconds to compile: files that declare options include it, others need not.
+namespace CLI {
+class App;
+}
 
 namespace ricci::apps {
 
@@ -54,12 +58,12 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 
 // An option for each member that visit_fields of the struct lists: --top-k for top_k, with its description and its default.
-template <class Struct> void add_field_options(CLI::App& app, Struct& members) {
+template <class App, class Struct> void add_field_options(App& app, Struct& members) {
   visit_fields(members, [&]<class Member>(const char* key, Member& member, std::string description) {
     std::string flag = std::string("--") + key;
     std::replace(flag.begin(), flag.end(), '_', '-');
     description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(description[0])));
-    CLI::Option* const option = app.add_option(flag, member, description)->capture_default_str();
+    auto* const option = app.add_option(flag, member, description)->capture_default_str();
     if constexpr (std::is_unsigned_v<Member>) option->check(at_least_zero);
   });
 }
