@@ -26,7 +26,8 @@ constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 enum class Activation : uint8_t { gelu, gelu_tanh, relu };
 constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
 inline Tensor activate(Activation f, const Arg& x) {
-  return f == Activation::gelu ? gelu(x) : f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
+  if (f == Activation::gelu) return gelu(x);
+  return f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
 }
 
 struct BlockConfig {
@@ -61,19 +62,6 @@ struct Residual {
 };
 
 template <Mixer M> struct Block {
-  LayerNorm ln1, ln2;
-  M mixer;
-  Linear fc, fc_out;
-  BlockConfig config;
-
-  Block(const MixerShape& place, const BlockConfig& c, const typename M::Config& of_mixer)
-      : ln1(place.d, c.norm_bias),
-        ln2(place.d, c.norm_bias),
-        mixer(place, of_mixer),
-        fc(place.d, c.feed_forward(place.d), c.bias, place.init.map(place.d)),
-        fc_out(c.feed_forward(place.d), place.d, c.bias, place.init.into_residual(c.feed_forward(place.d))),
-        config(c) {}
-
   // mix(y) calls one of the mixer's operator(): on whole sequences, or the cached one when decoding.
   template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const {
     return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix);
@@ -90,14 +78,27 @@ template <Mixer M> struct Block {
     return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
   }
 
-  // Whether backward has anything to do here: a gradient is wanted of what comes in, or of a parameter.
+  LayerNorm ln1, ln2;
+  M mixer;
+  Linear fc, fc_out;
+  BlockConfig config;
+
+  Block(const MixerShape& shape, const BlockConfig& c, const typename M::Config& mixer_config)
+      : ln1(shape.d, c.norm_bias),
+        ln2(shape.d, c.norm_bias),
+        mixer(shape, mixer_config),
+        fc(shape.d, c.feed_forward(shape.d), c.bias, shape.init.map(shape.d)),
+        fc_out(c.feed_forward(shape.d), shape.d, c.bias, shape.init.into_residual(c.feed_forward(shape.d))),
+        config(c) {}
+
+  // True if the residual or any parameter of the block needs a gradient.
   bool wants_gradient(const Tape& tape, const Residual& r) const {
     bool wanted = tape.has(r.x) || tape.has(r.branch);
     if (!wanted) each_parameter(*this, [&](const std::string&, const Parameter& p) { wanted |= !p.frozen; });
     return wanted;
   }
 
-  // The same bits, but the tape keeps only the residual in front of the block, and backward computes the block again. The
+  // The same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
   // block and what mix refers to must live until then.
   template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
     const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& in) {
@@ -111,7 +112,7 @@ template <Mixer M> struct Block {
     return {x, branch};
   }
 
-  template <class V> void visit(V&& v) { v("ln1", ln1), v("ln2", ln2), v("mixer", mixer), v("fc", fc), v("fc_out", fc_out); }
+  template <class V> void visit(V&& v) { v("ln1", ln1, "ln2", ln2, "mixer", mixer, "fc", fc, "fc_out", fc_out); }
 };
 
 }  // namespace ricci

@@ -25,13 +25,9 @@ inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
   return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
 }
 
-// Token embeddings of positions from `first` on, with their positions.
-inline Tensor embed(const Arg& ids_bc, const Table& tok, const Positions& pos, const EmbeddingConfig& config, int64_t first = 0) {
-  return embedding(ids_bc, tok.weight, pos.rows(), embedding_scale(config, tok), first);
-}
-// Without positions, for models whose stacks have their own.
-inline Tensor embed(const Arg& ids_bc, const Table& tok, const EmbeddingConfig& config) {
-  return embedding(ids_bc, tok.weight, Tensor(), embedding_scale(config, tok));
+// Token embeddings of positions from `first` on, each with its row of positions_Cd added; empty: no positions.
+inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
+  return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);
 }
 
 }  // namespace ricci

@@ -15,6 +15,9 @@ enum class Preset : uint8_t {
 };
 constexpr auto choices(Preset) { return std::array{"gpt", "msa"}; }
 
+// A parameter without values yet.
+inline Parameter new_parameter(const Shape& shape, Role role, Init init) { return {.value = Tensor(shape), .role = role, .init = init}; }
+
 struct MapInit {
   Init weight{}, bias{};
 };

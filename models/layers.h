@@ -17,8 +17,8 @@ struct Linear {
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
   Linear(int64_t in, int64_t out, bool with_bias, const MapInit& init) {
-    weight.value = Tensor({out, in}), weight.init = init.weight;
-    if (with_bias) bias.value = Tensor({out}), bias.init = init.bias;
+    weight = new_parameter({out, in}, Role::matrix, init.weight);
+    if (with_bias) bias = new_parameter({out}, Role::bias, init.bias);
   }
   // Weights and biases start in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
   Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) {
@@ -26,7 +26,7 @@ struct Linear {
   }
   template <std::same_as<bool> B> Linear(int64_t in, int64_t out, B) = delete;
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
-  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
 struct LayerNorm {
@@ -40,14 +40,14 @@ struct LayerNorm {
   Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
   // {x + branch, norm of it}
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const { return residual_layer_norm(x, branch, weight, bias); }
-  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
 // A table of rows: token embeddings (v, d), learned positions (ctx, d).
 struct Table {
   Parameter weight{.role = Role::table};
   Table() = default;
-  Table(int64_t rows, int64_t d, Init init) { weight.value = Tensor({rows, d}), weight.init = init; }
+  Table(int64_t rows, int64_t d, Init init) { weight = new_parameter({rows, d}, Role::table, init); }
   Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) {
     draw_parameters(*this, seed);
   }  // N(0, 1), as in PyTorch

@@ -20,12 +20,12 @@ struct Positions {
   Constant sinusoid;                      // [ctx d], made in f64
 
   Positions(PositionKind kind, int64_t ctx, int64_t d, const InitialWeights& init) {
-    if (kind == PositionKind::learned) weight.value = Tensor({ctx, d}), weight.init = init.positions(d);
+    if (kind == PositionKind::learned) weight = new_parameter({ctx, d}, Role::table, init.positions(d));
     if (kind == PositionKind::sinusoidal) sinusoid.value = sinusoidal_positions(ctx, d, Dtype::f64, Device::cpu);
   }
   // One row per position; empty where there are none.
   Arg rows() const { return weight.value ? Arg(weight) : Arg(sinusoid.value); }
-  template <class V> void visit(V&& v) { v("weight", weight), v("sinusoid", sinusoid); }
+  template <class V> void visit(V&& v) { v("weight", weight, "sinusoid", sinusoid); }
 };
 
 // x_bcd with the rows of the positions from `first` on added.

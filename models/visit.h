@@ -1,5 +1,5 @@
 // Walks over the parameters and constants of a module. A module is a plain struct with one visit line that names its members:
-//   template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+//   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 // The names give the parameter paths: blocks.0.mixer.qkv.weight.
 #pragma once
 #include <string>
@@ -14,10 +14,14 @@ template <class T> inline constexpr bool is_module_list = false;
 template <class Module> inline constexpr bool is_module_list<std::vector<Module>> = true;
 template <class T> inline constexpr bool is_leaf = std::is_same_v<T, Parameter> || std::is_same_v<T, Constant>;
 
-// f(path, leaf) for every Leaf, Parameter or Constant, that has a value, in the order of the visit lines.
-template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f) {
-  owner.visit([&](const std::string& name, auto& member) {
-    using Member = std::remove_cvref_t<decltype(member)>;
+template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f);
+
+// What a visit line is called with: v(name, member, name, member, ...).
+template <class Leaf, class F> struct Visitor {
+  const std::string& prefix;
+  const F& f;
+
+  template <class Member, class... Others> void operator()(const std::string& name, Member& member, Others&&... others) const {
     const std::string path = prefix.empty() ? name : prefix + "." + name;
     if constexpr (std::is_same_v<Member, Leaf>) {
       if (member.value) f(path, member);
@@ -26,7 +30,13 @@ template <class Leaf, class Module, class F> void each(Module& owner, const std:
     } else if constexpr (!is_leaf<Member>) {
       each<Leaf>(member, path, f);
     }
-  });
+    if constexpr (sizeof...(others) > 0) (*this)(others...);
+  }
+};
+
+// f(path, leaf) for every Leaf, Parameter or Constant, that has a value, in the order of the visit lines.
+template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f) {
+  owner.visit(Visitor<Leaf, F>{prefix, f});
 }
 
 // Of a const module the leaves are const. (Visit lines are not, since most calls change what they name.)
@@ -40,7 +50,10 @@ template <class Module, class F> void each_parameter(Module& owner, const F& f) 
 // must stay where it is.
 template <class Module> std::vector<Parameter*> parameters_of(Module& owner) {
   std::vector<Parameter*> all;
-  each_parameter(owner, [&](const std::string& path, Parameter& p) { p.path = path, all.push_back(&p); });
+  each_parameter(owner, [&](const std::string& path, Parameter& p) {
+    p.path = path;
+    all.push_back(&p);
+  });
   return all;
 }
 

@@ -1,14 +1,13 @@
-// family: topdown. From coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its cells, and hears
-// what the next coarser scale made of the cells that are complete by then. e are the token embeddings, s_1 = 1 < ... < s_n the scales.
+// family: topdown. A language model from coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its
+// cells, and hears what the next coarser scale made of the cells that are complete by then. e are the token embeddings,
+// s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "models/scales/down.h"
-#include "models/scales/language_model.h"
-#include "models/scales/scale_list.h"
+#include "models/families/language_model.h"
 #include "models/scales/up.h"
 
 namespace ricci {
@@ -40,40 +39,8 @@ template <std::same_as<TopDownConfig> Config, class Field> void visit_fields(Con
       "the cells of a micro-batch; one number: the same for each; null: 0");
 }
 
-inline void check(const TopDownConfig& c, const ScalesConfig& scales) {
-  const size_t coarse = scales.scales.size() - 1;
-  if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse)
-    fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
-  for (const double weight : c.bag_weights)
-    if (!(weight >= 0 && std::isfinite(weight))) fail("model.bag_weights: {}, expected 0 or more", {weight});
-}
-
 struct TopDown {
-  struct Scale {
-    int64_t tokens;  // of a cell
-    Downsample down;
-    Stack<Sdp> stack;
-    Linear combine;         // with the next coarser scale; none of the coarsest
-    Upsample up;            // to the next finer scale; none of the finest
-    double bag_weight = 0;  // of bag_loss in the loss of training
-  };
-  std::vector<Scale> scales;  // from fine to coarse
-  TopDownConfig config;
-
-  TopDown(const StacksConfig& c, const ScalesConfig& list, const StackLayersConfig& layers, const DownConfig& down,
-      const TopDownConfig& of_shift)
-      : config(of_shift) {
-    const int64_t d = c.place.d;
-    const InitialWeights& init = c.place.init;
-    const std::vector<double> bag_weights = of_shift.bag_weights_of(list);
-    for (size_t i = 0; i < list.scales.size(); ++i) {
-      const int64_t s = list.scales[i];
-      scales.push_back({s, Downsample(s > 1 ? down : DownConfig(), s, d, init), Stack<Sdp>(c.at(s, layers.of(list)[i])),
-          s < list.scales.back() ? Linear(2 * d, d, true, init.map(2 * d)) : Linear(),
-          s > 1 ? Upsample(s / list.scales[i - 1], d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
-    }
-  }
-
+  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
   // What the blocks of each scale give, from fine to coarse; empty where there is no cell.
   std::vector<Tensor> each_scale(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> h_s(scales.size());
@@ -88,25 +55,30 @@ struct TopDown {
     return h_s;
   }
 
-  std::vector<Representation> representations(const Tensor& e_bcd, const Tensor& lengths_b) const {
-    std::vector<Representation> all;
-    const std::vector<Tensor> h_s = each_scale(e_bcd, lengths_b);
-    for (size_t i = 0; i < h_s.size(); ++i)
-      if (h_s[i]) all.push_back({scales[i].tokens, h_s[i]});
-    return all;
-  }
-  // Those of the blocks, and which coarser cell each cell hears, as the op that joins them has it.
-  std::vector<Mask> masks(int64_t tokens) const {
-    std::vector<Mask> all;
-    for (size_t i = 0; i < scales.size(); ++i) {
-      if (scales[i].tokens > tokens) continue;
-      all.push_back(attention_mask(scales[i].stack.blocks[0].mixer.attending, scales[i].tokens, tokens));
-      if (i + 1 < scales.size() && scales[i + 1].tokens <= tokens)
-        all.push_back(joined_mask(scales[i].tokens, scales[i + 1].tokens, shift_to(i), tokens));
+  struct Scale {
+    int64_t tokens;  // per cell
+    Downsample down;
+    Stack<Sdp> stack;
+    Linear combine;         // with the next coarser scale; none of the coarsest
+    Upsample up;            // to the next finer scale; none of the finest
+    double bag_weight = 0;  // of bag_loss in the loss of training
+  };
+  std::vector<Scale> scales;  // from fine to coarse
+  TopDownConfig config;
+  int64_t ctx;
+
+  TopDown(const ModelKeys& c, const TopDownConfig& own) : config(own), ctx(c.ctx) {
+    const InitialWeights init = shape_of(c).init;
+    const std::vector<int64_t>& list = c.scales.scales;
+    const std::vector<double> bag_weights = own.bag_weights_of(c.scales);
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int64_t s = list[i];
+      scales.push_back(
+          {s, Downsample(s > 1 ? c.down : DownConfig(), s, c.d, init), Stack<Sdp>(stack_at(c, s, c.stack_layers.of(c.scales)[i])),
+              s < list.back() ? Linear(2 * c.d, c.d, true, init.map(2 * c.d)) : Linear(),
+              s > 1 ? Upsample(s / list[i - 1], c.d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
     }
-    return all;
   }
-  Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
 
   int64_t scored_from() const {
     if (config.loss_from == LossFrom::start) return 0;
@@ -116,12 +88,12 @@ struct TopDown {
   }
 
   struct State {
-    struct OfScale {
+    struct ScaleState {
       Downsample::State down{};
       Stack<Sdp>::State stack;
       UpsampleState up{};
     };
-    std::vector<OfScale> scales;
+    std::vector<ScaleState> scales;
   };
   State make_state(int64_t batch, Dtype dtype, Device device) const {
     State state;
@@ -133,27 +105,48 @@ struct TopDown {
     Tensor h_bmd;
     for (size_t i = scales.size(); i-- > 0;) {
       const Scale& scale = scales[i];
-      State::OfScale& own = state.scales[i];
-      const Tensor own_bmd = scale.tokens > 1 ? scale.down.advance(e_bcd, own.down) : e_bcd;
+      State::ScaleState& state_s = state.scales[i];
+      const Tensor own_bmd = scale.tokens > 1 ? scale.down.advance(e_bcd, state_s.down) : e_bcd;
       if (!own_bmd) continue;
-      h_bmd = through(scale.stack, heard(i, own_bmd, state), own.stack);
-      if (i > 0) own.up.append(scale.up(h_bmd));
+      h_bmd = through(scale.stack, heard(i, own_bmd, state), state_s.stack);
+      if (i > 0) state_s.up.append(scale.up(h_bmd));
     }
     return h_bmd;
   }
 
-  void recompute_blocks(bool on) {
-    for (Scale& scale : scales) scale.stack.recomputes_blocks = on;
+  int64_t positions_at_once() const { return ctx; }
+  Arg positions() const { return Tensor(); }
+
+  template <class F> void each_attention(const F& f) {
+    for (size_t i = 0; i < scales.size(); ++i) {
+      f(scales[i].tokens, scales[i].stack);
+      if (i + 1 < scales.size()) f(scales[i].tokens, Join{scales[i + 1].tokens, shift_to(i)});
+    }
   }
   template <class V> void visit(V&& v) {
     for (Scale& scale : scales) {
       const std::string name = "." + std::to_string(scale.tokens);
-      v("stack" + name, scale.stack), v("down" + name, scale.down), v("up" + name, scale.up), v("combine" + name, scale.combine);
+      v("stack" + name, scale.stack, "down" + name, scale.down, "up" + name, scale.up, "combine" + name, scale.combine);
     }
   }
 
+  static constexpr FamilyTraits kTraits{.name = "topdown", .reads_stacks = true, .reads_scales = true, .reads_down = true};
+  using Config = TopDownConfig;
+
+  template <class Made> static void build(const ModelKeys& c, const Config& own, const Made& made) {
+    made(LanguageModel(c, TopDown(c, own)));
+  }
+  static void check(const ModelKeys& keys, const Config& c) {
+    const size_t coarse = keys.scales.scales.size() - 1;
+    if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse)
+      fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
+    for (const double weight : c.bag_weights)
+      if (!(weight >= 0 && std::isfinite(weight))) fail("model.bag_weights: {}, expected 0 or more", {weight});
+  }
+  static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
+
  private:
-  int64_t shift_to(size_t i) const {  // of what scale i hears, in its cells
+  int64_t shift_to(size_t i) const {  // by how many of its cells scale i hears the coarser one later
     return i + 1 < scales.size() ? scales[i + 1].up.ratio - (config.shift == Shift::tight) : 0;
   }
   Tensor combined(size_t i, const Tensor& own_bmd, const Tensor& z_bmx, int64_t shift) const {

@@ -19,25 +19,25 @@ template <std::same_as<AveragePoolConfig> Config, class Field> void visit_fields
   field("pool", c.pool, "positions per mean; odd unless causal");
 }
 
-inline void check(const AveragePoolConfig& c, const MixerShape& place) {
+inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
   check_size("pool", c.pool);
-  if (!place.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
+  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
 }
 
 struct AveragePool {
   static constexpr const char* kName = "avgpool";
   using Config = AveragePoolConfig;
-  struct Cache {
-    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
-  };
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
 
   MeanWindow window;
   int64_t ctx;
 
-  AveragePool(const MixerShape& place, const AveragePoolConfig& config) : window{config.pool, place.causal}, ctx(place.ctx) {}
+  AveragePool(const MixerShape& shape, const AveragePoolConfig& config) : window{config.pool, shape.causal}, ctx(shape.ctx) {}
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
-
+  struct Cache {
+    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
+  };
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     const Tensor all_bcd = cache.recent_bcd ? concatenate({cache.recent_bcd, x_bcd}, 1) : Tensor(x_bcd);

@@ -15,10 +15,10 @@ struct Identity {
   using Config = IdentityConfig;
   struct Cache {};
 
-  int64_t ctx;
-
-  Identity(const MixerShape& place, const IdentityConfig&) : ctx(place.ctx) {}
   Tensor operator()(const Arg& x_bcd, const Tensor&) const { return x_bcd; }
+
+  int64_t ctx;
+  Identity(const MixerShape& shape, const IdentityConfig&) : ctx(shape.ctx) {}
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache&) const { return x_bcd; }
   int64_t positions_at_once() const { return ctx; }
