@@ -30,10 +30,7 @@ struct ModelConfig : ModelKeys {
 // Keys that some families read: those for which reads(traits) is true.
 template <class Field, class Reads> ReadWhen<Field> read_by(Field& field, const ModelConfig& c, const Reads& reads) {
   std::string by;
-  for (const char* const name : choices(Family())) {
-    const FamilyTraits traits = traits_of(choice_of<Family>("family", name));
-    if (reads(traits)) by += (by.empty() ? "family: " : ", ") + std::string(name);
-  }
+  for (const Family family : families_where(reads)) by += (by.empty() ? "family: " : ", ") + std::string(name_of(family));
   return read_when(field, reads(c.traits()), by);
 }
 

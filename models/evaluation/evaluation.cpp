@@ -47,7 +47,7 @@ Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf
 }
 
 ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  ClassEvaluation result{0, Confusion(model.config().classifier.classes)};
+  ClassEvaluation result{0, Confusion(model.config().of<Classifier>().classes)};
   result.nats_per_sequence = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     const Tensor logits_bk = model.logits(one.inputs);
     result.confusion.add(logits_bk, one.inputs.targets);

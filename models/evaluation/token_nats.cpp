@@ -34,7 +34,7 @@ Tensor tensor_of(std::span<const int64_t> ids, Device device) {
 }  // namespace
 
 std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
-  if (!writes_text(model.config().family))
+  if (!model.config().traits().writes_text())
     fail("token nats: model.family: {}, which gives no probability of the next token", {name_of(model.config().family)});
   check_targets(inputs.targets, inputs.ids_bc);
   const NoTape unrecorded;

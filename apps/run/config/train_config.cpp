@@ -67,7 +67,8 @@ void check_data(const TrainConfig& c) {
 
 void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
-  if (c.model.family == Family::coarse) fail("data: sorter, but model.family: coarse does not say in which order tokens come");
+  if (c.model.traits().objective == Objective::next_cell)
+    fail("data: sorter, but model.family: {} does not say in which order tokens come", {name_of(c.model.family)});
   at_least("sort_length", c.sorting.length, 1);
   const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
@@ -125,7 +126,7 @@ void check(const TrainConfig& config) {
   at_least("checkpoint_every", config.checkpoint_every, 0);
   at_least("keep_checkpoints", config.keep_checkpoints, 1);
   at_least("sample.tokens", config.sample.tokens, 0);
-  if (config.sample.tokens > 0 && !writes_text(model.family))
+  if (config.sample.tokens > 0 && !model.traits().writes_text())
     fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(model.family)});
   at_least("sample.every", config.sample.every, 0);
   check(config.sample.sampling);

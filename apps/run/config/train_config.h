@@ -94,7 +94,7 @@ bool has_pieces(const TrainConfig& config);
 // Whether the data is generated.
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
-inline bool is_classifier(const TrainConfig& config) { return config.model.family == Family::classifier; }
+inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
 // Whether training goes through the documents in a random order; a classifier always does.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
 
@@ -151,7 +151,7 @@ template <class Field> void visit_text_fields(TrainConfig& c, Field& field) {
 // In which order training goes through the data.
 template <class Field> void visit_order_fields(TrainConfig& c, Field& field) {
   auto given = read_when(field, !is_sorting(c), "data that is not generated");
-  auto packing = read_of(given, c.model, kLanguageModels);
+  auto packing = read_by(given, c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch",
@@ -196,7 +196,7 @@ template <std::same_as<TrainConfig> Config, class Field> void visit_fields(Confi
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step", may_change());
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text", may_change());
   auto scoring =
-      read_when(field, !is_sorting(c) && writes_text(c.model.family), "data that is not generated and a family that writes text");
+      read_when(field, !is_sorting(c) && c.model.traits().writes_text(), "data that is not generated and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts");
   field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never",
       may_change());
@@ -212,7 +212,7 @@ TrainStepOptions step_options(const TrainConfig& config);
 // Hooks of load_config (apps/run/config/config.h). check lets vocab be 0: the tokenizer gives it later.
 inline void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (!writes_text(config.model.family)) config.sample.tokens = 0;
+  if (!config.model.traits().writes_text()) config.sample.tokens = 0;
 }
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff

@@ -131,7 +131,7 @@ struct Records {
 };
 
 Records read_records(const TrainConfig& config, const std::vector<std::string>& paths) {
-  const int64_t classes = is_classifier(config) ? config.model.classifier.classes : 0;
+  const int64_t classes = is_classifier(config) ? config.model.of<Classifier>().classes : 0;
   const TextSource files = open_text(paths);
   return {
       files.name(), read_documents(files,
@@ -139,7 +139,7 @@ Records read_records(const TrainConfig& config, const std::vector<std::string>& 
 }
 
 Tokens tokens_of(const TrainConfig& config, const Records& records, const Tokenizer& tokenizer) {
-  return DocumentTokens(records.name, records.documents, tokenizer, is_classifier(config) ? config.model.classifier.classes : 0);
+  return DocumentTokens(records.name, records.documents, tokenizer, is_classifier(config) ? config.model.of<Classifier>().classes : 0);
 }
 
 // Leaves the first documents, and returns the others.
@@ -190,7 +190,7 @@ Parts open_records(const TrainConfig& config, std::shared_ptr<const Tokenizer>& 
 // Error: a classifier cannot learn from these tokens.
 void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (!is_classifier(config)) return;
-  const int64_t classes = config.model.classifier.classes;
+  const int64_t classes = config.model.of<Classifier>().classes;
   if (tokens.classes() == 0)
     fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so "
          "does ricci-prepare",

@@ -108,8 +108,8 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
   for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
     CAPTURE(rows);
     ModelConfig config = small(0.3);
-    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
-    config.topdown.bag_weights = {weight};
+    config.family = family_of<TopDown>, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
+    config.of<TopDown>().bag_weights = {weight};
     Model model(config);
     model.init(3);
     model.place(Dtype::f64, Device::cpu);
