@@ -4,7 +4,7 @@
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/inspection/layers.h"
-#include "models/visit.h"
+#include "models/layers/visit.h"
 
 namespace ricci {
 

@@ -8,7 +8,7 @@
 #include "autograd/arg.h"
 #include "core/memory/memory.h"
 #include "models/config.h"
-#include "models/inputs.h"
+#include "models/layers/inputs.h"
 
 namespace ricci {
 

@@ -7,7 +7,7 @@
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/decoding/sampling.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 
 namespace ricci {
 namespace {

@@ -5,7 +5,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "ops/rows/cross_entropy.h"
 
 namespace ricci {
@@ -22,7 +22,8 @@ Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, cons
     const MicroBatch one = batch(i);
     const int64_t counted = model.counted(one.inputs, one.scored);
     nats += nats_of(one) * static_cast<double>(counted);
-    total.tokens += counted, total.targets += one.scored;
+    total.tokens += counted;
+    total.targets += one.scored;
     if (after_batch) after_batch(i + 1);
   }
   if (total.tokens == 0) fail("evaluation: the loss counts none of {} targets", {total.targets});

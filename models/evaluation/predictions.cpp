@@ -11,10 +11,10 @@
 namespace ricci {
 
 void each_prediction(const Tensor& logits, const Tensor& targets, const OnPrediction& f) {
-  const Tensor wide = to(convert(logits, Dtype::f64), Device::cpu), of_rows = to(targets, Device::cpu);
+  const Tensor wide = to(convert(logits, Dtype::f64), Device::cpu), host = to(targets, Device::cpu);
   const int64_t columns = logits.shape()[-1];
-  for (int64_t r = 0; r < of_rows.size(); ++r) {
-    const int64_t target = of_rows.data<int64_t>()[r];
+  for (int64_t r = 0; r < host.size(); ++r) {
+    const int64_t target = host.data<int64_t>()[r];
     if (target == -1) continue;
     const double* const row = wide.data<double>() + r * columns;
     f(r, target, std::max_element(row, row + columns) - row);
@@ -22,16 +22,18 @@ void each_prediction(const Tensor& logits, const Tensor& targets, const OnPredic
 }
 
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
-  const Shape &of_logits = logits_bcv.shape(), &of_targets = targets_bc.shape();
-  if (of_logits.rank() != 3 || !(of_targets == Shape{of_logits[0], of_logits[1]}))
+  const Shape &logits_shape = logits_bcv.shape(), &targets_shape = targets_bc.shape();
+  if (logits_shape.rank() != 3 || !(targets_shape == Shape{logits_shape[0], logits_shape[1]}))
     fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]",
-        {show(of_logits), show(of_targets)});
-  std::vector<bool> right(static_cast<size_t>(of_targets[0]), true);  // all targets of the sequence
+        {show(logits_shape), show(targets_shape)});
+  std::vector<bool> right(static_cast<size_t>(targets_shape[0]), true);  // all targets of the sequence
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
-    ++tokens, tokens_right += prediction == target;
-    if (prediction != target) right[static_cast<size_t>(row / of_targets[1])] = false;
+    ++tokens;
+    tokens_right += prediction == target;
+    if (prediction != target) right[static_cast<size_t>(row / targets_shape[1])] = false;
   });
-  sequences += of_targets[0], sequences_right += std::count(right.begin(), right.end(), true);
+  sequences += targets_shape[0];
+  sequences_right += std::count(right.begin(), right.end(), true);
 }
 
 }  // namespace ricci

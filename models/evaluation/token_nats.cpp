@@ -10,7 +10,7 @@
 #include "cuda/device/device.h"
 #include "cuda/math.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 
 namespace ricci {
 namespace {

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/embedding.h"
-#include "models/inputs.h"
-#include "models/stack.h"
+#include "models/layers/embedding.h"
+#include "models/layers/inputs.h"
+#include "models/layers/stack.h"
 
 namespace ricci {
 

@@ -8,8 +8,8 @@
 #pragma once
 #include <concepts>
 
-#include "models/embedding.h"
 #include "models/families/output.h"
+#include "models/layers/embedding.h"
 #include "models/mixers/mixers.h"
 #include "models/scales/down.h"
 #include "models/scales/scale_list.h"

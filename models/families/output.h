@@ -5,9 +5,9 @@
 
 #include "core/dims.h"
 #include "core/fields.h"
-#include "models/inputs.h"
-#include "models/layers.h"
-#include "models/mixers/mixer.h"
+#include "models/layers/inputs.h"
+#include "models/layers/layers.h"
+#include "models/layers/mixer.h"
 #include "ops/products/classifier.h"
 #include "ops/scales/bag_cross_entropy.h"
 #include "ops/scales/cells.h"

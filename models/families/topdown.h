@@ -24,10 +24,11 @@ struct TopDownConfig {
   std::vector<double> bag_weights;
   bool operator==(const TopDownConfig&) const = default;
 
-  // Of each coarse scale, from fine to coarse.
+  // One for each coarse scale, from fine to coarse.
   std::vector<double> bag_weights_of(const ScalesConfig& scales) const {
     const size_t coarse = scales.scales.size() - 1;
-    return bag_weights.size() > 1 ? bag_weights : std::vector<double>(coarse, bag_weights.empty() ? 0 : bag_weights[0]);
+    if (bag_weights.size() > 1) return bag_weights;
+    return std::vector<double>(coarse, bag_weights.empty() ? 0 : bag_weights[0]);
   }
 };
 

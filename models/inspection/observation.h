@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "models/layers/watch.h"
 #include "models/model.h"
-#include "models/watch.h"
 
 namespace ricci {
 

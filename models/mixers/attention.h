@@ -6,11 +6,11 @@
 
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
-#include "models/layers.h"
-#include "models/limits.h"
-#include "models/mixers/mixer.h"
-#include "models/watch.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
+#include "models/layers/watch.h"
 
 namespace ricci {
 

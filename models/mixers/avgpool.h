@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/fields.h"
-#include "models/limits.h"
-#include "models/mixers/mixer.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/shapes/shape_ops.h"
 

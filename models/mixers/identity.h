@@ -1,6 +1,6 @@
 // The mixer `identity`: y = x. Positions hear nothing from each other; what is left of a block is its feed-forward map.
 #pragma once
-#include "models/mixers/mixer.h"
+#include "models/layers/mixer.h"
 
 namespace ricci {
 

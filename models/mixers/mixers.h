@@ -1,7 +1,7 @@
 // Every mixer there is. A run file chooses one by its name; adding one is adding its header and its name to this list.
 #pragma once
 #include "core/choice.h"
-#include "core/type_list.h"
+#include "models/layers/type_list.h"
 #include "models/mixers/avgpool.h"
 #include "models/mixers/dispatcher.h"
 #include "models/mixers/identity.h"

@@ -10,7 +10,7 @@
 #include "core/memory/dry_run.h"
 #include "core/memory/request_watch.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/model.h"
 #include "models/training/train_step.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "cuda/device/device.h"
-#include "models/drop.h"
-#include "models/layers.h"
-#include "models/mixers/mixer.h"
-#include "models/watch.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/mixer.h"
+#include "models/layers/watch.h"
 #include "ops/scales/cells.h"
 
 namespace ricci {

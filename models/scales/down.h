@@ -8,8 +8,8 @@
 #include "core/choice.h"
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/layers.h"
-#include "models/limits.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
 #include "ops/scales/cells.h"
 #include "ops/shapes/shape_ops.h"
 

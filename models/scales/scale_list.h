@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/fields.h"
-#include "models/limits.h"
-#include "models/stack.h"
+#include "models/layers/limits.h"
+#include "models/layers/stack.h"
 #include "ops/scales/cells.h"
 
 namespace ricci {

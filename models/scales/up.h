@@ -4,7 +4,7 @@
 #pragma once
 #include "core/choice.h"
 #include "cuda/device/device.h"
-#include "models/layers.h"
+#include "models/layers/layers.h"
 #include "ops/products/contract.h"
 #include "ops/scales/join_upsampled.h"
 #include "ops/shapes/shape_ops.h"

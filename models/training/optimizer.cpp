@@ -42,7 +42,9 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
     const auto moment = [&] { return zeros(p->value.shape(), sums_of(p->value.dtype()), p->value.device()); };
-    moments_.push_back({adam || config.momentum != 0 ? moment() : Tensor(), adam ? moment() : Tensor()});
+    Moments& moments = moments_.emplace_back();
+    if (adam || config.momentum != 0) moments.m = moment();
+    if (adam) moments.v = moment();
   }
 }
 
@@ -110,9 +112,15 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
 }
 
 void Optimizer::each_held(const Visit& visit) const {
-  for (const Parameter* p : parameters_) visit(p->value, HeldFor::parameters), visit(p->grad, HeldFor::gradients);
-  for (const Parameter* p : parameters_) visit(p->master, HeldFor::optimizer_state);
-  for (const auto& [m, v] : moments_) visit(m, HeldFor::optimizer_state), visit(v, HeldFor::optimizer_state);
+  for (const Parameter* p : parameters_) {
+    visit(p->value, HeldFor::parameters);
+    visit(p->grad, HeldFor::gradients);
+    visit(p->master, HeldFor::optimizer_state);
+  }
+  for (const auto& [m, v] : moments_) {
+    visit(m, HeldFor::optimizer_state);
+    visit(v, HeldFor::optimizer_state);
+  }
 }
 
 }  // namespace ricci

@@ -14,8 +14,8 @@
 #include "autograd/tape.h"
 #include "core/random.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/layers/visit.h"
 #include "models/planning/plan.h"
-#include "models/visit.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;

@@ -13,9 +13,9 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
 #include "models/evaluation/token_nats.h"
 #include "models/inspection/observation.h"
+#include "models/layers/drop.h"
 #include "ops/scales/cells.h"
 
 namespace ricci::apps {

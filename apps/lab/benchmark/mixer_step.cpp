@@ -6,9 +6,9 @@
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/layers/stack.h"
+#include "models/layers/visit.h"
 #include "models/mixers/mixers.h"
-#include "models/stack.h"
-#include "models/visit.h"
 
 namespace ricci::apps {
 namespace {

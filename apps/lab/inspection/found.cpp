@@ -55,8 +55,9 @@ int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
 
 // A token so that it can be seen: blanks and line ends as signs.
 std::string shown(const Tokenizer& tokenizer, int64_t id) {
+  static const std::map<char, std::string> signs = {{' ', "␣"}, {'\n', "↵"}, {'\t', "⇥"}};
   std::string result;
-  for (const char c : tokenizer.decode(std::vector{id})) result += c == ' ' ? "␣" : c == '\n' ? "↵" : c == '\t' ? "⇥" : std::string(1, c);
+  for (const char c : tokenizer.decode(std::vector{id})) result += signs.contains(c) ? signs.at(c) : std::string(1, c);
   return result.empty() ? "id " + std::to_string(id) : result;
 }
 

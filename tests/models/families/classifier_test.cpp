@@ -1,6 +1,6 @@
 #include "models/families/classifier.h"
 
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/models/model_cases.h"
 
 using namespace ricci;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "autograd/random.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/training/train_step.h"
 #include "tests/models/families/scale_cases.h"
 

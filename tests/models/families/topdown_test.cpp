@@ -2,7 +2,7 @@
 #include "models/families/topdown.h"
 
 #include "models/evaluation/evaluation.h"
-#include "models/visit.h"
+#include "models/layers/visit.h"
 #include "tests/models/families/scale_cases.h"
 
 using namespace ricci;

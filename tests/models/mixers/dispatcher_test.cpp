@@ -49,7 +49,7 @@ TEST_CASE("dispatcher: with shared heads a slice of the input is heard in its ow
   for (bool share : {false, true}) {
     Dispatcher mixer(shape, {.heads = 3, .share_heads = share});
     uint64_t seed = 1;
-    mixer.visit([&](const char*, Linear& map) { draw(map.weight, seed++); });
+    each_parameter(mixer, [&](const std::string&, Parameter& p) { draw(p, seed++); });
     const Tensor x = drawn({1, 7, 12}, Dtype::f32, Device::cpu, 1), other = to(x, Device::cpu);
     const Tensor changed({1, 7, 12});
     copy(changed, other);

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/training/optimizer.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -229,7 +229,7 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   CHECK(std::isnan(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
   CHECK(message.find("step 3: the loss is nan: linear (") == 0);
-  CHECK(message.find("models/block.h") != message.npos);
+  CHECK(message.find("models/layers/block.h") != message.npos);
 }
 
 TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, whose gradients it has reached") {

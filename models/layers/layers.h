@@ -6,7 +6,7 @@
 #include <concepts>
 
 #include "autograd/arg.h"
-#include "models/init.h"
+#include "models/layers/init.h"
 #include "ops/products/linear.h"
 #include "ops/rows/layer_norm.h"
 

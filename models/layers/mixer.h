@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "autograd/arg.h"
-#include "models/init.h"
+#include "models/layers/init.h"
 
 namespace ricci {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/visit.h"
+#include "models/layers/visit.h"
 
 namespace ricci {
 

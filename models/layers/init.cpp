@@ -1,4 +1,4 @@
-#include "models/init.h"
+#include "models/layers/init.h"
 
 #include "core/dims.h"
 #include "core/error.h"
@@ -11,9 +11,10 @@ namespace ricci {
 
 namespace {
 
-// Where the diagonal of a k x k matrix stands.
-int64_t place_on_diagonal(Diagonal diagonal, int64_t i, int64_t k) {
-  return diagonal == Diagonal::of_matrices ? i * k + i : diagonal == Diagonal::of_packed_upper ? packed_upper(i, i, k) : packed_lower(i, i);
+// The index of the element i, i of a k x k matrix.
+int64_t on_diagonal(Diagonal diagonal, int64_t i, int64_t k) {
+  if (diagonal == Diagonal::of_matrices) return i * k + i;
+  return diagonal == Diagonal::of_packed_upper ? packed_upper(i, i, k) : packed_lower(i, i);
 }
 
 void add_identity(const Tensor& value, Diagonal diagonal) {
@@ -22,7 +23,7 @@ void add_identity(const Tensor& value, Diagonal diagonal) {
   if (k < 0) fail("initial weights: {} holds no packed triangles", {show(value.shape())});
   const int64_t size = whole ? k * k : packed_size(k);
   for (int64_t first = 0; first < value.size(); first += size)
-    for (int64_t i = 0; i < k; ++i) value.data<float>()[first + place_on_diagonal(diagonal, i, k)] += 1;
+    for (int64_t i = 0; i < k; ++i) value.data<float>()[first + on_diagonal(diagonal, i, k)] += 1;
 }
 
 void draw_values(const Parameter& p, uint64_t seed) {

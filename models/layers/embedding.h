@@ -1,8 +1,14 @@
-// What tells positions apart: a row for each, added to the embedding of its token.
+// From token ids to the vectors that the first block reads:
+//   x_bcd = scale tok_vd[ids_bc] + positions_cd,   scale = sqrt(d) or 1
 #pragma once
+#include <cmath>
+#include <concepts>
+
 #include "core/choice.h"
-#include "models/layers.h"
+#include "core/fields.h"
+#include "models/layers/layers.h"
 #include "ops/elements/arithmetic.h"
+#include "ops/embedding/embedding.h"
 #include "ops/embedding/positions.h"
 #include "ops/shapes/shape_ops.h"
 
@@ -32,6 +38,26 @@ struct Positions {
 inline Tensor with_positions(const Arg& x_bcd, const Positions& pos, int64_t first = 0) {
   const Arg rows_Cd = pos.rows();
   return rows_Cd ? x_bcd + slice(rows_Cd, 0, first, x_bcd.shape()[1]) : Tensor(x_bcd);
+}
+
+struct EmbeddingConfig {
+  PositionKind positions = PositionKind::learned;
+  bool scale_embedding = false;
+  bool operator==(const EmbeddingConfig&) const = default;
+};
+
+template <std::same_as<EmbeddingConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+  field("positions", c.positions, "what marks a position (preset)");
+  field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)");
+}
+
+inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
+  return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
+}
+
+// Token embeddings of positions from `first` on, each with its row of positions_Cd added; empty: no positions.
+inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
+  return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);
 }
 
 }  // namespace ricci

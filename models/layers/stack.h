@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "autograd/tape.h"
-#include "models/block.h"
-#include "models/positions.h"
-#include "models/watch.h"
+#include "models/layers/block.h"
+#include "models/layers/embedding.h"
+#include "models/layers/watch.h"
 
 namespace ricci {
 
