@@ -75,7 +75,8 @@ void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& lay
   if (!layer.forms.m_nkK) return;
   Chart chart;
   const char* const what = layer.forms.symmetric ? "eigenvalues" : "singular values";
-  chart.title = fmt::format("{}: {} of {}", layer.name, what, layer.forms.name), chart.x_name = "number, from the largest on";
+  chart.title = fmt::format("{}: {} of {}", layer.name, what, layer.forms.name);
+  chart.x_name = "number, from the largest on";
   Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
   for (size_t i = 0; i < layer.heads.size(); ++i) {
     const int colour = static_cast<int>(i);
