@@ -1,8 +1,8 @@
 // What a model is: the keys of `model:` in a run file. A key that a mixer, a block or a family reads stands beside its code;
 // here is the list of them, and which ones the chosen model reads.
 #pragma once
-#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -52,42 +52,14 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Those that learn from the tokens of a text.
+// The families that learn from the tokens of a text.
 inline constexpr std::initializer_list<Family> kLanguageModels = {
     Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
 
-// Keys that some families read.
-template <class Field> ReadWhen<Field> read_of(Field& field, const ModelConfig& c, std::initializer_list<Family> families) {
-  bool is_read = false;
-  std::string by;
-  for (Family family : families) is_read |= c.family == family, by += (by.empty() ? "family: " : ", ") + std::string(name_of(family));
-  return read_when(field, is_read, by);
-}
+void visit_fields(ModelConfig& config, const Fields& field);
 
-template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("family", c.family, "what is built", decides());
-  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights", decides());
-  field("mixer", c.mixer, "how positions hear from each other", decides());
-  field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer");
-  field("ctx", c.ctx, "longest context, in tokens");
-  field("d", c.d, "width of the model");
-  auto single = read_of(field, c, {Family::decoder, Family::classifier, Family::retina, Family::coarse});
-  single("layers", c.layers, "blocks");
-  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
-  Mixers::each(
-      [&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
-  visit_fields(c.block, field);
-  visit_fields(c.embedding, field);
-  visit_fields(c.output, read_of(field, c, kLanguageModels));
-  visit_fields(c.classifier, read_of(field, c, {Family::classifier}));
-  visit_fields(c.scales, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina}));
-  visit_fields(c.stack_layers, read_of(field, c, {Family::topdown, Family::bottomup}));
-  visit_fields(c.down, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina, Family::coarse}));
-  visit_fields(c.topdown, read_of(field, c, {Family::topdown}));
-  visit_fields(c.bottomup, read_of(field, c, {Family::bottomup}));
-  visit_fields(c.retina, read_of(field, c, {Family::retina}));
-  visit_fields(c.coarse, read_of(field, c, {Family::coarse}));
-}
+// The list for keys that some families read.
+Fields read_by(const Fields& field, const ModelConfig& config, std::initializer_list<Family> families);
 
 // Whether the model is one of several scales, whose attention is its own.
 bool has_scales(Family family);

@@ -17,12 +17,10 @@ struct ClassifierConfig {
   bool operator==(const ClassifierConfig&) const = default;
 };
 
-template <std::same_as<ClassifierConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("classes", c.classes, "number of classes");
+inline void visit_fields(ClassifierConfig& c, const Fields& field) {
+  field("classes", c.classes, "number of classes").in(2, kLargestSize);
   field("head_bias", c.head_bias, "the map to the classes has a bias");
 }
-
-inline void check(const ClassifierConfig& c) { check_size("classes", c.classes, 2); }
 
 template <Mixer M> struct Classifier {
   EmbeddingConfig embedding_config;

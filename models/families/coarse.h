@@ -21,11 +21,7 @@ struct CoarseConfig {
   bool operator==(const CoarseConfig&) const = default;
 };
 
-template <std::same_as<CoarseConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("scale", c.scale, "tokens per cell");
-}
-
-inline void check(const CoarseConfig& c) { check_size("scale", c.scale, 1, Visibility::kMaxTokens); }
+inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
 
 struct Coarse {
   EmbeddingConfig embedding_config;

@@ -23,7 +23,7 @@ struct RetinaConfig {
   bool operator==(const RetinaConfig&) const = default;
 };
 
-template <std::same_as<RetinaConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
   field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
   field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
@@ -35,7 +35,7 @@ inline void check_windows(const std::vector<Range>& windows, size_t scales) {
   for (size_t i = 0; i < scales; ++i) {
     const Range& w = windows[i];
     if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 or more, and the end behind the begin", {w.lo, w.hi});
-    check_size("windows", w.hi);
+    if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
     if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
       fail("model.windows: {}:{} of a finer scale in front of {}:{}, expected nearer ones in front of farther ones",
           {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});

@@ -8,7 +8,7 @@
 
 #include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/config/comments.h"
+#include "apps/run/config/builds.h"
 #include "apps/run/config/yaml.h"
 #include "apps/run/folder/build_info.h"
 #include "apps/terminal/progress.h"

@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "apps/run/config/comments.h"
-#include "apps/run/config/suggestion.h"
+#include "apps/run/config/builds.h"
+#include "apps/run/config/nearest.h"
 #include "apps/run/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -25,7 +25,8 @@ using Kind = YamlValue::Kind;
 
 std::string shown(const YamlValue& node) {
   if (node.kind == Kind::text) return "'" + shown(node.text) + "'";
-  return node.kind == Kind::list ? "a list" : node.kind == Kind::keys ? "keys and values" : "nothing";
+  if (node.kind == Kind::list) return "a list";
+  return node.kind == Kind::keys ? "keys and values" : "nothing";
 }
 
 struct Setting {
@@ -131,7 +132,7 @@ void store_choice(const Setting& setting, const Field& field, const ChoiceMember
 
 // A path that a run file gives is looked for beside that file first.
 void look_beside(const Setting& setting, const Field& field, std::string& path) {
-  if (!field.info.names_file || setting.folder.empty() || path.empty() || path.starts_with('/') || !field.info.names_file(path)) return;
+  if (!field.names_file || setting.folder.empty() || path.empty() || path.starts_with('/') || !field.names_file(path)) return;
   std::error_code ignored;
   if (const fs::path beside = fs::path(setting.folder) / path; fs::exists(beside, ignored)) path = beside.string();
 }
@@ -164,8 +165,8 @@ void store_where_read(const std::vector<Field>& fields, const Setting& setting) 
   std::string readers;
   for (const Field& field : fields) {
     if (field.key != setting.key) continue;
-    if (field.info.is_read) return store(setting, field);
-    readers += (readers.empty() ? "" : ", ") + field.info.by;
+    if (field.is_read) return store(setting, field);
+    readers += (readers.empty() ? "" : ", ") + field.by;
   }
   if (setting.may_be_unread) return;
   fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
@@ -268,12 +269,30 @@ std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
 void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
   for (const Setting& setting : settings)
     for (const Field& field : fields)
-      if (field.key == setting.key && field.info.decides) store(setting, field);
+      if (field.key == setting.key && field.is_deciding) store(setting, field);
+}
+
+// The defaults of the keys that follow the choices.
+Texts defaults_of(const std::vector<Field>& fields) {
+  Texts defaults;
+  for (const Field& field : fields)
+    if (field.is_read && field.follows_choices) defaults[field.key] = value_text(field);
+  return defaults;
+}
+
+// The keys of which the last word is a value.
+std::set<std::string> keys_with_values(const std::vector<Setting>& settings) {
+  std::set<std::string> keys;
+  for (const Setting& setting : settings) {
+    if (setting.value.kind == Kind::nothing) keys.erase(setting.key);
+    else keys.insert(setting.key);
+  }
+  return keys;
 }
 
 }  // namespace
 
-void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
+std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
@@ -288,8 +307,19 @@ void store(const std::vector<Field>& fields, const std::string& path, const std:
   std::vector<Setting> all = std::move(lowest.settings);
   all.insert(all.end(), given.begin(), given.end());
   store_deciding(all, fields);
+
   const std::vector<Field> read = after_deciding();
-  for (const Setting& setting : all) store_where_read(read, setting);
+  const Texts defaults = defaults_of(read);
+  for (Setting& setting : all) {
+    const auto found = defaults.find(setting.key);
+    if (found != defaults.end() && setting.value.kind == Kind::nothing) setting.value = {Kind::text, found->second};
+    store_where_read(read, setting);
+  }
+  std::vector<std::string> following;
+  const std::set<std::string> said = keys_with_values(given);
+  for (const auto& [key, value] : defaults_of(read))
+    if (value == defaults.at(key) && !said.count(key)) following.push_back(key);
+  return following;
 }
 
 }  // namespace ricci::apps

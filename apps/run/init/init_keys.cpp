@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kDropout = "model.dropout";
+constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout";
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -23,33 +23,47 @@ bool is_file(const fs::path& path) {
 }
 
 // What a model is: its own keys, and how text becomes the ids that it reads.
-bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer; }
+bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer || key == kEos; }
 
-std::map<std::string, std::string> model_values(TrainConfig config) {
-  std::map<std::string, std::string> values;
-  for (const Field& field : fields_of(config))
-    if (field.info.is_read && says_what_a_model_is(field.key)) values[field.key] = value_text(field);
-  return values;
+bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab; }
+
+std::map<std::string, InitKey> model_keys(TrainConfig config) {
+  std::map<std::string, InitKey> keys;
+  for (const Field& field : fields_of(config)) {
+    if (!field.is_read || !says_what_a_model_is(field.key)) continue;
+    const auto found = config.following.find(field.key);
+    const bool follows = found != config.following.end() && !field.follows_choices;
+    keys[field.key] = {value_text(field), follows ? found->second : value_text(field)};
+  }
+  return keys;
 }
 
-// Lines "key: value", as provenance writes them (apps/run/folder/provenance.h).
-std::map<std::string, std::string> values_in(const Metadata& metadata) {
-  std::map<std::string, std::string> values;
-  const auto config = metadata.find("config");
-  std::istringstream lines(config == metadata.end() ? "" : config->second);
+// f(key, value) for the lines "key: value" that provenance wrote under a name (apps/run/folder/provenance.h).
+template <class F> void each_line(const Metadata& metadata, const char* name, const F& f) {
+  const auto found = metadata.find(name);
+  std::istringstream lines(found == metadata.end() ? "" : found->second);
   for (std::string line; std::getline(lines, line);)
-    if (const size_t colon = line.find(": "); colon != line.npos && says_what_a_model_is(line.substr(0, colon)))
-      values[line.substr(0, colon)] = line.substr(colon + 2);
-  return values;
+    if (const size_t colon = line.find(": "); colon != line.npos) f(line.substr(0, colon), line.substr(colon + 2));
+}
+
+std::map<std::string, InitKey> keys_in(const Metadata& metadata) {
+  std::map<std::string, InitKey> keys;
+  each_line(metadata, "config", [&](const std::string& key, const std::string& value) {
+    if (says_what_a_model_is(key)) keys[key] = {value, value};
+  });
+  each_line(metadata, "following", [&](const std::string& key, const std::string& said) {
+    if (const auto found = keys.find(key); found != keys.end()) found->second.said = said;
+  });
+  return keys;
 }
 
 // Error: `levels` of a Dispatcher is null, and the context of this run needs another number than that of `init`, whose coefficients are for
 // as many levels as it has.
-void check_levels(const TrainConfig& config, const std::map<std::string, std::string>& before) {
+void check_levels(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
-  if (levels == before.end() || levels->second != "null" || ctx == before.end()) return;
+  if (levels == before.end() || levels->second.value != "null" || ctx == before.end()) return;
   if (config.model.mixer != kind_of<Dispatcher> || config.model.of<Dispatcher>().levels) return;
-  const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second), kLargestSize)),
+  const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second.value), kLargestSize)),
                 needed = DispatcherConfig::levels_for(config.model.ctx);
   if (needed != had)
     fail("init: {} has {} levels, but model.levels: null gives {} in model.ctx: {}; model.levels={} with init_changes: [model.ctx, "
@@ -77,14 +91,16 @@ InitPlace init_place(const std::string& init) {
   return {.file = path};
 }
 
-std::map<std::string, std::string> told_by_init(const std::string& init) {
+std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   const InitPlace place = init_place(init);
-  if (!place.file.empty()) return values_in(SafetensorsFile(place.file).metadata());
+  if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());
   std::error_code ignored;
   if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
-  std::map<std::string, std::string> values = model_values(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
-  if (!is_file(place.run + "/tokenizer.json")) values.erase(kTokenizer);  // imported without one: any with as many tokens fits
-  return values;
+  std::map<std::string, InitKey> keys = model_keys(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
+  if (is_file(place.run + "/tokenizer.json")) return keys;
+  keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
+  keys.erase(kEos);
+  return keys;
 }
 
 bool lists_change(const TrainConfig& config, const std::string& key) {
@@ -95,26 +111,27 @@ std::vector<std::string> keys_of_init(const TrainConfig& config) {
   std::vector<std::string> assignments;
   if (config.init.empty()) return assignments;
   const bool other_tokenizer = lists_change(config, kTokenizer);
-  for (const auto& [key, value] : told_by_init(config.init))
-    if (!other_tokenizer || (key != kTokenizer && key != kVocab)) assignments.push_back(key + "=" + value);
+  for (const auto& [key, before] : keys_in_init(config.init))
+    if (!other_tokenizer || !is_of_tokenizer(key)) assignments.push_back(key + "=" + before.said);
   return assignments;
 }
 
 void check_changes(const TrainConfig& config) {
-  const std::map<std::string, std::string> before = told_by_init(config.init), now = model_values(config);
+  const std::map<std::string, InitKey> before = keys_in_init(config.init), now = model_keys(config);
   std::vector<std::string> known;
   for (const auto& [key, value] : now) known.push_back(key);
   for (const auto& [key, value] : before) known.push_back(key);
   for (const std::string& key : config.init_changes)
     if (std::find(known.begin(), known.end(), key) == known.end())
       fail("init_changes: '{}' is no key of this model{}", {one_line(key), nearest_note(key, known)});
-  for (const auto& [key, value] : before) {
+  for (const auto& [key, was] : before) {
     const auto found = now.find(key);
-    const bool follows = key == kDropout || (key == kVocab && lists_change(config, kTokenizer));
-    if (follows || lists_change(config, key) || (found != now.end() && found->second == value)) continue;
+    const bool is_same = found != now.end() && (found->second.value == was.value || found->second.said == was.said);
+    const bool is_allowed = key == kDropout || lists_change(config, key) || (is_of_tokenizer(key) && lists_change(config, kTokenizer));
+    if (is_same || is_allowed) continue;
     if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
     fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
-        {config.init, key, value, found == now.end() ? "none" : found->second, key});
+        {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key == kEos ? kTokenizer : key});
   }
   check_levels(config, before);
 }

@@ -16,15 +16,22 @@ struct InitPlace {
 };
 InitPlace init_place(const std::string& init);
 
-// The keys of model and tokenizer that `init` was trained with, and their values: from the config.yaml of a run, or from what a file
-// of weights tells. Empty for a file that tells nothing. Errors: those of load_config, an unreadable file.
-std::map<std::string, std::string> told_by_init(const std::string& init);
+// A key that `init` was trained with.
+struct InitKey {
+  std::string value;
+  std::string said;  // of a key whose value follows from the sizes of the model, such as "null" of model.ff; else the value
+};
 
-// The same as assignments for load_config, without those that follow from a tokenizer that is listed in init_changes. Empty where
-// there is no init.
+// The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file
+// of weights tells. Empty for a file that tells nothing. Errors: those of load_config, an unreadable file.
+std::map<std::string, InitKey> keys_in_init(const std::string& init);
+
+// The same as assignments for load_config, without those that follow from a tokenizer that is listed in init_changes. What follows from
+// the sizes of the model follows from those of the new one. Empty where there is no init.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
 
-// Error: the first key of this run that is not as in `init`, and not in init_changes; or a name in init_changes that is no such key;
+// Error: the first key of this run that is not as in `init`, and not in init_changes, the end of documents (eos) being a part of the
+// tokenizer; or a name in init_changes that is no such key;
 // a Dispatcher whose number of levels follows a context that needs another number.
 // Dropout may always differ: it changes how a model is trained, and not what it computes.
 void check_changes(const TrainConfig& config);

@@ -9,7 +9,6 @@
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/init/freeze.h"
-#include "apps/run/init/init_keys.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -63,7 +62,7 @@ bool same_rows(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-InitSource::InitSource(const TrainConfig& config) : config_(config), told_(told_by_init(config.init)) {
+InitSource::InitSource(const TrainConfig& config) : config_(config), before_(keys_in_init(config.init)) {
   check_changes(config);
   const InitPlace place = init_place(config.init);
   if (place.file.empty()) {
@@ -76,14 +75,14 @@ InitSource::InitSource(const TrainConfig& config) : config_(config), told_(told_
   if (!lists_change(config, "tokenizer")) kept_tokenizer_ = old_tokenizer_;
 }
 
-// The key is listed, and differs as far as is known.
+// The key differs as far as is known.
 bool InitSource::changed(const std::string& key) const {
-  if (!lists_change(config_, key)) return false;
-  const auto told = told_.find(key);
+  const auto before = before_.find(key);
+  if (before == before_.end()) return lists_change(config_, key);
   TrainConfig config = config_;
-  for (const Field& field : fields_of(config))
-    if (field.key == key && field.info.is_read) return told == told_.end() || told->second != value_text(field);
-  return true;
+  const Texts now = value_texts(fields_of(config));
+  const auto found = now.find(key);
+  return found == now.end() ? lists_change(config_, key) : found->second != before->second.value;
 }
 
 bool InitSource::drawn_anew(const std::string& path) const {
@@ -113,8 +112,12 @@ Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const 
     for (; rows < std::min(old.shape()[0], mixed.shape()[0]); ++rows) copy_row(mixed, rows, old, rows);
   if (other_tokens && old_tokenizer_) {
     const auto before = ids_by_text(*old_tokenizer_), now = ids_by_text(tokenizer);
-    for (const auto& [text, id] : now)
-      if (const auto found = before.find(text); found != before.end()) copy_row(mixed, id, old, found->second), ++rows;
+    for (const auto& [text, id] : now) {
+      const auto found = before.find(text);
+      if (found == before.end()) continue;
+      copy_row(mixed, id, old, found->second);
+      ++rows;
+    }
   }
   note(rows);
   return mixed;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "apps/run/config/train_config.h"
+#include "apps/run/init/init_keys.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
@@ -33,7 +33,7 @@ class InitSource {
   Tensor value_of(const std::string& path, const Tensor& drawn, const Tokenizer& tokenizer, std::string& notes) const;
 
   TrainConfig config_;
-  std::map<std::string, std::string> told_;  // by init, of its keys
+  std::map<std::string, InitKey> before_;  // the keys of init
   std::shared_ptr<const Tokenizer> old_tokenizer_, kept_tokenizer_;
   std::shared_ptr<const SafetensorsFile> weights_;
 };

@@ -11,7 +11,7 @@ using Value = decltype(HyperParameter::value);
 bool is_place(const Field& field) {
   if (field.key == "name" || field.key == "runs") return true;
   const std::string* const* const text = std::get_if<std::string*>(&field.value);
-  return field.info.names_file && (!text || (*text)->empty() || field.info.names_file(**text));
+  return field.names_file && (!text || (*text)->empty() || field.names_file(**text));
 }
 
 std::optional<Value> value_of(const Field& field) {
@@ -33,7 +33,7 @@ std::optional<Value> value_of(const Field& field) {
 std::vector<HyperParameter> hyper_parameters(const std::vector<Field>& fields) {
   std::vector<HyperParameter> parameters;
   for (const Field& field : fields) {
-    if (!field.info.is_read || is_place(field)) continue;
+    if (!field.is_read || is_place(field)) continue;
     if (std::optional<Value> value = value_of(field)) parameters.push_back({field.key, std::move(*value)});
   }
   return parameters;
