@@ -6,13 +6,8 @@
 
 namespace ricci {
 
-struct CallSite {
-  const char* file = "";
-  int line = 0;
-};
-
 struct Arg : Tensor {
-  Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : Tensor(t), site{file, line} {}
+  Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : Tensor(t), site{"", file, line} {}
   // While a tape records: a leaf on it, unless the parameter is frozen.
   Arg(const Parameter& p, const char* file = __builtin_FILE(), int line = __builtin_LINE());
   CallSite site;
