@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
+#include "apps/run/config/yaml.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/init/init_keys.h"

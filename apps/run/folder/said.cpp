@@ -1,11 +1,13 @@
 #include "apps/run/folder/said.h"
 
+#include <ricci_commit.h>  // made by apps/commit.cmake
+
+#include <algorithm>
 #include <string_view>
 
 #include "apps/run/config/builds.h"
 #include "apps/run/config/config.h"
 #include "apps/run/config/yaml.h"
-#include "apps/run/folder/build_info.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -41,6 +43,14 @@ void replace_file(const FilePlace& place, const std::optional<std::string>& text
 }
 
 }  // namespace
+
+std::string build_info() {
+#ifdef __clang__
+  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", clang++ " __clang_version__;
+#else
+  return "ricci " RICCI_VERSION ", commit " RICCI_COMMIT ", g++ " __VERSION__;
+#endif
+}
 
 void write_said(const Folder& folder, const Said& said) {
   const FilePlace place(folder, "overrides.yaml");
