@@ -103,6 +103,16 @@ template <class Config> std::vector<Field> fields_of(Config& config) {
   return fields;
 }
 
+// f(path) for every text of the field that is a path.
+template <class F> void each_path(const Field& field, const F& f) {
+  const auto visit = [&](std::string& text) {
+    if (field.names_file && field.names_file(text)) f(text);
+  };
+  if (std::string* const* const text = std::get_if<std::string*>(&field.value)) visit(**text);
+  if (std::vector<std::string>* const* const texts = std::get_if<std::vector<std::string>*>(&field.value))
+    for (std::string& text : **texts) visit(text);
+}
+
 // Error: the first number that is outside of its bounds, as "model.heads: 0, expected 1 or more".
 void check_bounds(const std::vector<Field>& fields);
 

@@ -20,7 +20,7 @@
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/freeze.h"
-#include "apps/run/init/init_source.h"
+#include "apps/run/init/init.h"
 #include "apps/run/metrics/hyper_parameters.h"
 #include "apps/run/metrics/metrics.h"
 #include "apps/terminal/cli.h"

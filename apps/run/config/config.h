@@ -34,8 +34,15 @@ std::string to_yaml(const std::vector<Field>& fields, const Texts& following);
 // read as the config stands is a comment as a whole; one that follows the choices is null.
 std::string describe(const std::vector<Field>& fields);
 
+struct YamlValue;
+// True if the node is a value of the field, which is stored then. What is expected completes "expected ...".
+bool parse_value(const YamlValue& node, const Field& field);
+std::string expected_value(const Field& field);
+
 // The value of a field as an assignment to its key has it.
 std::string value_text(const Field& field);
+// The same for a file: YAML 1.1 takes 20:48 for the number 1248, so that ranges need quotes.
+std::string value_yaml(const Field& field);
 // The values of the keys that are read.
 Texts value_texts(const std::vector<Field>& fields);
 // The text as YAML, quoted where a reader could take it for something else.

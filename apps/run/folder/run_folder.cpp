@@ -10,7 +10,7 @@
 #include "apps/run/config/yaml.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
-#include "apps/run/init/init_keys.h"
+#include "apps/run/init/init.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"

@@ -69,9 +69,8 @@ void print_warnings(const TrainConfig& config) {
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
-  const std::string what = all_done ? "saved"
-                           : early  ? format_message("no better validation loss since step {}, saved", {state.best_step})
-                                    : "interrupted, saved";
+  std::string what = all_done ? "saved" : "interrupted, saved";
+  if (early) what = format_message("no better validation loss since step {}, saved", {state.best_step});
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
 }
 
