@@ -18,6 +18,27 @@ template <class Config, class F> void at_family(Config& c, const F& f) { Familie
 
 }  // namespace
 
+void visit_fields(ModelConfig& c, const Fields& field) {
+  field("family", c.family, "what is built").decides();
+  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights").decides();
+  field("mixer", c.mixer, "how positions hear from each other").decides();
+  field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer").in(1, kLargestSize);
+  field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
+  field("d", c.d, "width of the model").in(1, kLargestSize);
+  const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
+  single("layers", c.layers, "blocks").in(1, kMaxLayers);
+  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)").follows();
+  Mixers::each([&]<class M>() { visit_fields(c.of<M>(), field.when(c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
+  visit_fields(c.block, field);
+  visit_fields(c.embedding, field);
+  visit_fields(c.output, read_by(field, c, [](const FamilyTraits& f) { return f.is_language_model(); }));
+  visit_fields(c.scales, read_by(field, c, [](const FamilyTraits& f) { return f.reads_scales; }));
+  visit_fields(c.stack_layers, read_by(field, c, [](const FamilyTraits& f) { return f.reads_stacks; }));
+  visit_fields(c.down, read_by(field, c, [](const FamilyTraits& f) { return f.reads_down; }));
+  Families::each(
+      [&]<class F>() { visit_fields(c.of<F>(), field.when(c.family == family_of<F>, std::string("family: ") + F::kTraits.name)); });
+}
+
 void apply_preset(ModelConfig& c) {
   at_family(c, [&]<class F>() {
     if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c.mixer);
@@ -31,16 +52,14 @@ void apply_preset(ModelConfig& c) {
 
 void check(const ModelConfig& c) {
   const FamilyTraits family = c.traits();
-  check_size("vocab", c.vocab);
-  check_size("ctx", c.ctx);
-  check_size("d", c.d);
-  check_size("layers", c.layers, 1, kMaxLayers);
-  check(c.block, c.d);
+  ModelConfig copy = c;
+  std::vector<Field> fields;
+  visit_fields(copy, Fields(fields).section("model"));
+  check_bounds(fields);
   Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { check(c.of<M>(), shape_of(c)); });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
   if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads cells only when they are complete", {family.name});
-  if (family.reads_down) check(c.down);
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
   at_family(c, [&]<class F>() {

@@ -1,7 +1,6 @@
 // What a model is: the keys of `model:` in a run file. A key that a mixer, a block or a family reads stands beside its code;
 // here is the list of them, and which ones the chosen model reads.
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,34 +26,13 @@ struct ModelConfig : ModelKeys {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Keys that some families read: those for which reads(traits) is true.
-template <class Field, class Reads> ReadWhen<Field> read_by(Field& field, const ModelConfig& c, const Reads& reads) {
-  std::string by;
-  for (const Family family : families_where(reads)) by += (by.empty() ? "family: " : ", ") + std::string(name_of(family));
-  return read_when(field, reads(c.traits()), by);
-}
+void visit_fields(ModelConfig& config, const Fields& field);
 
-template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("family", c.family, "what is built", decides());
-  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights", decides());
-  field("mixer", c.mixer, "how positions hear from each other", decides());
-  field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer");
-  field("ctx", c.ctx, "longest context, in tokens");
-  field("d", c.d, "width of the model");
-  auto single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
-  single("layers", c.layers, "blocks");
-  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
-  Mixers::each(
-      [&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
-  visit_fields(c.block, field);
-  visit_fields(c.embedding, field);
-  visit_fields(c.output, read_by(field, c, [](const FamilyTraits& f) { return f.is_language_model(); }));
-  visit_fields(c.scales, read_by(field, c, [](const FamilyTraits& f) { return f.reads_scales; }));
-  visit_fields(c.stack_layers, read_by(field, c, [](const FamilyTraits& f) { return f.reads_stacks; }));
-  visit_fields(c.down, read_by(field, c, [](const FamilyTraits& f) { return f.reads_down; }));
-  Families::each([&]<class F>() {
-    visit_fields(c.template of<F>(), read_when(field, c.family == family_of<F>, std::string("family: ") + F::kTraits.name));
-  });
+// The list for keys that some families read: those for which reads(traits) is true.
+template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
+  std::string names;
+  for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
+  return field.when(reads(c.traits()), names);
 }
 
 // Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other

@@ -23,7 +23,7 @@ namespace {
 struct ProbeConfig {
   ModelConfig model;
 };
-template <std::same_as<ProbeConfig> Config, class Field> void visit_fields(Config& c, Field&& field) { field("model", c.model, ""); }
+void visit_fields(ProbeConfig& c, const Fields& field) { ricci::visit_fields(c.model, field.section("model")); }
 void apply_preset(ProbeConfig& c) { ricci::apply_preset(c.model); }
 void check(const ProbeConfig& c) { ricci::check(c.model); }
 void resolve(ProbeConfig& c) { ricci::resolve(c.model); }

@@ -17,7 +17,7 @@ struct BottomUpConfig {
   bool operator==(const BottomUpConfig&) const = default;
 };
 
-template <std::same_as<BottomUpConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(BottomUpConfig& c, const Fields& field) {
   field("chain", c.chain, "a scale reads what the next finer one made of its cells; false: the token embeddings");
 }
 

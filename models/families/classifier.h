@@ -16,8 +16,8 @@ struct ClassifierConfig {
   bool operator==(const ClassifierConfig&) const = default;
 };
 
-template <std::same_as<ClassifierConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("classes", c.classes, "number of classes");
+inline void visit_fields(ClassifierConfig& c, const Fields& field) {
+  field("classes", c.classes, "number of classes").in(2, kLargestSize);
   field("head_bias", c.head_bias, "the map to the classes has a bias");
 }
 
@@ -58,7 +58,6 @@ struct Classifier {
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) {
     Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.of<M>())))); });
   }
-  static void check(const ModelKeys&, const Config& config) { check_size("classes", config.classes, 2); }
 };
 
 }  // namespace ricci

@@ -15,9 +15,7 @@ struct CoarseConfig {
   bool operator==(const CoarseConfig&) const = default;
 };
 
-template <std::same_as<CoarseConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("scale", c.scale, "tokens per cell");
-}
+inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
 
 // From tokens to what the blocks give for every whole cell, [b m d].
 struct CoarseBody {
@@ -101,7 +99,6 @@ struct Coarse {
   using Config = CoarseConfig;
 
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) { made(CoarseModel(c, config)); }
-  static void check(const ModelKeys&, const Config& config) { check_size("scale", config.scale, 1, Visibility::kMaxTokens); }
   static void warn(const ModelKeys& c, const Config& config, std::vector<std::string>& lines) {
     warn_of_cells(c, "scale", config.scale, "the model says nothing and learns nothing", lines);
   }

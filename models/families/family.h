@@ -97,12 +97,12 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, const typename F::Config& config, void (*made)(...)) {
   { F::kTraits } -> std::convertible_to<FamilyTraits>;
-  visit_fields(std::declval<typename F::Config&>(), [](const char*, auto&&...) {});
+  visit_fields(std::declval<typename F::Config&>(), std::declval<const Fields&>());
 };
 
 struct NoKeys {
   bool operator==(const NoKeys&) const = default;
 };
-template <std::same_as<NoKeys> Config, class Field> void visit_fields(Config&, Field&&) {}
+inline void visit_fields(NoKeys&, const Fields&) {}
 
 }  // namespace ricci

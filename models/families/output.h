@@ -21,9 +21,9 @@ struct OutputConfig {
   bool operator==(const OutputConfig&) const = default;
 };
 
-template <std::same_as<OutputConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("tie", c.tie, "the output map is the embedding table (preset)");
-  field("head_bias", c.head_bias, "the output map has a bias (preset)");
+inline void visit_fields(OutputConfig& c, const Fields& field) {
+  field("tie", c.tie, "the output map is the embedding table (preset)").follows();
+  field("head_bias", c.head_bias, "the output map has a bias (preset)").follows();
 }
 
 struct Output {

@@ -32,12 +32,13 @@ struct TopDownConfig {
   }
 };
 
-template <std::same_as<TopDownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(TopDownConfig& c, const Fields& field) {
   field("shift", c.shift, "when a finer scale hears a coarse cell: tight, as soon as it is complete; block, one finer cell later");
   field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first that hears every scale");
   field("bag_weights", c.bag_weights,
       "for each coarse scale the weight, in the loss of training, of how well its cells say which tokens are in the next one, a mean over "
-      "the cells of a micro-batch; one number: the same for each; null: 0");
+      "the cells of a micro-batch; one number: the same for each; null: 0")
+      .not_negative();
 }
 
 struct TopDown {
@@ -141,8 +142,6 @@ struct TopDown {
     const size_t coarse = keys.scales.scales.size() - 1;
     if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse)
       fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
-    for (const double weight : c.bag_weights)
-      if (!(weight >= 0 && std::isfinite(weight))) fail("model.bag_weights: {}, expected 0 or more", {weight});
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 

@@ -41,18 +41,13 @@ struct BlockConfig {
   int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
 };
 
-template <std::same_as<BlockConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)");
-  field("activation", c.activation, "of the feed-forward layer (preset)");
-  field("ff", c.ff, "width of the feed-forward layer; null: 4 d");
-  field("dropout", c.dropout, "probability of dropout, at every site");
+inline void visit_fields(BlockConfig& c, const Fields& field) {
+  field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
+  field("activation", c.activation, "of the feed-forward layer (preset)").follows();
+  field("ff", c.ff, "width of the feed-forward layer; null: 4 d").in(1, 4 * kLargestSize);
+  field("dropout", c.dropout, "probability of dropout, at every site").below_one();
   field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
   field("norm_bias", c.norm_bias, "layer norms have biases");
-}
-
-inline void check(const BlockConfig& c, int64_t d) {
-  check_size("ff", c.feed_forward(d), 1, 4 * kLargestSize);
-  if (!(c.dropout >= 0 && c.dropout < 1)) fail("model.dropout: {}, expected 0 or more and less than 1", {c.dropout});
 }
 
 // The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.

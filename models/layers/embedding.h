@@ -46,9 +46,9 @@ struct EmbeddingConfig {
   bool operator==(const EmbeddingConfig&) const = default;
 };
 
-template <std::same_as<EmbeddingConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("positions", c.positions, "what marks a position (preset)");
-  field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)");
+inline void visit_fields(EmbeddingConfig& c, const Fields& field) {
+  field("positions", c.positions, "what marks a position (preset)").follows();
+  field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)").follows();
 }
 
 inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {

@@ -20,15 +20,12 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-template <std::same_as<AttentionConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("heads", c.heads, "attention heads; they divide d");
-  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all");
+inline void visit_fields(AttentionConfig& c, const Fields& field) {
+  field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
+  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all").in(1, kLargestSize);
 }
 
-inline void check(const AttentionConfig& c, const MixerShape& shape) {
-  check_heads(c.heads, shape.d);
-  if (c.window) check_size("window", *c.window);
-}
+inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
 
 // The keys and values of the positions read so far, those of position t in slot t mod slots. One tensor where the values are the keys.
 struct KeyCache {

@@ -15,12 +15,11 @@ struct AveragePoolConfig {
   bool operator==(const AveragePoolConfig&) const = default;
 };
 
-template <std::same_as<AveragePoolConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("pool", c.pool, "positions per mean; odd unless causal");
+inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
+  field("pool", c.pool, "positions per mean; odd unless causal").in(1, kLargestSize);
 }
 
 inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
-  check_size("pool", c.pool);
   if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
 }
 

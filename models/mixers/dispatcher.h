@@ -39,18 +39,17 @@ struct DispatcherConfig {
   }
 };
 
-template <std::same_as<DispatcherConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d");
+inline void visit_fields(DispatcherConfig& c, const Fields& field) {
+  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
   field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
   field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs");
+  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
   field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
 inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   check_heads(c.heads, shape.d);
-  if (c.levels) check_size("levels", *c.levels, 1, 30);
   if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
 }
 

@@ -1,5 +1,6 @@
 // The mixer `identity`: y = x. Positions hear nothing from each other; what is left of a block is its feed-forward map.
 #pragma once
+#include "core/fields.h"
 #include "models/layers/mixer.h"
 
 namespace ricci {
@@ -7,7 +8,7 @@ namespace ricci {
 struct IdentityConfig {
   bool operator==(const IdentityConfig&) const = default;
 };
-template <std::same_as<IdentityConfig> Config, class Field> void visit_fields(Config&, Field&&) {}
+inline void visit_fields(IdentityConfig&, const Fields&) {}
 inline void check(const IdentityConfig&, const MixerShape&) {}
 
 struct Identity {

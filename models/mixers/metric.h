@@ -15,7 +15,7 @@ struct FormConfig : AttentionConfig {
   bool operator==(const FormConfig&) const = default;
 };
 
-template <std::same_as<FormConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(FormConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
   field("value_proj", c.value_proj, "the values are a projection of their own, not that of the keys");
 }

@@ -23,7 +23,7 @@ struct RetinaConfig {
   bool operator==(const RetinaConfig&) const = default;
 };
 
-template <std::same_as<RetinaConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
   field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
   field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");

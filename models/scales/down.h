@@ -24,13 +24,11 @@ struct DownConfig {
   bool operator==(const DownConfig&) const = default;
 };
 
-template <std::same_as<DownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("down", c.down, "what a coarser scale reads of the positions of a cell", decides());
-  field("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself",
-      {.is_read = c.down == Down::conv, .by = "down: conv"});
+inline void visit_fields(DownConfig& c, const Fields& field) {
+  field("down", c.down, "what a coarser scale reads of the positions of a cell").decides();
+  const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
+  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself").in(1, 1024);
 }
-
-inline void check(const DownConfig& c) { check_size("conv_kernel", c.conv_kernel, 1, 1024); }
 
 struct Downsample {
   // [b c d] -> [b c/size d]; empty where there is no whole cell.

@@ -15,19 +15,17 @@ struct ScalesConfig {
   bool operator==(const ScalesConfig&) const = default;
 };
 
-template <std::same_as<ScalesConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("scales", c.scales, "tokens per cell, from 1 upwards, each dividing the next");
+inline void visit_fields(ScalesConfig& c, const Fields& field) {
+  field("scales", c.scales, "tokens per cell, from 1 upwards, each dividing the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
-  constexpr int64_t kMaxTokens = Visibility::kMaxTokens;
   if (c.scales.empty() || c.scales[0] != 1)
     fail("model.scales: begins with {}, expected 1", {c.scales.empty() ? "nothing" : std::to_string(c.scales[0])});
   for (size_t i = 1; i < c.scales.size(); ++i) {
     const int64_t finer = c.scales[i - 1], scale = c.scales[i];
     if (scale <= finer) fail("model.scales: {} behind {}, expected larger ones behind smaller ones", {scale, finer});
     if (scale % finer) fail("model.scales: {} does not divide {}", {finer, scale});
-    check_size("scales", scale, 1, kMaxTokens);
   }
 }
 
@@ -40,16 +38,13 @@ struct StackLayersConfig {
   }
 };
 
-template <std::same_as<StackLayersConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: as many at each");
+inline void visit_fields(StackLayersConfig& c, const Fields& field) {
+  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: as many at each").in(1, kMaxLayers);
 }
-
-inline constexpr int64_t kMaxLayers = 100'000;  // each is made before the first number is asked for
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
   const std::vector<int64_t> layers = c.of(scales);
   if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
-  for (int64_t n : layers) check_size("layers", n, 1, kMaxLayers);
 }
 
 // The cells of a scale through its stack.

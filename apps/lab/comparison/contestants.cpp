@@ -5,7 +5,7 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/config/yaml.h"
-#include "apps/run/init/init_keys.h"
+#include "apps/run/init/init.h"
 #include "core/error.h"
 #include "core/files/file.h"
 

@@ -21,7 +21,7 @@ constexpr int64_t kMaxWidth = 1 << 16, kMaxOfLayers = 1 << 10;
 // A key of the model that the chosen one reads; empty where it reads none of that name.
 std::string read_value(TrainConfig config, const std::string& key) {
   for (const Field& field : fields_of(config))
-    if (field.key == key && field.info.is_read) return value_text(field);
+    if (field.key == key && field.is_read) return value_text(field);
   return {};
 }
 

@@ -8,9 +8,9 @@
 
 #include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/config/comments.h"
+#include "apps/run/config/builds.h"
 #include "apps/run/config/yaml.h"
-#include "apps/run/folder/build_info.h"
+#include "apps/run/folder/said.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
