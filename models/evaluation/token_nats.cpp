@@ -18,11 +18,11 @@ namespace {
 constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
 double nats_of(const float* logits, int64_t vocab, int64_t target) {
-  const float most = *std::max_element(logits, logits + vocab);
+  const float largest = *std::max_element(logits, logits + vocab);
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t v = 0; v < vocab; ++v) sum += static_cast<double>(math::exp(logits[v] - most));
-  return std::log(sum) + static_cast<double>(most) - static_cast<double>(logits[target]);
+  for (int64_t v = 0; v < vocab; ++v) sum += static_cast<double>(math::exp(logits[v] - largest));
+  return std::log(sum) + static_cast<double>(largest) - static_cast<double>(logits[target]);
 }
 
 Tensor tensor_of(std::span<const int64_t> ids, Device device) {

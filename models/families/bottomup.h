@@ -67,15 +67,17 @@ struct BottomUp {
   bool chain;
   int64_t ctx;
 
-  BottomUp(const ModelKeys& c, const BottomUpConfig& own)
-      : fine(fine_config(c)),
-        agg(fine_config(c).shape, c.block.norm_bias, c.of<Sdp>().heads, {c.scales.scales.begin() + 1, c.scales.scales.end()}),
-        chain(own.chain),
-        ctx(c.ctx) {
-    const std::vector<int64_t>& list = c.scales.scales;
+  BottomUp(const ModelKeys& keys, const BottomUpConfig& c)
+      : fine(fine_config(keys)),
+        agg(fine_config(keys).shape, keys.block.norm_bias, keys.of<Sdp>().heads,
+            {keys.scales.scales.begin() + 1, keys.scales.scales.end()}),
+        chain(c.chain),
+        ctx(keys.ctx) {
+    const std::vector<int64_t>& list = keys.scales.scales;
     for (size_t i = 1; i < list.size(); ++i) {
       const int64_t s = list[i], cell = chain ? s / list[i - 1] : s;
-      coarse.push_back({s, Downsample(c.down, cell, c.d, shape_of(c).init), Stack<Sdp>(stack_at(c, s, c.stack_layers.of(c.scales)[i]))});
+      coarse.push_back({s, Downsample(keys.down, cell, keys.d, shape_of(keys).init),
+          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.of(keys.scales)[i]))});
     }
   }
 
@@ -97,8 +99,8 @@ struct BottomUp {
   Tensor advance(const Tensor& e_bcd, State& state) const {
     std::vector<Tensor> new_h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {
-      const Tensor& from = chain && i > 0 ? new_h_s.back() : e_bcd;
-      const Tensor x_bmd = from ? coarse[i].down.advance(from, state.coarse[i].down) : Tensor();
+      const Tensor& finer = chain && i > 0 ? new_h_s.back() : e_bcd;
+      const Tensor x_bmd = finer ? coarse[i].down.advance(finer, state.coarse[i].down) : Tensor();
       new_h_s.push_back(x_bmd ? through(coarse[i].stack, x_bmd, state.coarse[i].stack) : Tensor());
     }
     return through(fine, agg.advance(e_bcd, new_h_s, state.agg), state.fine);
@@ -123,11 +125,11 @@ struct BottomUp {
   static constexpr FamilyTraits kTraits{.name = "bottomup", .reads_stacks = true, .reads_scales = true, .reads_down = true};
   using Config = BottomUpConfig;
 
-  template <class Made> static void build(const ModelKeys& c, const Config& own, const Made& made) {
-    made(LanguageModel(c, BottomUp(c, own)));
+  template <class Made> static void build(const ModelKeys& keys, const Config& c, const Made& made) {
+    made(LanguageModel(keys, BottomUp(keys, c)));
   }
-  static void check(const ModelKeys& c, const Config&) {
-    const int64_t coarse_scales = std::ssize(c.scales.scales) - 1, heads = c.of<Sdp>().heads;
+  static void check(const ModelKeys& keys, const Config&) {
+    const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.of<Sdp>().heads;
     if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse ones, but only {} heads to divide among them", {coarse_scales, heads});
   }
@@ -138,8 +140,8 @@ struct BottomUp {
   std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> h_s;
     for (const Scale& scale : coarse) {
-      const Tensor& from = chain && !h_s.empty() ? h_s.back() : e_bcd;
-      const Tensor x_bmd = from ? scale.down(from) : Tensor();  // empty: shorter than a cell
+      const Tensor& finer = chain && !h_s.empty() ? h_s.back() : e_bcd;
+      const Tensor x_bmd = finer ? scale.down(finer) : Tensor();  // empty: shorter than a cell
       h_s.push_back(x_bmd ? through(scale.stack, x_bmd, lengths_b, scale.tokens) : Tensor());
     }
     return h_s;

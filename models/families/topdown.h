@@ -49,9 +49,9 @@ struct TopDown {
     Tensor z_bmx;  // of the next coarser scale
     for (size_t i = scales.size(); i-- > 0;) {
       const Scale& scale = scales[i];
-      const Tensor own_bmd = scale.tokens > 1 ? scale.down(e_bcd) : e_bcd;
-      if (!own_bmd) continue;  // the sequence is shorter than a cell
-      h_s[i] = through(scale.stack, combined(i, own_bmd, z_bmx, shift_to(i)), lengths_b, scale.tokens);
+      const Tensor cells_bmd = scale.tokens > 1 ? scale.down(e_bcd) : e_bcd;
+      if (!cells_bmd) continue;  // the sequence is shorter than a cell
+      h_s[i] = through(scale.stack, combined(i, cells_bmd, z_bmx, shift_to(i)), lengths_b, scale.tokens);
       if (i > 0) z_bmx = scale.up(h_s[i]);
     }
     return h_s;
@@ -69,16 +69,16 @@ struct TopDown {
   TopDownConfig config;
   int64_t ctx;
 
-  TopDown(const ModelKeys& c, const TopDownConfig& own) : config(own), ctx(c.ctx) {
-    const InitialWeights init = shape_of(c).init;
-    const std::vector<int64_t>& list = c.scales.scales;
-    const std::vector<double> bag_weights = own.bag_weights_of(c.scales);
+  TopDown(const ModelKeys& keys, const TopDownConfig& c) : config(c), ctx(keys.ctx) {
+    const InitialWeights init = shape_of(keys).init;
+    const std::vector<int64_t>& list = keys.scales.scales;
+    const std::vector<double> bag_weights = c.bag_weights_of(keys.scales);
     for (size_t i = 0; i < list.size(); ++i) {
       const int64_t s = list[i];
-      scales.push_back(
-          {s, Downsample(s > 1 ? c.down : DownConfig(), s, c.d, init), Stack<Sdp>(stack_at(c, s, c.stack_layers.of(c.scales)[i])),
-              s < list.back() ? Linear(2 * c.d, c.d, true, init.map(2 * c.d)) : Linear(),
-              s > 1 ? Upsample(s / list[i - 1], c.d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
+      scales.push_back({s, Downsample(s > 1 ? keys.down : DownConfig(), s, keys.d, init),
+          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.of(keys.scales)[i])),
+          s < list.back() ? Linear(2 * keys.d, keys.d, true, init.map(2 * keys.d)) : Linear(),
+          s > 1 ? Upsample(s / list[i - 1], keys.d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
     }
   }
 
@@ -108,9 +108,9 @@ struct TopDown {
     for (size_t i = scales.size(); i-- > 0;) {
       const Scale& scale = scales[i];
       State::ScaleState& state_s = state.scales[i];
-      const Tensor own_bmd = scale.tokens > 1 ? scale.down.advance(e_bcd, state_s.down) : e_bcd;
-      if (!own_bmd) continue;
-      h_bmd = through(scale.stack, heard(i, own_bmd, state), state_s.stack);
+      const Tensor cells_bmd = scale.tokens > 1 ? scale.down.advance(e_bcd, state_s.down) : e_bcd;
+      if (!cells_bmd) continue;
+      h_bmd = through(scale.stack, heard(i, cells_bmd, state), state_s.stack);
       if (i > 0) state_s.up.append(scale.up(h_bmd));
     }
     return h_bmd;
@@ -135,8 +135,8 @@ struct TopDown {
   static constexpr FamilyTraits kTraits{.name = "topdown", .reads_stacks = true, .reads_scales = true, .reads_down = true};
   using Config = TopDownConfig;
 
-  template <class Made> static void build(const ModelKeys& c, const Config& own, const Made& made) {
-    made(LanguageModel(c, TopDown(c, own)));
+  template <class Made> static void build(const ModelKeys& keys, const Config& c, const Made& made) {
+    made(LanguageModel(keys, TopDown(keys, c)));
   }
   static void check(const ModelKeys& keys, const Config& c) {
     const size_t coarse = keys.scales.scales.size() - 1;
@@ -149,17 +149,17 @@ struct TopDown {
   int64_t shift_to(size_t i) const {  // by how many of its cells scale i hears the coarser one later
     return i + 1 < scales.size() ? scales[i + 1].up.ratio - (config.shift == Shift::tight) : 0;
   }
-  Tensor combined(size_t i, const Tensor& own_bmd, const Tensor& z_bmx, int64_t shift) const {
-    if (i + 1 == scales.size()) return own_bmd;
-    return scales[i].combine(scales[i + 1].up.beside(own_bmd, z_bmx, shift));
+  Tensor combined(size_t i, const Tensor& cells_bmd, const Tensor& z_bmx, int64_t shift) const {
+    if (i + 1 == scales.size()) return cells_bmd;
+    return scales[i].combine(scales[i + 1].up.beside(cells_bmd, z_bmx, shift));
   }
   // The next cells of scale i beside what they hear.
-  Tensor heard(size_t i, const Tensor& own_bmd, State& state) const {
-    if (i + 1 == scales.size()) return own_bmd;
+  Tensor heard(size_t i, const Tensor& cells_bmd, State& state) const {
+    if (i + 1 == scales.size()) return cells_bmd;
     const int64_t ratio = scales[i + 1].up.ratio, shift = shift_to(i), first = state.scales[i].stack.position;
     UpsampleState& coarser = state.scales[i + 1].up;
-    const Tensor x_bmd = combined(i, own_bmd, coarser.z_bmx, shift - first + coarser.first_cell * ratio);
-    coarser.forget(first + own_bmd.shape()[1], ratio, shift);
+    const Tensor x_bmd = combined(i, cells_bmd, coarser.z_bmx, shift - first + coarser.first_cell * ratio);
+    coarser.forget(first + cells_bmd.shape()[1], ratio, shift);
     return x_bmd;
   }
 };

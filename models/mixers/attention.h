@@ -49,10 +49,10 @@ template <class Projection> struct Attention : Projection {
 
   // Whole sequences.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
-    AttentionOptions now = options;
-    now.lengths_b = lengths_b;
-    if (!Training::active()) now.dropout = 0;
-    return mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, now); });
+    AttentionOptions whole = options;
+    whole.lengths_b = lengths_b;
+    if (!Training::active()) whole.dropout = 0;
+    return mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
   }
   // The next positions: their attention to these and all earlier ones. After an error the cache is where it was.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {

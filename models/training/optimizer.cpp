@@ -90,9 +90,9 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .name = p.path});
     p.grad = {};
   }
-  const StepNumbers now{rates_, gradient_scale};
-  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), now);
-  else adamw_update(tensors, adamw_options(config_), now);
+  const StepNumbers numbers{rates_, gradient_scale};
+  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), numbers);
+  else adamw_update(tensors, adamw_options(config_), numbers);
   trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
