@@ -168,8 +168,8 @@ void store_deciding(const std::vector<Setting>& settings, const std::vector<Fiel
 }
 
 // The defaults of the keys that follow the choices.
-Texts defaults_of(const std::vector<Field>& fields) {
-  Texts defaults;
+TextsByKey defaults_of(const std::vector<Field>& fields) {
+  TextsByKey defaults;
   for (const Field& field : fields)
     if (field.is_read && field.follows_choices) defaults[field.key] = value_text(field);
   return defaults;
@@ -230,7 +230,7 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
   store_deciding(all, fields);
 
   const std::vector<Field> read = after_deciding();
-  const Texts defaults = defaults_of(read);
+  const TextsByKey defaults = defaults_of(read);
   for (Setting& setting : all) {
     const auto found = defaults.find(setting.key);
     if (found != defaults.end() && setting.value.kind == Kind::nothing) setting.value = {Kind::text, found->second};
@@ -243,7 +243,7 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
   return following;
 }
 
-std::string to_yaml(const std::vector<Field>& fields, const Texts& following) {
+std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following) {
   return lines(fields, false, [&](const Field& field, const std::string& start) {
     const auto found = following.find(field.key);
     return start + (found == following.end() ? value_yaml(field) : found->second + "  # " + value_text(field));

@@ -11,7 +11,7 @@
 
 namespace ricci::apps {
 
-using Texts = std::map<std::string, std::string>;  // by key
+using TextsByKey = std::map<std::string, std::string>;  // by key
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
 // fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
@@ -29,7 +29,7 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
 // keys in `following` is written in the place of their values, which come behind it as a comment:  ff: null  # 512
-std::string to_yaml(const std::vector<Field>& fields, const Texts& following);
+std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
 // Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
 // read as the config stands is a comment as a whole; one that follows the choices is null.
 std::string describe(const std::vector<Field>& fields);
@@ -44,7 +44,7 @@ std::string value_text(const Field& field);
 // The same for a file: YAML 1.1 takes 20:48 for the number 1248, so that ranges need quotes.
 std::string value_yaml(const Field& field);
 // The values of the keys that are read.
-Texts value_texts(const std::vector<Field>& fields);
+TextsByKey value_texts(const std::vector<Field>& fields);
 // The text as YAML, quoted where a reader could take it for something else.
 std::string yaml_text(const std::string& text);
 
@@ -66,7 +66,7 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
     return fields_of(config);
   });
   check(config);
-  [[maybe_unused]] const Texts said = value_texts(fields_of(config));
+  [[maybe_unused]] const TextsByKey said = value_texts(fields_of(config));
   resolve(config);
   if constexpr (requires { config.following; }) {
     for (const auto& [key, value] : value_texts(fields_of(config)))

@@ -174,8 +174,8 @@ std::string value_text(const Field& field) {
       field.value);
 }
 
-Texts value_texts(const std::vector<Field>& fields) {
-  Texts texts;
+TextsByKey value_texts(const std::vector<Field>& fields) {
+  TextsByKey texts;
   for (const Field& field : fields)
     if (field.is_read) texts[field.key] = value_text(field);
   return texts;

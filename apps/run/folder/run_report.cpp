@@ -81,7 +81,7 @@ std::string follow_schedule(TrainConfig& config, const TrainState& state) {
   schedule.steps = end;
   if (end != config.steps) config.following.erase("schedule_steps");
   if (state.step == 0 || config.steps <= end) return "";
-  return format_message("the schedule ends at step {}: after it the learning rate is {}; schedule_steps={} would end it later\n",
+  return format_message("the schedule ends at step {}: after it the learning rate is {:.4g}; schedule_steps={} would end it later\n",
       {with_commas(end), schedule.at(config.steps, end), config.steps});
 }
 

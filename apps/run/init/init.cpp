@@ -127,15 +127,19 @@ std::vector<std::string> keys_of_init(const TrainConfig& config) {
 void check_changes(const TrainConfig& config) {
   const std::map<std::string, InitKey> before = keys_in_init(config.init), now = model_keys(config);
   std::vector<std::string> known;
-  for (const auto& [key, value] : now) known.push_back(key);
-  for (const auto& [key, value] : before) known.push_back(key);
+  for (const auto* keys : {&now, &before})
+    for (const auto& [key, value] : *keys)
+      if (key != kEos) known.push_back(key);
   for (const std::string& key : config.init_changes)
     if (std::find(known.begin(), known.end(), key) == known.end())
       fail("init_changes: '{}' is no key of this model{}", {one_line(key), nearest_note(key, known)});
   for (const auto& [key, was] : before) {
     const auto found = now.find(key);
     const bool is_same = found != now.end() && (found->second.value == was.value || found->second.said == was.said);
-    const bool is_allowed = key == kDropout || lists_change(config, key) || (is_of_tokenizer(key) && lists_change(config, kTokenizer));
+    // A tokenizer is taken over with its end of documents.
+    const bool is_listed = key != kEos && lists_change(config, key),
+               has_other_tokenizer = is_of_tokenizer(key) && lists_change(config, kTokenizer);
+    const bool is_allowed = key == kDropout || is_listed || has_other_tokenizer;
     if (is_same || is_allowed) continue;
     if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
     fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
@@ -160,7 +164,7 @@ template <size_t N> bool fits_any(const char* const (&patterns)[N], const std::s
   return std::any_of(std::begin(patterns), std::end(patterns), [&](const char* pattern) { return fits_path(pattern, path); });
 }
 
-// The id of each token by the text it stands for. Texts that several tokens have are left out.
+// The id of each token by the text it stands for. TextsByKey that several tokens have are left out.
 std::unordered_map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
   std::unordered_map<std::string, int64_t> ids;
   std::set<std::string> several;
@@ -210,7 +214,7 @@ bool InitSource::changed(const std::string& key) const {
   const auto before = before_.find(key);
   if (before == before_.end()) return lists_change(config_, key);
   TrainConfig config = config_;
-  const Texts now = value_texts(fields_of(config));
+  const TextsByKey now = value_texts(fields_of(config));
   const auto found = now.find(key);
   return found == now.end() ? lists_change(config_, key) : found->second != before->second.value;
 }

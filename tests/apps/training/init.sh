@@ -63,7 +63,7 @@ END
 )"
 cp runs/retina/model.safetensors retina.safetensors
 for start in runs/retina retina.safetensors; do
-  accept "a run that starts from $start in a longer context" train next.yaml name=far init=$start model.ctx=64 'init_changes=[model.ctx]' "$([ $start = runs/retina ] || echo model.family=retina)"
+  accept "a run that starts from $start in a longer context" train next.yaml name=far init=$start model.ctx=64 'init_changes=[model.ctx]'
   verdict 'its windows have that length' "$(diff <(follows windows far) - <<<'windows: []  # [0:64, 0:64]')"
   rm -rf runs/far
 done
@@ -129,7 +129,8 @@ refuse 'a file of another tokenizer' 1 'alone\.safetensors: it was trained with 
 
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
 refuse 'another end of documents, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; init_changes: \[tokenizer\] allows that' train next.yaml name=bad init=runs/words eos=line
-accept 'with a tokenizer of its own' train next.yaml name=ends init=runs/words eos=line 'init_changes=[tokenizer]'
+refuse 'nor has it alone' 1 "init_changes: 'eos' is no key of this model" train next.yaml name=bad init=runs/words eos=line 'init_changes=[eos]'
+accept 'with a tokenizer of its own' train next.yaml name=ends init=runs/words tokenizer=word eos=line 'init_changes=[tokenizer]'
 verdict 'it has that end' "$(diff <(sed -n '/^eos/p' runs/ends/config.yaml) - <<<'eos: line')"
 
 # ---- Frozen parameters

@@ -13,7 +13,7 @@ verdict 'the rate of step t is that of the schedule at t - 1' \
   "$(paste -d' ' - - <<<"$(column schedule lr; echo end)" | diff - <(printf '%s\n' '0.00025 0.0005' '0.00075 0.001' '0.00075 0.0005' '0.00025 end'))"
 
 # A schedule ends where it ended when the run was begun, also where the run goes on to more steps.
-rates() { column "$1" lr | tail -n +"${2:-1}" | xargs; }
+rates() { column "$1" lr | tail -n +"${2:-1}" | xargs printf '%.6g\n' | xargs; }
 falling=(tiny.yaml schedule=linear warmup=0 lr=1e-3 min_lr=1e-4)
 accept 'a schedule to its end' train "${falling[@]}" name=falling steps=4
 accept 'more steps' train "${falling[@]}" name=falling steps=6
