@@ -199,15 +199,14 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
   std::vector<std::optional<StoredSource>> found;
   std::vector<StoreKey> keys;
   bool all_found = true;
-  // A tokenizer that is given may be the one that was made from these sources before.
   for (const StoreSource& source : sources) {
+    std::vector<StoreKey> tried;
+    for (const std::string& key : request.keys) tried.push_back(key_of(source, key, sources));
+    if (given) tried.push_back(key_of(source, format_message("given {}", {given->hash()}), {}));
+    else tried.resize(1);
+    keys.push_back(given ? tried.back() : tried.front());
     found.emplace_back();
-    keys.push_back(key_of(source, request.key, sources));
-    if (!request.key.empty()) found.back() = find_store(cache_folder, keys.back(), source, given);
-    if (!found.back() && given) {
-      keys.back() = key_of(source, format_message("given {}", {given->hash()}), {});
-      found.back() = find_store(cache_folder, keys.back(), source, given);
-    }
+    for (size_t i = 0; i < tried.size() && !found.back(); ++i) found.back() = find_store(cache_folder, tried[i], source, given);
     all_found &= found.back().has_value();
   }
   std::vector<StoredSource> all;

@@ -32,9 +32,9 @@ struct StoredSource {
   int64_t cut = 0;                   // characters, or documents, that train; 0: it is not cut
 };
 
-// A tokenizer that is made from the sources.
+// A tokenizer that is made from the sources; no keys: none is.
 struct TokenizerRequest {
-  std::string key;                // with the sources it tells which tokenizer is made
+  std::vector<std::string> keys;  // with the sources the first tells which tokenizer is made; one that is given may be of any of them
   bool reads_characters = false;  // make() gets the characters of all sources; of documents with line ends
   std::function<std::shared_ptr<const Tokenizer>(const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut)> make;
 };

@@ -251,7 +251,7 @@ TEST_CASE("store: the default cache folder") {
 TEST_CASE("store: a tokenizer is made once for all sources, and found with them") {
   const ScratchFolder folder;
   int made = 0;
-  const TokenizerRequest request{"char", true, [&](const std::string& all, const std::vector<int64_t>&, int64_t) {
+  const TokenizerRequest request{{"char"}, true, [&](const std::string& all, const std::vector<int64_t>&, int64_t) {
                                    ++made;
                                    return std::make_shared<CharTokenizer>(all);
                                  }};
