@@ -29,7 +29,7 @@ StoreSource source_of(const TrainConfig& config, const std::vector<std::string>&
     source.documents = {.format = config.format,
         .text_field = config.text_field,
         .label_field = config.label_field,
-        .classes = is_classifier(config) ? config.model.classifier.classes : 0};
+        .classes = is_classifier(config) ? config.model.of<Classifier>().classes : 0};
   if (is_cut) source.train_fraction = config.train_fraction;
   return source;
 }
