@@ -40,8 +40,7 @@ struct Scoring {
         batches(evaluation_batches(scored_by(opened.run.config(), options), tokens, options.batch, opened.context, stride)) {}
 
   static Tokens tokens_for(const RunFolder& run, const Options& options) {
-    return options.data.empty() ? open_validation(run.config(), run.tokenizer())
-                                : open_tokens(run.config(), options.data, *run.tokenizer());
+    return options.data.empty() ? open_validation(run.config(), run.tokenizer()) : open_tokens(run.config(), options.data, run.tokenizer());
   }
   static TrainConfig scored_by(TrainConfig config, const Options& options) {
     config.eval_from = options.from.value_or(config.eval_from);
@@ -61,7 +60,8 @@ ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
   const int64_t from = options.from.value_or(s.opened.run.config().eval_from);
   const bool of_whole_text = s.opened.run.config().model.traits().objective != Objective::next_cell && from == 0 && result.of_whole_text();
-  const std::optional<TextSource> text = of_whole_text ? text_of(s.opened.run.config(), options.data) : std::nullopt;
+  const std::optional<TextSource> text =
+      of_whole_text ? text_of(s.opened.run.config(), options.data, s.opened.run.tokenizer()) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
   const int64_t context = has_windows ? std::get<Windows>(s.batches).context() : s.opened.context;
   return {s.opened.run.path(), s.tokens.name(), context, has_windows ? std::optional(std::min(s.stride, context)) : std::nullopt,

@@ -54,7 +54,7 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, co
     fail("--data: {} was imported and has no text of its own; name one", {path});
   OpenModel open = open_model(path, options.model);
   Tokens tokens =
-      options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, *open.run.tokenizer());
+      options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, open.run.tokenizer());
   return {folder_name(path), std::move(open), std::move(tokens)};
 }
 

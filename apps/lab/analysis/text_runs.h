@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/terminal/model_options.h"
-#include "data/tokens/tokens.h"
+#include "data/shards/tokens.h"
 
 namespace ricci::apps {
 
