@@ -2,72 +2,38 @@
 // here is the list of them, and which ones the chosen model reads.
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "core/choice.h"
 #include "core/fields.h"
-#include "models/block.h"
-#include "models/embedding.h"
-#include "models/families/bottomup.h"
-#include "models/families/classifier.h"
-#include "models/families/coarse.h"
-#include "models/families/decoder.h"
-#include "models/families/retina.h"
-#include "models/families/topdown.h"
-#include "models/mixers/mixers.h"
+#include "models/families/families.h"
 
 namespace ricci {
 
-enum class Family : uint8_t { decoder, classifier, topdown, bottomup, retina, coarse };
-constexpr auto choices(Family) { return std::array{"decoder", "classifier", "topdown", "bottomup", "retina", "coarse"}; }
+struct ModelConfig : ModelKeys {
+  Family family = family_of<Decoder>;
+  Families::Configs families;
 
-struct ModelConfig {
-  Family family = Family::decoder;
-  Preset preset = Preset::gpt;
-  MixerKind mixer = kind_of<Sdp>;
-  int64_t vocab = 0;
-  int64_t ctx = 64;
-  int64_t d = 128;
-  int64_t layers = 4;
-  bool causal = true;
-  BlockConfig block;
-  EmbeddingConfig embedding;
-  OutputConfig output;
-  ClassifierConfig classifier;
-  ScalesConfig scales;
-  StackLayersConfig stack_layers;
-  DownConfig down;
-  TopDownConfig topdown;
-  BottomUpConfig bottomup;
-  RetinaConfig retina;
-  CoarseConfig coarse;
-  Mixers::Configs mixers;
+  // The keys of one mixer or family: config.of<Sdp>().heads, config.of<TopDown>().shift
+  template <class M> auto& of() {
+    if constexpr (Families::has<M>) return families.of<M>();
+    else return ModelKeys::of<M>();
+  }
+  template <class M> const auto& of() const { return const_cast<ModelConfig&>(*this).of<M>(); }
 
-  // The keys of one mixer: config.of<Sdp>().heads
-  template <class M> typename M::Config& of() { return mixers.of<M>(); }
-  template <class M> const typename M::Config& of() const { return mixers.of<M>(); }
-
+  FamilyTraits traits() const { return traits_of(family); }
   bool operator==(const ModelConfig&) const = default;
 };
 
-// The families that learn from the tokens of a text.
-inline constexpr std::initializer_list<Family> kLanguageModels = {
-    Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
-
 void visit_fields(ModelConfig& config, const Fields& field);
 
-// The list for keys that some families read.
-Fields read_by(const Fields& field, const ModelConfig& config, std::initializer_list<Family> families);
-
-// Whether the model is one of several scales, whose attention is its own.
-bool has_scales(Family family);
-// A coarse model says which tokens come next, but not in which order.
-inline bool writes_text(Family family) { return family != Family::classifier && family != Family::coarse; }
-
-// What the mixers of such a model are told.
-MixerShape place_of(const ModelConfig& config);
+// The list for keys that some families read: those for which reads(traits) is true.
+template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
+  std::string names;
+  for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
+  return field.when(reads(c.traits()), names);
+}
 
 // Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other
 // keys still have theirs.

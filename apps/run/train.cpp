@@ -252,7 +252,7 @@ int train(const RunRequest& request) {
   StepFeed feed(corpus, config);
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
-  std::string notes = ready_prompt(config.sample, corpus);
+  std::string notes = corpus.note + ready_prompt(config.sample, corpus);
 
   Model model = first_model(config, init ? &*init : nullptr, *corpus.tokenizer, notes);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "core/fields.h"
-#include "models/limits.h"
-#include "models/mixers/sdp.h"
-#include "models/stack.h"
+#include "models/layers/limits.h"
+#include "models/layers/stack.h"
 #include "ops/scales/cells.h"
 
 namespace ricci {
@@ -48,31 +47,17 @@ inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
   if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
 }
 
-// What a family of several stacks is built from.
-struct StacksConfig {
-  MixerShape place;  // of the tokens
-  PositionKind positions = PositionKind::learned;
-  BlockConfig block;
-  AttentionConfig attention;
-
-  StackConfig<Sdp> at(int64_t scale, int64_t layers) const {
-    StackConfig<Sdp> c{place, layers, positions, block, attention};
-    c.place.ctx = place.ctx / scale, c.place.init.layers = layers;
-    return c;
-  }
-};
-
 // The cells of a scale through its stack.
-inline Tensor through(const Stack<Sdp>& stack, const Arg& x_bmd, const Tensor& lengths_b, int64_t scale) {
+template <Mixer M> Tensor through(const Stack<M>& stack, const Arg& x_bmd, const Tensor& lengths_b, int64_t scale) {
   return stack(with_positions(x_bmd, stack.pos), lengths_b && scale > 1 ? whole_cells(lengths_b, scale) : lengths_b);
 }
 
 // Decoding: the next cells, as many at a time as the blocks take.
-inline Tensor through(const Stack<Sdp>& stack, const Tensor& x_bmd, Stack<Sdp>::State& state) {
-  const int64_t cells = x_bmd.shape()[1], most = stack.positions_at_once();
+template <Mixer M> Tensor through(const Stack<M>& stack, const Tensor& x_bmd, typename Stack<M>::State& state) {
+  const int64_t cells = x_bmd.shape()[1], at_once = stack.positions_at_once();
   std::vector<Arg> y;
-  for (int64_t first = 0; first < cells; first += most) {
-    const Tensor next_bmd = slice(x_bmd, 1, first, std::min(most, cells - first));
+  for (int64_t first = 0; first < cells; first += at_once) {
+    const Tensor next_bmd = slice(x_bmd, 1, first, std::min(at_once, cells - first));
     y.push_back(stack.advance(with_positions(next_bmd, stack.pos, state.position), state));
   }
   return y.size() == 1 ? Tensor(y[0]) : concatenate(y, 1);

@@ -48,7 +48,8 @@ void load_tensor(const SafetensorsFile& file, const std::string& name, const Ten
 
 bool TrainState::improves(double val_loss) {
   if (!(val_loss < best_loss)) return false;
-  best_loss = val_loss, best_step = step;
+  best_loss = val_loss;
+  best_step = step;
   return true;
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("model config: the defaults are a model, once the vocabulary is known"
 
 TEST_CASE("model config: of the keys that are read none stands twice, and each has a description") {
   ModelConfig config;
-  for (size_t mixer = 0; mixer < Mixers::names().size(); ++mixer)
+  for (size_t mixer = 0; mixer < choices(MixerKind()).size(); ++mixer)
     for (size_t family = 0; family < choices(Family{}).size(); ++family) {
       config.mixer = static_cast<MixerKind>(mixer), config.family = static_cast<Family>(family);
       std::set<std::string> keys;

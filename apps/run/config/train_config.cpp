@@ -53,7 +53,7 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
 
 // The order in which training goes through the data.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
-  const Fields packing = read_by(field.when(!is_sorting(c), ""), c.model, kLanguageModels);
+  const Fields packing = read_by(field.when(!is_sorting(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")
@@ -88,7 +88,7 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
-  const bool scores = !is_sorting(c) && writes_text(c.model.family);
+  const bool scores = !is_sorting(c) && c.model.traits().writes_text();
   const Fields scoring = all.when(scores, "data that is not generated and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
       .at_least(0);
@@ -114,7 +114,8 @@ void check_data(const TrainConfig& c) {
 
 void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
-  if (c.model.family == Family::coarse) fail("data: sorter, but model.family: coarse does not say in which order tokens come");
+  if (c.model.traits().objective == Objective::next_cell)
+    fail("data: sorter, but model.family: {} does not say in which order tokens come", {name_of(c.model.family)});
   const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
 }
@@ -161,7 +162,7 @@ void visit_fields(TrainConfig& c, const Fields& field) {
 
 void apply_preset(TrainConfig& config) {
   apply_preset(config.model);
-  if (!writes_text(config.model.family)) config.sample.tokens = 0;
+  if (!config.model.traits().writes_text()) config.sample.tokens = 0;
 }
 
 void check(const TrainConfig& config) {
@@ -184,7 +185,7 @@ void check(const TrainConfig& config) {
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
   if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
     fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
-  if (config.sample.tokens > 0 && !writes_text(config.model.family))
+  if (config.sample.tokens > 0 && !config.model.traits().writes_text())
     fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(config.model.family)});
   check(config.sample.sampling);
 }

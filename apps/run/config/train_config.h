@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/names.h"
-#include "data/documents/records.h"
+#include "data/shards/records.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
 #include "models/decoding/sampling.h"
@@ -24,7 +24,7 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// How training sequences are drawn (data/batches.h, data/stream/sequence_stream.h).
+// How training sequences are drawn (data/feeds/text_batches.h, data/feeds/sequence_stream.h).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
@@ -36,7 +36,7 @@ struct SampleConfig {
   Sampling sampling;
 };
 
-// The rows of data: sorter (data/sorting.h).
+// The rows of data: sorter (data/feeds/sorter.h).
 struct SortingConfig {
   int64_t symbols = 3;
   int64_t length = 11;
@@ -98,7 +98,7 @@ bool has_pieces(const TrainConfig& config);
 // Whether the data is generated.
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
-inline bool is_classifier(const TrainConfig& config) { return config.model.family == Family::classifier; }
+inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
 // Whether training goes through the documents in a random order; a classifier always does.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
 

@@ -9,7 +9,7 @@
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/training/optimizer.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -118,8 +118,8 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
   for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
     CAPTURE(rows);
     ModelConfig config = small(0.3);
-    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
-    config.topdown.bag_weights = {weight};
+    config.family = family_of<TopDown>, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
+    config.of<TopDown>().bag_weights = {weight};
     Model model = made(config, Dtype::f64, Device::cpu);
     const double loss = TrainStep(model, Device::cpu, 8).forward_backward(on_device(parts_of(batch, rows), Device::cpu), 4);
     if (weight == 0) {
@@ -223,7 +223,7 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   CHECK(std::isnan(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
   CHECK(message.find("step 3: the loss is nan: linear (") == 0);
-  CHECK(message.find("models/block.h") != message.npos);
+  CHECK(message.find("models/layers/block.h") != message.npos);
 }
 
 TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, whose gradients it has reached") {

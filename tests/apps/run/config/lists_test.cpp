@@ -35,7 +35,7 @@ TEST_CASE("config: lists of integers, one of which may stand alone") {
 TEST_CASE("config: ranges as a text, as texts or as pairs") {
   const std::vector<Range> expected = {{0, 8}, {8, 256}};
   for (const char* windows : {"\"0:8, 8:256\"", "0:8, 8:256", "0:8,8:256", "[0:8, 8:256]", "[[0, 8], [8, 256]]", "[\"0:8\", [8, 256]]"})
-    CHECK(read({"model={family: retina, scales: [1, 4]}", std::string("model.windows=") + windows}).model.retina.windows == expected);
+    CHECK(read({"model={family: retina, scales: [1, 4]}", std::string("model.windows=") + windows}).model.of<Retina>().windows == expected);
   const auto wrong = [](const char* windows) { return complaint({"model.family=retina", std::string("model.windows=") + windows}); };
   for (const char* text : {"8", "0:8,", "0:8 8:16", "0:x", ":8", "0-8"})
     CHECK(
