@@ -1,11 +1,9 @@
-#include "apps/lab/inspection/pictures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "apps/lab/drawing/heat_map.h"
-#include "apps/lab/plot/chart.h"
+#include "apps/lab/inspection/report.h"
 
 namespace ricci::apps {
 namespace {
@@ -54,7 +52,8 @@ void add_coefficients(std::vector<Picture>& all, const Found& found, const Layer
 }
 
 const char* name_of_matrix(const Found& found) {
-  return found.mixer == "sdp" ? "Wq Wk^T" : found.layers[0].forms.symmetric ? "metric tensor" : "matrix of the scores";
+  if (found.mixer == "sdp") return "Wq Wk^T";
+  return found.layers[0].forms.symmetric ? "metric tensor" : "matrix of the scores";
 }
 
 void add_matrices(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
@@ -74,17 +73,15 @@ void add_matrices(std::vector<Picture>& all, const Found& found, const LayerFoun
 // One chart per layer, with a curve per head.
 void add_spectrum(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
   if (!layer.forms.m_nkK) return;
-  Chart chart;
-  const char* const what = layer.forms.symmetric ? "eigenvalues" : "singular values";
-  chart.title = fmt::format("layer {}: {} of {}", layer.layer, what, name_of_matrix(found)), chart.x_name = "number, from the largest on";
-  Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
-  for (size_t i = 0; i < layer.heads.size(); ++i) {
-    const int colour = static_cast<int>(i);
-    Curve& curve = panel.curves.emplace_back(Curve{fmt::format("head {}", layer.heads[i].head), colour, false, {}, {}});
-    for (size_t n = 0; n < layer.heads[i].spectrum.size(); ++n)
-      curve.points.push_back({static_cast<double>(n + 1), layer.heads[i].spectrum[n]});
-    std::erase_if(curve.points, [](const Point& p) { return !drawable(p.y); });
-    chart.legend.push_back({curve.name, colour, curve.dashed});
+  const char* const numbers = layer.forms.symmetric ? "eigenvalues" : "singular values";
+  Chart chart{.title = fmt::format("layer {}: {} of {}", layer.layer, numbers, name_of_matrix(found)),
+      .x_name = "number, from the largest on",
+      .panels = {{numbers, ""}}};
+  for (const HeadFound& head : layer.heads) {
+    std::vector<Point> points;
+    for (size_t n = 0; n < head.spectrum.size(); ++n)
+      if (drawable(head.spectrum[n])) points.push_back({static_cast<double>(n + 1), head.spectrum[n]});
+    add_curves(chart, fmt::format("head {}", head.head), {points}, false);
   }
   const std::string sentence = layer.forms.symmetric
                                    ? "Along the directions of large eigenvalues positions that are alike score high, along those of "
