@@ -49,8 +49,8 @@ struct Closing {
 
 }  // namespace
 
-Arg::Arg(const Parameter& p, CallSite where)
-    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {}
+Arg::Arg(const Parameter& p, const char* file, int line)
+    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site{"", file, line} {}
 
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
   int64_t bytes = 0;
