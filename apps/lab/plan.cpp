@@ -2,8 +2,6 @@
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
 #include "models/planning/plan.h"
 
-#include <algorithm>
-
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/run_report.h"
@@ -53,26 +51,19 @@ const char* described(HeldFor use) { return use == HeldFor::other ? "between ops
 
 // What is held at the peak, and its sums.
 ResultTable memory_of(const Plan& plan) {
-  std::vector<std::pair<std::string, int64_t>> rows;
-  for (size_t use = 0; use < plan.at_peak.size(); ++use) rows.emplace_back(described(static_cast<HeldFor>(use)), plan.at_peak[use]);
-  rows.emplace_back("peak", plan.peak);
-  rows.emplace_back("most of activations, buffers", plan.working);
-  if (plan.process != plan.peak) rows.emplace_back("of the whole process", plan.process);
-  ResultTable table;
-  table.add({.heading = "held at the peak", .left = true}, rows, [](const auto& row) { return row.first; });
-  table.add({.heading = "memory", .format = "bytes"}, rows, [](const auto& row) { return row.second; });
+  ResultTable table{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
+  for (size_t use = 0; use < plan.at_peak.size(); ++use) table.add_row({described(static_cast<HeldFor>(use)), plan.at_peak[use]});
+  table.add_row({"peak", plan.peak});
+  table.add_row({"most of activations, buffers", plan.working});
+  if (plan.process != plan.peak) table.add_row({"of the whole process", plan.process});
   return table;
 }
 
 ResultTable kept_of(const Plan& plan) {
-  std::vector<Plan::Kept> rows;
-  std::copy_if(plan.kept.begin(), plan.kept.end(), std::back_inserter(rows), [](const Plan::Kept& kept) { return kept.bytes > 0; });
-  ResultTable table;
-  table.add({.heading = "kept from the forward of a micro-batch for its backward", .key = "op", .left = true}, rows, &Plan::Kept::op);
-  table.add({.key = "place"}, rows, &Plan::Kept::place);
-  table.add({.heading = "times", .key = "count"}, rows, &Plan::Kept::count);
-  table.add({.heading = "memory", .key = "bytes", .format = "bytes"}, rows, &Plan::Kept::bytes);
-  table.add({.heading = "by", .left = true}, rows, &Plan::Kept::place);
+  ResultTable table{{{.heading = "kept from the forward of a micro-batch for its backward", .key = "op", .left = true}, {.key = "place"},
+      {.heading = "times", .key = "count"}, {.heading = "memory", .key = "bytes", .format = "bytes"}, {.heading = "by", .left = true}}};
+  for (const Plan::Kept& kept : plan.kept)
+    if (kept.bytes) table.add_row({kept.op, kept.place, kept.count, kept.bytes, kept.place});
   return table;
 }
 
@@ -111,28 +102,16 @@ void print_all(const TrainConfig& config, const std::vector<Level>& levels, bool
 
 // The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
 int print_published() {
-  const std::vector<PublishedMemory> rows = published_memory({});
+  const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
   ResultTable table;
-  const auto add = [&](const char* heading, const auto& bytes) {
-    table.add({.heading = heading, .format = "{:.3f}", .factor = 1e-9}, rows, bytes);
-  };
-  const auto total_with = [&](Scores scores) {
-    return [&rows, all = published_memory({.scores = scores})](
-               const PublishedMemory& row) { return all[static_cast<size_t>(&row - rows.data())].total(); };
-  };
-  table.add({.heading = "of", .left = true}, rows, &PublishedMemory::name);
-  add("tokens", &PublishedMemory::embedding);
-  add("q k v", &PublishedMemory::qkv);
-  add("scores", &PublishedMemory::scores);
-  add("proj", &PublishedMemory::projection);
-  add("ff", &PublishedMemory::feed_forward);
-  add("norms", &PublishedMemory::norms);
-  add("logits", &PublishedMemory::logits);
-  add("scales", &PublishedMemory::hierarchy);
-  add("total", &PublishedMemory::total);
-  add("with h = 12", total_with(Scores::materialised));
-  add("fused", total_with(Scores::fused));
-  add("weights", &PublishedMemory::weights);
+  for (const char* heading :
+      {"of", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total", "with h = 12", "fused", "weights"})
+    table.columns.push_back({.heading = heading, .format = "{:.3f}", .factor = 1e-9, .left = table.columns.empty()});
+  for (const PublishedMemory& row : published_memory({})) {
+    const size_t i = table.rows();
+    table.add_row({row.name, row.embedding, row.qkv, row.scores, row.projection, row.feed_forward, row.norms, row.logits, row.hierarchy,
+        row.total(), materialised[i].total(), fused[i].total(), row.weights});
+  }
   print("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
         "the totals of models hold one value per position, width and layer more than the cells, as those of the paper do");
   print(text_of(table));

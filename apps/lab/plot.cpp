@@ -13,7 +13,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> runs;
-  ReportOptions report{.out = "plot.svg"};
+  ReportOptions report{.json = {}, .out = "plot.svg"};
   ChartOptions chart = {.smooth = 20};
 };
 

@@ -81,6 +81,10 @@ struct ResultTable {
     column.values = values_of(rows, value);
     columns.push_back(std::move(column));
   }
+  // A row with a value for each column.
+  void add_row(const std::vector<Value>& row) {
+    for (size_t i = 0; i < columns.size(); ++i) columns[i].values.push_back(row.at(i));
+  }
   size_t rows() const { return columns.empty() ? 0 : columns[0].values.size(); }
 };
 

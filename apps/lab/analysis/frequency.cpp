@@ -94,23 +94,16 @@ Chart chart_of(const std::vector<RunBins>& runs, const std::string& title) {
 
 // The last row is of all bins.
 ResultTable table_of(const std::vector<RunBins>& runs) {
-  ResultTable table;
-  std::vector<size_t> rows(runs[0].bins.size() + 1);
-  std::iota(rows.begin(), rows.end(), 0);
-  const auto add = [&](Column column, const auto& value, const char* of_all) {
-    column.missing = "";
-    table.add(std::move(column), rows, [&](size_t i) { return i + 1 < rows.size() ? Value(value(i)) : Value(of_all); });
-  };
-  const std::vector<FrequencyBin>& first = runs[0].bins;
-  add(
-      {.heading = "bin", .left = true}, [](size_t i) { return i + 1; }, "all");
-  add(
-      {.heading = "times in the training text"}, [&](size_t i) { return range_of(first[i]); }, "");
-  add(
-      {.heading = "kinds", .format = ","}, [&](size_t i) { return first[i].kinds; }, "");
-  for (const RunBins& run : runs)
-    table.add(
-        {.heading = run.name, .format = "{:.4f}"}, rows, [&](size_t i) { return i < run.bins.size() ? run.bins[i].nats : mean_nats(run); });
+  ResultTable table{{{.heading = "bin", .left = true}, {.heading = "times in the training text"}, {.heading = "kinds", .format = ","}}};
+  for (const RunBins& run : runs) table.columns.push_back({.heading = run.name, .format = "{:.4f}"});
+  for (size_t i = 0; i < runs[0].bins.size(); ++i) {
+    std::vector<Value> row{i + 1, range_of(runs[0].bins[i]), runs[0].bins[i].kinds};
+    for (const RunBins& run : runs) row.emplace_back(run.bins[i].nats);
+    table.add_row(row);
+  }
+  std::vector<Value> all{"all", "", ""};
+  for (const RunBins& run : runs) all.emplace_back(mean_nats(run));
+  table.add_row(all);
   return table;
 }
 

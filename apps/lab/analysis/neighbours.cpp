@@ -113,24 +113,6 @@ std::vector<Found> look(const Chunks& chunks, const NeighboursOptions& options, 
   return all;
 }
 
-// A query, or one of its neighbours.
-struct Told {
-  int64_t tokens;
-  bool is_query;
-  std::string text;
-  double cosine;
-};
-
-ResultTable table_of(const std::vector<Told>& rows) {
-  ResultTable table;
-  table.add(
-      {.heading = "tokens", .left = true, .missing = ""}, rows, [](const Told& row) { return row.is_query ? Value(row.tokens) : Value(); });
-  table.add({.heading = "chunk", .left = true}, rows, [](const Told& row) { return (row.is_query ? "" : "  ") + row.text; });
-  table.add({.heading = "cosine", .format = "{:.3f}", .missing = ""}, rows,
-      [](const Told& row) { return row.is_query ? Value() : Value(row.cosine); });
-  return table;
-}
-
 Value json_of(const Chunks& chunks, const std::vector<Found>& found, const Texts& texts) {
   const auto chunk_with = [&](int64_t chunk, const char* key, Value value) {
     return Object{{"first_token", texts.first_token(chunks, chunk)}, {"text", texts.text(chunks, chunk)}, {key, std::move(value)}};
@@ -182,13 +164,14 @@ Report analyse_neighbours(const NeighboursOptions& options) {
     fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.open.context});
   const Texts texts(run, windows);
   Report report{.title = run.name + ": nearest neighbours of chunks"};
-  std::vector<Told> rows;
+  report.table.columns = {{.heading = "tokens", .left = true, .missing = ""}, {.heading = "chunk", .left = true},
+      {.heading = "cosine", .format = "{:.3f}", .missing = ""}};
   Value::List scales;
   for (const Chunks& chunks : read_chunks(run, options, windows)) {
     const std::vector<Found> found = look(chunks, options, windows);
     for (const Found& each : found) {
-      rows.push_back({chunks.tokens, true, texts.text(chunks, each.query), 0});
-      for (const NearChunk& n : each.nearest) rows.push_back({chunks.tokens, false, texts.text(chunks, n.chunk), n.cosine});
+      report.table.add_row({chunks.tokens, texts.text(chunks, each.query), {}});
+      for (const NearChunk& n : each.nearest) report.table.add_row({{}, "  " + texts.text(chunks, n.chunk), n.cosine});
     }
     report.notes.push_back(fmt::format("{} tokens: {}, {} chunks of {} windows", chunks.tokens,
         chunks.is_mean ? fmt::format("{} has no blocks at this scale, so a chunk is the mean of what its last blocks make of the tokens",
@@ -199,7 +182,6 @@ Report analyse_neighbours(const NeighboursOptions& options) {
   }
   report.notes.push_back(
       "The cosine is that of the vectors without their mean over all chunks. Chunks of the query's own window are left out.");
-  report.table = table_of(rows);
   report.json = Object{{"run", run.name}, {"scales", scales}};
   return report;
 }

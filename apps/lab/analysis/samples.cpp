@@ -159,36 +159,28 @@ std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOp
   return all;
 }
 
-// A row of the table: what a run wrote, or the text itself.
-struct Row {
-  const Samples* run;
-  bool is_text;
-
-  const double* repeats() const { return is_text ? run->true_repeats : run->repeats; }
-  double ngram() const { return is_text ? run->true_ngram_perplexity : run->ngram_perplexity; }
-  std::optional<double> judge() const { return is_text ? run->true_judge_perplexity : run->judge_perplexity; }
-};
+// What is told of what a run wrote, and of the text itself.
+void add_row(ResultTable& table, const std::string& name, const double* repeats, Value bleu, double ngram,
+    const std::optional<double>& judge, Value seconds) {
+  table.add_row({name, ngram, judge, std::move(bleu), repeats[0], repeats[1], repeats[2], repeats[3], std::move(seconds)});
+}
 
 ResultTable table_of(const std::vector<Samples>& runs) {
-  std::vector<Row> rows;
-  for (const Samples& run : runs) rows.insert(rows.end(), {{&run, false}, {&run, true}});
   ResultTable table;
-  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), rows, value); };
-  add({.heading = "run", .left = true}, [](const Row& row) { return row.is_text ? "  the text itself" : row.run->name; });
-  add({.heading = "4-gram perplexity", .format = "{:.2f}"}, &Row::ngram);
-  add({.heading = "judge's perplexity", .format = "{:.2f}"}, &Row::judge);
-  add({.heading = "BLEU", .format = "{:.2f}"}, [](const Row& row) { return row.is_text ? Value() : Value(row.run->bleu); });
-  for (size_t n = 0; n < kOrder; ++n)
-    add({.heading = (n ? "" : "repeated ") + std::to_string(n + 1) + "-grams", .format = "{:.3f}"},
-        [n](const Row& row) { return row.repeats()[n]; });
-  add({.heading = "s/sequence", .format = "{:.3f}"},
-      [](const Row& row) { return row.is_text || row.run->seconds.empty() ? Value() : Value(median(row.run->seconds)); });
+  for (const char* heading :
+      {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"})
+    table.columns.push_back({.heading = heading, .format = table.columns.size() < 4 ? "{:.2f}" : "{:.3f}", .left = table.columns.empty()});
+  for (const Samples& run : runs) {
+    add_row(table, run.name, run.repeats, run.bleu, run.ngram_perplexity, run.judge_perplexity,
+        run.seconds.empty() ? Value() : Value(median(run.seconds)));
+    add_row(table, "  the text itself", run.true_repeats, {}, run.true_ngram_perplexity, run.true_judge_perplexity, {});
+  }
   return table;
 }
 
-Value json_of(const Row& row) {
-  return Object{{"repeated", std::vector<double>(row.repeats(), row.repeats() + kOrder)}, {"ngram_perplexity", row.ngram()},
-      {"judge_perplexity", row.judge() ? Value(*row.judge()) : Value(nullptr)}};
+Value json_of(const double* repeats, double ngram, const std::optional<double>& judge) {
+  return Object{{"repeated", std::vector<double>(repeats, repeats + kOrder)}, {"ngram_perplexity", ngram},
+      {"judge_perplexity", judge ? Value(*judge) : Value(nullptr)}};
 }
 
 Value json_of(const Samples& run, const Tokenizer& tokenizer) {
@@ -197,7 +189,8 @@ Value json_of(const Samples& run, const Tokenizer& tokenizer) {
     return Object{{"prompt", text_of_ids(place.prompt)}, {"text", text_of_ids(place.truth)},
         {"completions", values_of(place.completions, text_of_ids)}};
   };
-  return Object{{"run", run.name}, {"samples", json_of(Row{&run, false})}, {"text", json_of(Row{&run, true})}, {"bleu", run.bleu},
+  return Object{{"run", run.name}, {"samples", json_of(run.repeats, run.ngram_perplexity, run.judge_perplexity)},
+      {"text", json_of(run.true_repeats, run.true_ngram_perplexity, run.true_judge_perplexity)}, {"bleu", run.bleu},
       {"seconds", run.seconds}, {"texts", values_of(run.places, as_object)}};
 }
 

@@ -69,19 +69,22 @@ ResultTable table_of(const std::vector<RunNats>& runs) {
   ResultTable table;
   const auto longest =
       std::max_element(runs.begin(), runs.end(), [](const RunNats& a, const RunNats& b) { return a.distances() < b.distances(); });
-  const std::vector<ShuffleRow> all = ranges_of(*longest);
-  table.add({.heading = "distance", .left = true}, all, range_of);
+  table.columns = {{.heading = "distance", .left = true}};
+  std::vector<std::vector<ShuffleRow>> of_runs;
   for (const RunNats& run : runs) {
-    const std::vector<ShuffleRow> rows = ranges_of(run);
-    const auto add = [&](const char* name, const char* format, double ShuffleRow::*number) {
-      table.add({.heading = run.name + name, .format = format}, all, [&](const ShuffleRow& range) {
-        const auto i = static_cast<size_t>(&range - all.data());
-        return i < rows.size() && rows[i].last_distance == range.last_distance ? Value(rows[i].*number) : Value();
-      });
-    };
-    add(", in order", "{:.4f}", &ShuffleRow::nats);
-    add(", shuffled", "{:+.4f}", &ShuffleRow::increase);
-    add(", +-", "{:.4f}", &ShuffleRow::error);
+    of_runs.push_back(ranges_of(run));
+    for (const auto& [name, format] : {std::pair{", in order", "{:.4f}"}, {", shuffled", "{:+.4f}"}, {", +-", "{:.4f}"}})
+      table.columns.push_back({.heading = run.name + name, .format = format});
+  }
+  const std::vector<ShuffleRow> ranges = ranges_of(*longest);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    std::vector<Value> row{range_of(ranges[i])};
+    for (const std::vector<ShuffleRow>& rows : of_runs) {
+      const bool same = i < rows.size() && rows[i].last_distance == ranges[i].last_distance;
+      for (const auto number : {&ShuffleRow::nats, &ShuffleRow::increase, &ShuffleRow::error})
+        row.emplace_back(same ? std::optional(rows[i].*number) : std::nullopt);
+    }
+    table.add_row(row);
   }
   return table;
 }

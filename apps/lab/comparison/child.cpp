@@ -82,7 +82,8 @@ class StopRequest {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);
   for (const int signal : kRequestsToEnd)
-    if (struct sigaction current = {}; ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
+    if (struct sigaction current = {}; ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      std::signal(signal, SIG_DFL);
   std::signal(SIGTTOU, SIG_IGN);
   waiting.end();
   ::dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -18,7 +18,8 @@ constexpr double kFar = 3;      // ranges of the middle
 
 std::string short_value(double value) {
   const double size = std::abs(value);
-  return size >= 1e3 && size < 1e15 ? (value < 0 ? "-" : "") + short_number(size) : fmt::format("{:.3g}", value);
+  const std::string sign = value < 0 ? "-" : "";
+  return size >= 1e3 && size < 1e15 ? sign + short_number(size) : fmt::format("{:.3g}", value);
 }
 
 Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {

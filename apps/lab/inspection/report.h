@@ -1,5 +1,5 @@
-// ricci-inspect, in the order to read: found.h looks into a model, pictures.cpp draws what was found, report.cpp writes the files: a drawing
-// each, a page with all of them, and the numbers.
+// ricci-inspect, in the order to read: found.h looks into a model, pictures.cpp draws what was found, report.cpp writes the files: a
+// drawing each, a page with all of them, and the numbers.
 #pragma once
 #include <functional>
 #include <string>
