@@ -105,7 +105,7 @@ int print_published() {
   const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
   ResultTable table;
   for (const char* heading :
-      {"of", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total", "with h = 12", "fused", "weights"})
+      {"layers", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total", "with h = 12", "fused", "weights"})
     table.columns.push_back({.heading = heading, .format = "{:.3f}", .factor = 1e-9, .left = table.columns.empty()});
   for (const PublishedMemory& row : published_memory({})) {
     const size_t i = table.rows();
