@@ -154,7 +154,7 @@ std::vector<FrequencyBin> frequency_bins(std::span<const TokenScore> scores, int
 
 Report analyse_frequency(const FrequencyOptions& options) {
   std::vector<RunBins> runs;
-  for (const TextRun& run : open_text_runs(options.text, kWriters)) runs.push_back(analyse(run, options));
+  for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report{.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins),
       .table = table_of(runs),
       .json = values_of(runs, [](const RunBins& run) { return json_of(run); })};

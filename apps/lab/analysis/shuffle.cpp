@@ -150,7 +150,7 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 
 Report analyse_shuffle(const ShuffleOptions& options) {
   std::vector<RunNats> runs;
-  for (const TextRun& run : open_text_runs(options.text, kWriters)) runs.push_back(analyse(run, options));
+  for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report{.title = "likelihood behind a shuffled half of the context",
       .table = table_of(runs),
       .json = values_of(runs, [](const RunNats& run) { return json_of(run); })};

@@ -6,8 +6,9 @@
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/stack.h"
-#include "models/visit.h"
+#include "models/layers/stack.h"
+#include "models/layers/visit.h"
+#include "models/mixers/mixers.h"
 
 namespace ricci::apps {
 namespace {
@@ -46,10 +47,7 @@ template <class M> Stack<M> stack_of(const StepSize& size) {
 // The parameters of a stack without positions: those of its blocks, and of the norm behind pre-norm blocks.
 template <Mixer M> struct Blocks {
   Stack<M>& stack;
-  template <class V> void visit(V&& v) {
-    v("blocks", stack.blocks);
-    v("ln", stack.ln);
-  }
+  template <class V> void visit(V&& v) { v("blocks", stack.blocks, "ln", stack.ln); }
 };
 
 }  // namespace
