@@ -44,13 +44,10 @@ int train(Options options) {
   const TokenizerKind& kind = kind_of(options);
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
-  std::shared_ptr<const Tokenizer> tokenizer;
-  if (options.from.empty()) {
-    tokenizer = train_tokenizer(kind, text, options.training, options.end);
-  } else {
-    const auto given = with_special(open_tokenizer(options.from, options.open), options.training.special);
-    tokenizer = with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
-  }
+  const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
+  const auto kept = !given || options.keep_all ? given : restrict_to(text, *given);
+  const auto tokenizer =
+      kept ? with_eos(kept, options.end.behind, options.end.piece) : train_tokenizer(kind, text, options.training, options.end);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
   return 0;
