@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fills .deps/ with the libraries ricci is built with, for a machine that has compilers and no internet. Runs on
 # Debian 12 (apt-get, dpkg-deb, ar, objdump) and installs nothing. In a copy of the tree that has .deps/,
-#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$PWD/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags
-# finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them,
+#   flag=-Wl,--disable-new-dtags
+#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$PWD/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS=$flag -DCMAKE_SHARED_LINKER_FLAGS=$flag
+# finds them before the system's, and the programs run from the build folder: CMake writes the path of .deps into them and their library,
 # and with that flag the path also counts for the library that libdnnl needs.
 #   tests/fetch_deps.sh          fetches nothing when .deps/ holds the packages listed here
 # The tree and .deps/ travel together: what both hold is printed, and above 56 MiB it is an error.

@@ -62,8 +62,8 @@ row() {  # check value verdict [bar]: puts it into the rows of the running part
 
 verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
 
-# A program was linked after this file was written.
-outdated() { [ -n "$(find "$build" -maxdepth 1 -type f -name 'ricci-*' -newer "$1")" ]; }
+# A program, or the library of all programs, was linked after this file was written.
+outdated() { [ -n "$(find "$build" -maxdepth 1 -type f \( -name 'ricci-*' -o -name 'libricci_programs.so' \) -newer "$1")" ]; }
 
 versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
 
@@ -157,7 +157,7 @@ keep_dates() {
 
 configure() {
   local options=() flags=-Wl,--disable-new-dtags  # a path written so counts for the libraries of libraries, too
-  [ ! -d .deps/usr ] || options=(-DCMAKE_PREFIX_PATH="$root/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS="$flags")
+  [ ! -d .deps/usr ] || options=(-DCMAKE_PREFIX_PATH="$root/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS="$flags" -DCMAKE_SHARED_LINKER_FLAGS="$flags")
   [ -e "$build/build.ninja" ] || limited 200 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DRICCI_CUDA=ON -DRICCI_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" "${options[@]}" || return
   grep -q ricci_kernels "$build/build.ninja" || { echo "CMake found no nvcc"; rm "$build/build.ninja"; return 1; }
@@ -177,8 +177,8 @@ part_build() {
     *) row "compile and link" "failed, see build.log; $programs programs are linked" FAIL ;;
   esac
   command -v cuobjdump >/dev/null || { row "machine code" "not measured: no cuobjdump" -; return; }
-  [ -x "$build/ricci-train" ] || return
-  programs=$(cuobjdump --list-elf "$build/ricci-train" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
+  [ -e "$build/libricci_programs.so" ] || return
+  programs=$(cuobjdump --list-elf "$build/libricci_programs.so" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
   row "machine code" "${programs:-none}" "$(verdict grep -q "sm_$architecture" <<< "$programs")"
 }
 

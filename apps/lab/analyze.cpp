@@ -1,6 +1,7 @@
 // ricci-analyze: what trained models do with text, an analysis each: a table, JSON, and a drawing or a page.
 //   ricci-analyze frequency runs/A runs/B -o frequency.svg
 //   ricci-analyze samples runs/A --judge runs/B --json samples.json
+#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "apps/lab/analysis/analyses.h"

@@ -3,6 +3,7 @@
 //   ricci-bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 // And one layer at several scales, the multi-scale paper's figure 2:
 //   ricci-bench --layer --width 768 --heads 12 --lengths 128,256,512,1024,2048 -o layer.html
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "apps/lab/benchmark/layer.h"

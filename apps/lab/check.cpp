@@ -1,4 +1,5 @@
 // ricci-check: the gradient check of every op on every device of this machine, as a table.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -1,5 +1,6 @@
 // ricci-inspect: what the mixers of a trained model do with a text and what they have learnt, as drawings, a page and numbers.
 //   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 

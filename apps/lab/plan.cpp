@@ -2,6 +2,8 @@
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
 #include "models/planning/plan.h"
 
+#include <CLI/CLI.hpp>
+
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/run_report.h"

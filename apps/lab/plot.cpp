@@ -1,5 +1,6 @@
 // ricci-plot: curves of one or several runs, as an SVG drawing or a page with values under the pointer.
 //   ricci-plot runs/a runs/b -o plot.html
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "apps/lab/plot/curves.h"

@@ -1,4 +1,5 @@
 // ricci-probe: logits, loss and every gradient of a model whose weights and inputs are given from outside.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -2,6 +2,7 @@
 //   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2
 //   ricci-convert import FILE.safetensors runs/NAME   a model of the Dispatcher paper's repository
 //   ricci-convert export runs/NAME FOLDER
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <optional>

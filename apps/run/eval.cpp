@@ -1,6 +1,7 @@
 // ricci-eval: how well trained models predict a text.
 //   ricci-eval runs/NAME --stride 256
 //   ricci-eval runs/A runs/B --data wiki.test.tokens --json
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 #include <variant>

@@ -4,6 +4,7 @@
 //   ricci-generate runs/NAME --jsonl <prompts.jsonl >texts.jsonl
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
 

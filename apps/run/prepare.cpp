@@ -3,6 +3,7 @@
 //   ricci-prepare reviews.tsv.zst --output reviews --format tsv --label-field 1 --classes 2 --text-field 4
 #include "data/shards/prepare.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "apps/terminal/cli.h"

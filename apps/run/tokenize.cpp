@@ -1,6 +1,7 @@
 // ricci-tokenize: makes vocabularies, turns texts into token ids and back, counts tokens.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
 

@@ -6,6 +6,7 @@
 // first time, which costs many times what it costs later.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <csignal>

@@ -6,12 +6,16 @@
 //                    [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
 //   }
 #pragma once
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "apps/run/config/config.h"
+
+// CLI11 is a library of headers alone, which take seconds to compile: files that declare options include it, others need not.
+namespace CLI {
+class App;
+}
 
 namespace ricci::apps {
 

@@ -1,5 +1,7 @@
 #include "apps/terminal/model_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "core/cpu/parallel.h"
 #include "core/names.h"
 #include "cuda/device/device.h"

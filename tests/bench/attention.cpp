@@ -4,6 +4,7 @@
 // operations are those of the products: 4 b heads c c width of the forward, 10 of the backward, half of it when causal.
 #include "ops/attention/attention.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <functional>

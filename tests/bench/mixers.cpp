@@ -5,6 +5,7 @@
 //   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
 // held, FLOPs of the products per second.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
 #include <string>

@@ -2,6 +2,7 @@
 // measures and for one long step of a small one.
 //   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>

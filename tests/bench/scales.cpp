@@ -7,6 +7,7 @@
 //   retina      its attention with windows 0:8, 8:256, 256:512 on 1, 4 and 16 beside full attention, forward and backward: time, FLOPs
 //   ricci-bench-scales [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT".
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>

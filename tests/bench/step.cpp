@@ -3,6 +3,7 @@
 // Time and memory: whole optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory.
 // Processor time is that of all threads together, and hardly changes when other programs keep the machine busy. Then ten steps from
 // the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -4,6 +4,7 @@
 //   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]      no name: the small models
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the operations of the
 // products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each public op is defined in exactly one object: the CPU half comes from the C++ build, never from nvcc's.
+# Each public op is defined in exactly one object: the CPU half comes from the C++ build, never from nvcc's. And no program defines what
+# the library of all programs defines: two objects of the library cannot, but of a program and a library the linker takes the program's.
 #   one_definition.sh build-folder
 set -u
 cd "$(dirname "$0")/../.."
@@ -21,4 +22,12 @@ for name in $names; do
 done
 [ "$count" -gt 0 ] || { echo "no public op was found"; exit 1; }
 echo "$count public ops, each defined once"
+
+# Some tests are built from the sources that they test, without the library.
+strong() { find "$build" -name '*.o' "$@" -exec nm --defined-only {} + | awk '$2 ~ /^[TDBR]$/ && $3 != "main" { print $3 }' | sort -u; }
+library=$(strong -path '*ricci_*_objects*')
+programs=$(strong -path '*/ricci-*' ! -path '*portable*' ! -path '*ricci-bounded*')
+both=$(comm -12 <(echo "$library") <(echo "$programs"))
+[ -n "$programs" ] && [ "$(wc -l <<<"$library")" -gt 1000 ] || { echo "no symbols were found"; exit 1; }
+[ -z "$both" ] || { echo "defined by a program and by the library:"; c++filt <<<"$both"; bad=1; }
 exit $bad

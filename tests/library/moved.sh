@@ -10,7 +10,8 @@ hidden=(unshare --mount)
 prefix=$folder/prefix
 : >out >err
 cmake --install "$build" --prefix "$prefix" >out 2>err || verdict 'install' "exit code $?"
-verdict 'a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+verdict 'ricci, and a program for each of apps/run/*.cpp and apps/lab/*.cpp' "$(diff <(echo ricci; cd "$root/apps" && ls run/*.cpp lab/*.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+verdict 'all of them hold 80 MB at most' "$(find "$prefix" -type f \( -path '*/bin/*' -o -name libricci_programs.so \) -printf '%s\n' | awk '{ sum += $1 } END { if (sum > 80e6) print sum }')"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
 
 cat >commands.sh <<'END'
@@ -25,6 +26,7 @@ bin=$3/bin
 "$bin/ricci-plot" runs/away -o plot.svg
 "$bin/ricci-plan" "$3/share/ricci/configs/quickstart.yaml"
 "$bin/ricci-check" --op relu
+"$bin/ricci" eval runs/away
 END
 fault=
 "${hidden[@]}" bash commands.sh "$root" "$build" "$prefix" >out 2>err || fault="exit code $?"

@@ -1,5 +1,6 @@
 #include "apps/lab/analysis/text_runs.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <set>

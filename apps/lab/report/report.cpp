@@ -1,5 +1,6 @@
 #include "apps/lab/report/report.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 
