@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/cpu/available.h"
 #include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
@@ -25,7 +26,7 @@ constexpr int kSpins = 4000;  // some 50 microseconds: the next call of a traini
 int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int asked = text ? std::atoi(text) : 0;
-  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : available_processors();
 }
 
 std::atomic<int>& threads() {

@@ -5,7 +5,7 @@
 
 namespace ricci {
 
-// Error: a length outside 0 .. context. On cuda, where reading them would mean to wait, nothing is checked.
+// Error: a length outside 0 .. context. Nothing is checked on cuda, where reading them would mean to wait, and while a graph is recorded.
 void check_lengths(const char* op, const Tensor& lengths_b, int64_t context);
 
 // Lengths as kernels read them; null: every position of every sequence counts.

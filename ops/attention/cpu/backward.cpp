@@ -4,6 +4,7 @@
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
+#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "ops/attention/cpu/block_products.h"
 #include "ops/attention/kernels.h"
@@ -154,6 +155,7 @@ template <class E, class T> void run_share(const Problem& problem, const Share& 
   const int64_t multiplications = 5 * least(share.queries, problem.queries) * least(share.keys, problem.keys) * problem.width;
   const int64_t tasks = by_queries * by_keys;
   parallel_for(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
+    const SignalsHeld held;  // once for all products of the chunk
     BackwardTask<T, E> task(problem, share, of);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i % tasks;

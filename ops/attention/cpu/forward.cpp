@@ -3,6 +3,7 @@
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
+#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block_products.h"
@@ -103,6 +104,7 @@ void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
     parallel_for(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
+      const SignalsHeld held;  // once for all products of the chunk
       const ForwardTask<T, E> task(problem, of, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;
