@@ -55,7 +55,7 @@ class Shape {
   int64_t extent_[kMaxRank] = {};
 };
 
-// Who asks for memory: the function that calls whoever has this as a default argument.
+// The place in the source that a function with a default argument of this type was called from.
 struct CallSite {
   const char* function = __builtin_FUNCTION();
   const char* file = __builtin_FILE();
