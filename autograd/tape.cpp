@@ -32,7 +32,10 @@ class Differentiating {
  public:
   Differentiating(const Node& node, Tape& tape)
       : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
-  ~Differentiating() { differentiating = outer_, walking = outer_tape_; }
+  ~Differentiating() {
+    differentiating = outer_;
+    walking = outer_tape_;
+  }
   Differentiating(const Differentiating&) = delete;
   Differentiating& operator=(const Differentiating&) = delete;
 
@@ -275,7 +278,8 @@ void Tape::print(std::FILE* file) const {
       line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
       const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
-      in += input < 0 ? " constant" : p && !p->path.empty() ? " " + p->path : " %" + std::to_string(input);
+      const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
+      in += " " + (input < 0 ? "constant" : slot);
     }
     std::fprintf(
         file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));

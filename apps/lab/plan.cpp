@@ -56,7 +56,7 @@ const char* described(HeldFor use) { return use == HeldFor::other ? "between ops
 json as_json(const TrainConfig& config, const Level& level, bool with_batch) {
   const Plan& plan = level.plan;
   json result{{"recompute", name_of(level.recompute)}, {"parameters", plan.parameters}, {"peak_bytes", plan.peak},
-      {"working_bytes", plan.working}, {"process_bytes", plan.process}};
+      {"working_bytes", plan.working}, {"recorded_bytes", plan.recorded}, {"process_bytes", plan.process}};
   for (size_t use = 0; use < plan.at_peak.size(); ++use) result["at_peak"][described(static_cast<HeldFor>(use))] = plan.at_peak[use];
   result["flops"] = plan.flops(), result["bytes_moved"] = plan.bytes();
   for (const Plan::Kept& kept : plan.kept)
@@ -70,6 +70,7 @@ void print_memory(const Plan& plan) {
     std::printf("  %-28s %12s\n", described(static_cast<HeldFor>(use)), show_bytes(plan.at_peak[use]).c_str());
   std::printf("  %-28s %12s\n", "peak", show_bytes(plan.peak).c_str());
   std::printf("  %-28s %12s\n", "most of activations, buffers", show_bytes(plan.working).c_str());
+  if (plan.recorded) std::printf("  %-28s %12s\n", "the recorded step", show_bytes(plan.recorded).c_str());
   if (plan.process != plan.peak) std::printf("  %-28s %12s\n", "of the whole process", show_bytes(plan.process).c_str());
 }
 

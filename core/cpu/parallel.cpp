@@ -65,8 +65,10 @@ struct Work {
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
       : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
     const int64_t chunks = (n + grain - 1) / grain;
-    for (int i = 0; i < shares; ++i)
-      share[i].next = chunks * i / shares * grain, share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+    for (int i = 0; i < shares; ++i) {
+      share[i].next = chunks * i / shares * grain;
+      share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+    }
   }
 
   void run(int thread) {

@@ -16,7 +16,10 @@ void overwrite(const Tensor& fixed, const Tensor& now) {
 }  // namespace
 
 void StepGraph::take_inputs(const std::vector<WeightedInputs>& now) {
-  if (inputs_.empty()) return static_cast<void>(inputs_ = now);
+  if (inputs_.empty()) {
+    inputs_ = now;
+    return;
+  }
   if (now.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {now.size(), inputs_.size()});
   for (size_t i = 0; i < now.size(); ++i) {
     const auto& [inputs, weight] = inputs_[i];

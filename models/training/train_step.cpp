@@ -31,7 +31,8 @@ Tensor scalar(double value, Device device) {
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options)
     : TrainStep(model, device, options.seed) {
-  optimizer_ = &optimizer, options_ = options;
+  optimizer_ = &optimizer;
+  options_ = options;
   if (!options.cuda_graph) return;
   graph_ = std::make_unique<StepGraph>(device);
   first_stream_ = Tensor({}, Dtype::i64, device);

@@ -14,8 +14,7 @@ struct Lengths {
   int64_t context = 0;
   HD int64_t of(int64_t b) const {
     if (!length_b) return context;
-    const int64_t length = length_b[b];
-    return length < 0 ? 0 : length < context ? length : context;
+    return between<int64_t>(0, length_b[b], context);
   }
 };
 

@@ -51,7 +51,10 @@ Tensor slice_of(const Tensor& x, int index, int64_t first, int64_t count) {
 Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   const int rank = x.shape().rank();
   int64_t in_x[Shape::kMaxRank] = {}, step = 1;
-  for (int d = rank - 1; d >= 0; --d) in_x[d] = step, step *= x.shape()[d];
+  for (int d = rank - 1; d >= 0; --d) {
+    in_x[d] = step;
+    step *= x.shape()[d];
+  }
   Shape shape;
   for (int d : order) shape.push_back(x.shape()[d]);
   Strided<2> s;

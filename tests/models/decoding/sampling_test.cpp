@@ -94,22 +94,25 @@ int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) 
   return all[kept - 1].second;
 }
 
+// Logits of that standard deviation, many of which are equal; with 0 all are.
+void check_draws(int64_t vocabulary, double width) {
+  Values logits = values_of(drawn({vocabulary}, Dtype::f64, Device::cpu, 1));
+  for (double& logit : logits) logit = std::round(logit * width * 8) / 8;
+  if (vocabulary > 100) logits[7] = NAN, logits[8] = -HUGE_VAL, logits[9] = width > 1 ? HUGE_VAL : logits[9];
+  CAPTURE(vocabulary);
+  CAPTURE(width);
+  int wrong = 0;
+  for (const Sampling& s : {Sampling{}, {.temperature = 0}, {.temperature = 0.3}, {.top_k = 5}, {.top_p = 0.5}, {.top_p = 0.999},
+           {.temperature = 30, .top_k = 900, .top_p = 0.25}})
+    for (uint64_t i = 0; i < 60; ++i) wrong += draw_token(logits, s, i) != defined_draw(logits, s, i);
+  CHECK(wrong == 0);
+}
+
 }  // namespace
 
 TEST_CASE("sampling: whatever is sorted, the tokens are those that are drawn when everything is") {
-  for (const size_t vocabulary : {1, 2, 63, 64, 65, 129, 1000, 5000})
-    for (const double width : {0.0, 0.3, 4.0}) {  // 0: all tokens are as probable, and the rest of the nucleus is 0 at its end
-      Values logits = values_of(drawn({static_cast<int64_t>(vocabulary)}, Dtype::f64, Device::cpu, vocabulary));
-      for (double& logit : logits) logit = std::round(logit * width * 8) / 8;  // many are equal
-      if (vocabulary > 100) logits[7] = NAN, logits[8] = -HUGE_VAL, logits[9] = width > 1 ? HUGE_VAL : logits[9];
-      CAPTURE(vocabulary);
-      CAPTURE(width);
-      int wrong = 0;
-      for (const Sampling& s : {Sampling{}, {.temperature = 0}, {.temperature = 0.3}, {.top_k = 5}, {.top_p = 0.5}, {.top_p = 0.999},
-               {.temperature = 30, .top_k = 900, .top_p = 0.25}})
-        for (uint64_t i = 0; i < 60; ++i) wrong += draw_token(logits, s, i) != defined_draw(logits, s, i);
-      CHECK(wrong == 0);
-    }
+  for (const int64_t vocabulary : {1, 2, 63, 64, 65, 129, 1000, 5000})
+    for (const double width : {0.0, 0.3, 4.0}) check_draws(vocabulary, width);
 }
 
 TEST_CASE("sampling: shares are the probabilities, at every temperature") {

@@ -36,7 +36,8 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, Device devic
     const bool classifier = config.family == Family::classifier;
     const int64_t positions = kSequences * config.ctx, scored = classifier ? kSequences : positions;
     for (int64_t t = 0; t < positions; ++t) tokens.push_back((t * 7 + t * t / 3 + i * 5) % 11);
-    for (int64_t t = 0; t < scored; ++t) targets.push_back((t * 5 + i) % (classifier ? 3 : 11));
+    for (int64_t t = 0; t < scored; ++t)
+      targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // of one class: sums that cancel are short numbers
     const Tensor ids_bc = ids_of(tokens, {kSequences, config.ctx}, device);
     if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 20, 9}, {3}, device)}, scored});
     else all.push_back({{ids_bc, ids_of(targets, ids_bc.shape(), device)}, scored});
@@ -58,6 +59,7 @@ void check_model(Model& model, Device device) {
   const std::vector<MicroBatch> micro_batches = micro_batches_of(model.config(), device);
   const std::vector<Parameter*> parameters = model.parameters();
   std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // of the gradients, of their absolute values
+  std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 holds
   for (const MicroBatch& one : micro_batches) {
     const std::vector<Tensor> gradients = gradients_of(model, {one}, device);
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -69,8 +71,7 @@ void check_model(Model& model, Device device) {
       sums[i].resize(values.size()), sizes[i].resize(values.size());
       for (size_t e = 0; e < values.size(); ++e)
         sums[i][e] += values[e] / kMicroBatches, sizes[i][e] += std::abs(values[e]) / kMicroBatches;
-      const bool reached = std::any_of(values.begin(), values.end(), [](double value) { return value != 0; });
-      CHECK((!reached || !are_all_bf16(gradients[i])));
+      narrow[i] += are_all_bf16(gradients[i]);
     }
   }
   const std::vector<Tensor> together = gradients_of(model, micro_batches, device);
@@ -78,7 +79,10 @@ void check_model(Model& model, Device device) {
     const std::string path = parameters[i]->path;
     CAPTURE(path);
     REQUIRE(static_cast<bool>(together[i]) == !sums[i].empty());
-    if (together[i]) CHECK(error_of(together[i], sums[i], sizes[i]) < 64 * unit(Dtype::f32));
+    if (!together[i]) continue;
+    const bool is_zero = std::all_of(sizes[i].begin(), sizes[i].end(), [](double size) { return size == 0; });
+    CHECK((is_zero || narrow[i] < kMicroBatches));  // one of few terms, or whose terms cancel, may be a short number
+    CHECK(error_of(together[i], sums[i], sizes[i]) < 64 * unit(Dtype::f32));
   }
 }
 
