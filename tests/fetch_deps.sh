@@ -14,7 +14,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/.."
 most_mib=56
 packages=(libfmt-dev libfmt9 libyaml-cpp-dev libyaml-cpp0.7 nlohmann-json3-dev libcli11-dev doctest-dev
-          libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev zlib1g-dev)
+          libdnnl-dev libdnnl2 ocl-icd-libopencl1 libarchive-dev zlib1g-dev libxxhash-dev)
 # Only the properties of characters and their normal forms are used of ICU, which are in libicuuc itself: its 30 MB of data, of
 # languages, stay behind, and an empty object stands for them.
 unicode=libicu-dev

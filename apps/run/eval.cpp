@@ -40,8 +40,7 @@ struct Scoring {
         batches(evaluation_batches(scored_by(opened.run.config(), options), tokens, options.batch, opened.context, stride)) {}
 
   static Tokens tokens_for(const RunFolder& run, const Options& options) {
-    return options.data.empty() ? open_validation(run.config(), run.tokenizer())
-                                : open_tokens(run.config(), options.data, *run.tokenizer());
+    return options.data.empty() ? open_validation(run.config(), run.tokenizer()) : open_tokens(run.config(), options.data, run.tokenizer());
   }
   static TrainConfig scored_by(TrainConfig config, const Options& options) {
     config.eval_from = options.from.value_or(config.eval_from);
@@ -60,8 +59,9 @@ struct Scoring {
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
   const int64_t from = options.from.value_or(s.opened.run.config().eval_from);
-  const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && from == 0 && result.of_whole_text();
-  const std::optional<TextSource> text = of_whole_text ? text_of(s.opened.run.config(), options.data) : std::nullopt;
+  const bool of_whole_text = s.opened.run.config().model.traits().objective != Objective::next_cell && from == 0 && result.of_whole_text();
+  const std::optional<TextSource> text =
+      of_whole_text ? text_of(s.opened.run.config(), options.data, s.opened.run.tokenizer()) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
   const int64_t context = has_windows ? std::get<Windows>(s.batches).context() : s.opened.context;
   return {s.opened.run.path(), s.tokens.name(), context, has_windows ? std::optional(std::min(s.stride, context)) : std::nullopt,
@@ -81,8 +81,8 @@ void check_options(const RunFolder& run, const Options& options) {
     fail("--stride: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
   if (!reads_windows && options.from)
     fail("--from: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
-  if (config.model.family == Family::coarse && options.from) fail("--from: {} scores cells, not positions", {run.path()});
-  if (config.model.family == Family::coarse && options.stride)
+  if (config.model.traits().objective == Objective::next_cell && options.from) fail("--from: {} scores cells, not positions", {run.path()});
+  if (config.model.traits().objective == Objective::next_cell && options.stride)
     fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
   if (is_sorting(config) && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
   if (is_sorting(config) && !options.data.empty())

@@ -1,7 +1,7 @@
 // ricci-prepare: a corpus as shards of tokens, which ricci-train reads without loading them.
 //   ricci-prepare corpus/ more.tar.gz --output prepared --tokenizer byte
 //   ricci-prepare reviews.tsv.zst --output reviews --format tsv --label-field 1 --classes 2 --text-field 4
-#include "data/documents/prepare.h"
+#include "data/shards/prepare.h"
 
 #include <cstdio>
 

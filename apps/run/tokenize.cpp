@@ -10,9 +10,9 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/file.h"
+#include "data/shards/pieces.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/open.h"
-#include "data/tokenizers/parallel_encode.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -126,9 +126,9 @@ int count(const Options& options) {
   const auto tokenizer = open(options);
   const TextSource text = TextSource::of_paths(options.texts);
   int64_t tokens = 0, bytes = 0;
-  for_each_ids(text, *tokenizer, [&](std::span<const int64_t> ids, int64_t of_bytes) {
+  for_each_ids(text, *tokenizer, [&](std::span<const int64_t> ids, int64_t more_bytes) {
     tokens += static_cast<int64_t>(ids.size());
-    bytes += of_bytes;
+    bytes += more_bytes;
   });
   std::printf("%s: %lld tokens, %lld bytes, %.3f bytes per token\n", text.name().c_str(), static_cast<long long>(tokens),
       static_cast<long long>(bytes), static_cast<double>(bytes) / static_cast<double>(tokens));

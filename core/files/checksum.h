@@ -1,7 +1,8 @@
-// XXH64 (Y. Collet, github.com/Cyan4973/xxHash, doc/xxhash_spec.md): a fast hash that tells whether the bytes of a file are
+// XXH64 (libxxhash): a fast hash that tells whether the bytes of a file are
 // the ones that were written. Several GB/s; not for secrets.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,19 @@ class OpenFile;
 
 // The hash of the bytes. A text in pieces: the hash of one piece is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
+
+// xxh64 of bytes that come in pieces of any length.
+class StreamHash {
+ public:
+  explicit StreamHash(uint64_t seed = 0);
+  ~StreamHash();
+  void add(std::string_view bytes);
+  uint64_t finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // The hash of bytes that come in pieces of any length: that of the hashes of their blocks of 256 KiB, so that several threads
 // can compute it for a file.

@@ -15,7 +15,7 @@
 
 namespace ricci {
 
-// The place in the inputs of ricci-prepare (data/documents/document_reader.h) up to which documents were read.
+// The place in the inputs of ricci-prepare (data/shards/document_reader.h) up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // which of the input files
   int64_t document = 0;  // documents of this file that are complete

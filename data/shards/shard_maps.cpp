@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "data/shards/sharded_tokens.h"
 
 namespace ricci {
 namespace {
@@ -34,15 +33,16 @@ template <class T> int64_t widen(const char* packed, std::span<int64_t> ids, int
 
 }  // namespace
 
-MappedShard::MappedShard(const std::string& path, const ShardLayout& layout) : file_(path), map_(file_), layout_(layout) {
-  const ShardLayout now = read_shard_header(file_);
+MappedShard::MappedShard(std::shared_ptr<const OpenFile> file, const ShardLayout& layout)
+    : file_(std::move(file)), map_(*file_), layout_(layout) {
+  const ShardLayout now = read_shard_header(*file_);
   if (now.tokens != layout.tokens || now.header.own_hash != layout.header.own_hash || now.bytes_per_token != layout.bytes_per_token)
-    fail("{}: the shard changed while it was in use", {path});
+    fail("{}: the shard changed while it was in use", {file_->path()});
 }
 
 // Touching a map beyond the end of its file would end the program.
 void MappedShard::check_uncut() const {
-  if (file_.size() < map_.size()) fail("{}: the shard was cut short while it was in use", {file_.path()});
+  if (file_->size() < map_.size()) fail("{}: the shard was cut short while it was in use", {file_->path()});
 }
 
 void MappedShard::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const {
@@ -51,14 +51,14 @@ void MappedShard::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size
   const int64_t wrong = layout_.bytes_per_token == 2 ? widen<uint16_t>(packed, ids, vocab_size) : widen<uint32_t>(packed, ids, vocab_size);
   if (wrong >= 0)
     fail("{}: id {} of token {} is outside the vocabulary of {}",
-        {file_.path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
+        {file_->path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
 }
 
 int64_t MappedShard::start(int64_t document) const {
   check_uncut();
   const auto start = value_at<uint64_t>(map_.bytes(), layout_.header.index_offset() + document * 8);
   if (start >= static_cast<uint64_t>(layout_.tokens) || (document == 0 && start != 0))
-    fail("{}: document {} of the shard starts at token {} of {}", {file_.path(), document, start, layout_.tokens});
+    fail("{}: document {} of the shard starts at token {} of {}", {file_->path(), document, start, layout_.tokens});
   return static_cast<int64_t>(start);
 }
 
@@ -67,7 +67,8 @@ int64_t MappedShard::label(int64_t document) const {
   const int64_t classes = layout_.header.classes;
   if (classes == 0) return -1;
   const int64_t label = value_at<int32_t>(map_.bytes(), layout_.header.labels_offset() + document * 4);
-  if (label < 0 || label >= classes) fail("{}: label {} of document {} is not one of {} classes", {file_.path(), label, document, classes});
+  if (label < 0 || label >= classes)
+    fail("{}: label {} of document {} is not one of {} classes", {file_->path(), label, document, classes});
   return label;
 }
 
@@ -83,9 +84,10 @@ int64_t ShardMaps::touch(Map& map, int64_t offset, int64_t bytes) const {
 }
 
 void ShardMaps::map(size_t number) {
-  const auto& [path, layout] = shards_[number];
-  auto shard = std::make_shared<const MappedShard>(path, layout);
-  if (layout.is_prepared && !checked_[number]) check_shard_body(OpenFile(path), layout.header);
+  const auto& [path, layout, held] = shards_[number];
+  const auto file = held ? held : std::make_shared<const OpenFile>(path);
+  auto shard = std::make_shared<const MappedShard>(file, layout);
+  if (layout.is_prepared && !held && !checked_[number]) check_shard_body(*file, layout.header);
   checked_[number] = true;
   const int64_t size = layout.is_prepared ? layout.header.file_bytes() : layout.ids_offset + layout.tokens * layout.bytes_per_token;
   maps_[number] = {std::move(shard), std::vector<bool>(static_cast<size_t>(size / kBlock + 1))};
@@ -93,7 +95,10 @@ void ShardMaps::map(size_t number) {
 
 std::shared_ptr<const MappedShard> ShardMaps::get(size_t number, int64_t offset, int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (touched_ > kMaxResident || maps_.size() > kMaxMaps) maps_.clear(), touched_ = 0;
+  if (touched_ > kMaxResident || maps_.size() > kMaxMaps) {
+    maps_.clear();
+    touched_ = 0;
+  }
   if (!maps_.contains(number)) map(number);
   Map& map = maps_[number];
   touched_ += touch(map, offset, bytes);

@@ -13,11 +13,13 @@
 
 namespace ricci {
 
+inline constexpr int64_t kMaxResident = 96 << 20;
+
 // One shard, mapped.
 class MappedShard {
  public:
   // Error: it is no longer what its layout tells.
-  MappedShard(const std::string& path, const ShardLayout& layout);
+  MappedShard(std::shared_ptr<const OpenFile> file, const ShardLayout& layout);
 
   // The ids [first, first + ids.size()). Errors: the file was cut; an id outside the vocabulary, which is `vocab_size` large.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
@@ -27,7 +29,7 @@ class MappedShard {
 
  private:
   void check_uncut() const;
-  OpenFile file_;
+  std::shared_ptr<const OpenFile> file_;
   MappedFile map_;
   ShardLayout layout_;
 };
@@ -38,6 +40,7 @@ class ShardMaps {
   struct Shard {
     std::string path;
     ShardLayout layout;
+    std::shared_ptr<const OpenFile> file = {};  // held open, and its body was compared; none: the path is opened when it is used
   };
   explicit ShardMaps(std::vector<Shard> shards) : shards_(std::move(shards)), checked_(shards_.size()) {}
 

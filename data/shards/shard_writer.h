@@ -2,6 +2,7 @@
 // the others under a temporary name, syncs and renames it.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,9 @@ class ShardWriter {
   // document goes on from the shard before.
   ShardWriter(const Folder& folder, const ShardHeader& first) : folder_(folder), next_(first) {}
 
-  // The next ids of the corpus, packed as the shard holds them. starts: a document starts with them; its label where there are
-  // labels. end: where the inputs are read up to by now.
-  void append(std::string_view packed, bool starts, int32_t label, int64_t text_bytes, const InputPlace& end);
+  // The next ids of the corpus. starts: a document starts with them; its label where there are labels. end: where the inputs are read
+  // up to by now.
+  void append(std::span<const int64_t> ids, bool starts, int32_t label, int64_t text_bytes, const InputPlace& end);
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }  // of the shard at work
 
   // Writes what was collected as a shard, returns its header and starts the next one. Errors: those of writing files.

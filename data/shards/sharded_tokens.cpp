@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/hash.h"
-#include "data/shards/shard_maps.h"
 #include "data/shards/shard_writer.h"
 
 namespace ricci {
@@ -82,7 +81,7 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& shards, const Tokenizer& tokenizer) {
   const ShardMaps::Shard& first = shards[0];
   for (size_t i = 0; i < shards.size(); ++i) {
-    const auto& [place, layout] = shards[i];
+    const auto& [place, layout, file] = shards[i];
     const ShardHeader& header = layout.header;
     if (layout.is_prepared != first.layout.is_prepared || layout.bytes_per_token != first.layout.bytes_per_token)
       fail("{}: a shard of another format than {}", {place, first.path});
@@ -136,13 +135,27 @@ std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
 ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
   std::vector<ShardMaps::Shard> shards;
   for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
+  return of(path, std::move(shards), tokenizer);
+}
+
+ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& tokenizer) {
+  std::vector<ShardMaps::Shard> shards;
+  for (const std::string& each : shard_paths(path)) {
+    const auto file = std::make_shared<const OpenFile>(each);
+    shards.push_back({each, read_shard_header(*file), file});
+    check_shard_body(*file, shards.back().layout.header);
+  }
+  return of(path, std::move(shards), tokenizer);
+}
+
+ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardMaps::Shard> shards, const Tokenizer& tokenizer) {
   if (shards.empty()) fail("{}: no shards are there", {path});
   // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
   std::stable_sort(
       shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
   check_corpus(path, shards, tokenizer);
   std::string hashes;
-  for (const auto& [place, layout] : shards)
+  for (const auto& [place, layout, file] : shards)
     hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
   Contents contents{.maps = std::make_shared<ShardMaps>(std::move(shards))};
   contents.vocab_size = tokenizer.vocab_size();
@@ -162,7 +175,8 @@ ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& toke
 // The documents [first, end), counted over all shards.
 ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end) const {
   Contents contents = *contents_;
-  contents.parts.clear(), contents.tokens = 0;
+  contents.parts.clear();
+  contents.tokens = 0;
   contents.name += format_message(" ({})", {label});
   contents.hash = hash_bytes(format_message("{} {}", {first, end}), contents_->hash);
   int64_t before = 0;
@@ -183,6 +197,15 @@ std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) co
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
   if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {name(), documents, fraction});
   return {part("train", 0, train), part("validation", train, documents)};
+}
+
+std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split_files(int64_t files) const {
+  int64_t first = 0, all = 0;
+  for (const ShardPart& each : contents_->parts) {
+    all += each.documents;
+    if (static_cast<int64_t>(each.number) < files) first = all;
+  }
+  return {part("train", 0, first), part("validation", first, all)};
 }
 
 int64_t ShardedTokens::size() const { return contents_->tokens; }

@@ -7,12 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "data/shards/shard_maps.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/tokenizer.h"
-#include "data/tokens/tokens.h"
 
 namespace ricci {
-
-inline constexpr int64_t kMaxResident = 96 << 20;
 
 // Whether a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c. Error: some are, and
 // others are not; either would be left out without a word.
@@ -30,9 +29,14 @@ class ShardedTokens final : public TokenSource {
   // Errors: a shard that is missing, cut short, continued or damaged; shards of several corpora or tokenizers in one folder; a
   // corpus whose preparation did not end; another tokenizer, or ids outside its vocabulary.
   static ShardedTokens open(const std::string& path, const Tokenizer& tokenizer);
+  // The same of prepared shards, whose files stay open and are compared with their checksums here: whatever becomes of the folder, these
+  // tokens are read.
+  static ShardedTokens hold(const std::string& path, const Tokenizer& tokenizer);
 
   // The first documents, about `fraction` of all, and the rest. Error: one of the two would be empty.
   std::pair<ShardedTokens, ShardedTokens> split(double fraction) const;
+  // What the first so many files hold, and the rest; either may hold nothing.
+  std::pair<ShardedTokens, ShardedTokens> split_files(int64_t files) const;
 
   int64_t size() const override;
   int64_t vocab_size() const override;
@@ -49,6 +53,7 @@ class ShardedTokens final : public TokenSource {
 
  private:
   struct Contents;
+  static ShardedTokens of(const std::string& path, std::vector<ShardMaps::Shard> shards, const Tokenizer& tokenizer);
   explicit ShardedTokens(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
   ShardedTokens part(const char* label, int64_t first, int64_t end) const;
   std::shared_ptr<const Contents> contents_;

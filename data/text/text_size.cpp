@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "data/text/text_stream.h"
+
 namespace ricci {
 namespace {
 

@@ -1,16 +1,19 @@
-// Finding files, and what tells one text from another. Reading them: text_stream.cpp.
+// Finding files, and what tells one text from another.
 #include "data/text/text_source.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <set>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "core/files/file.h"
 #include "core/files/hash.h"
 
 namespace ricci {
@@ -29,6 +32,9 @@ fs::path find_data(const std::string& path) {
 }
 
 namespace {
+
+// Seconds. Two changes within one tick of a file system's clock leave the same time; the coarsest clocks tick every two seconds.
+constexpr int64_t kSettled = 3;
 
 std::vector<std::string> split_at_commas(const std::string& paths) {
   std::error_code ignored;
@@ -76,6 +82,14 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
+uint64_t hash_of_bytes(const std::string& path, int64_t bytes) {
+  try {
+    return hash_of_file(OpenFile(path), 0, bytes);
+  } catch (const Error& problem) {
+    fail("data: {}", {problem.what()});
+  }
+}
+
 }  // namespace
 
 TextSource::File TextSource::inspect(const fs::path& path) {
@@ -84,13 +98,13 @@ TextSource::File TextSource::inspect(const fs::path& path) {
   const bool regular = !error && fs::is_regular_file(absolute, error);
   if (!error && !regular) fail("data: {} is neither a file nor a folder", {path.string()});
   if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
-  try {
-    const OpenFile file(absolute.string());
-    const int64_t bytes = file.size();
-    return {absolute, bytes, hash_of_file(file, 0, bytes)};
-  } catch (const Error& problem) {
-    fail("data: {}", {problem.what()});
-  }
+  struct stat status = {};
+  if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), std::generic_category().message(errno)});
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  const std::array<int64_t, 4> stamp{
+      status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
+  const bool settled = std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) + kSettled <= std::time(nullptr);
+  return {absolute, status.st_size, xxh64({reinterpret_cast<const char*>(stamp.data()), sizeof stamp}), settled};
 }
 
 void TextSource::add(const std::string& path) {
@@ -112,17 +126,23 @@ TextSource TextSource::of_paths(const std::vector<std::string>& paths, std::span
     const auto known = std::find_if(built_in.begin(), built_in.end(), [&](const BuiltInText& text) { return text.name == path; });
     if (path.empty()) fail("data: an empty file name was given");
     if (known == built_in.end()) source.add(path);
-    else source.files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), known->text});
+    else source.files_.push_back({known->name, static_cast<int64_t>(known->text.size()), xxh64(known->text), true, known->text});
   }
   return source;
 }
 
 TextSource TextSource::part(const std::string& label, int64_t first, int64_t end) const {
-  if (first < 0 || first >= end || end > end_ - first_) fail("data: {} has no part of bytes {} to {}", {name(), first, end});
+  if (first < 0 || first >= end || (end != INT64_MAX && end > end_ - first_))
+    fail("data: {} has no part of characters {} to {}", {name(), first, end});
+  TextSource result = as(label);
+  result.first_ = first_ + first;
+  result.end_ = end == INT64_MAX ? end_ : first_ + end;
+  return result;
+}
+
+TextSource TextSource::as(const std::string& label) const {
   TextSource result = *this;
   result.label_ = label;
-  result.first_ = first_ + first;
-  result.end_ = first_ + end;
   return result;
 }
 
@@ -154,9 +174,22 @@ uint64_t TextSource::place_hash() const {
   return hash;
 }
 
+uint64_t TextSource::stamp_hash() const {
+  std::string stamps;
+  for (const File& file : files_) stamps += format_message("{} ", {file.stamp});
+  return hash_bytes(stamps, place_hash());
+}
+
+bool TextSource::is_settled() const {
+  return std::all_of(files_.begin(), files_.end(), [](const File& file) { return file.settled; });
+}
+
 uint64_t TextSource::content_hash() const {
   std::string identity = format_message("{} {}", {first_, end_});
-  for (const File& file : files_) identity += format_message(" {} {}", {file.bytes, std::to_string(file.hash)});
+  for (const File& file : files_) {
+    const uint64_t hash = file.built_in ? file.stamp : hash_of_bytes(file.path.string(), file.bytes);
+    identity += format_message(" {} {}", {file.bytes, std::to_string(hash)});
+  }
   return hash_bytes(identity, place_hash());
 }
 
@@ -164,7 +197,7 @@ void TextSource::check_unchanged() const {
   for (const File& file : files_) {
     if (file.built_in) continue;
     const File now = inspect(file.path);
-    if (now.bytes != file.bytes || now.hash != file.hash)
+    if (now.bytes != file.bytes || now.stamp != file.stamp)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }
 }

@@ -1,11 +1,13 @@
 // Reading a text block by block: .gz through zlib, everything else through libarchive.
+#include "data/text/text_stream.h"
+
 #include <archive.h>
 #include <archive_entry.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/text/text_source.h"
+#include "data/tokenizers/utf8.h"
 
 namespace ricci {
 namespace {
@@ -96,40 +98,63 @@ std::string_view TextStream::read_block() {
   return {};
 }
 
-std::string_view TextStream::next() {
-  while (read_ < source_.end_) {
-    std::string_view block = read_block();
-    if (block.empty() && source_.end_ != INT64_MAX)
-      fail("data: {} ends at byte {}, but this part of it ends at byte {}", {source_.name(), read_, source_.end_});
-    if (block.empty()) return {};
-    offset_ = std::max(read_, source_.first_);
-    const int64_t start = read_;
-    read_ += static_cast<int64_t>(block.size());
-    if (read_ <= source_.first_) continue;
-    block = block.substr(static_cast<size_t>(offset_ - start));
-    return block.substr(0, static_cast<size_t>(source_.end_ - offset_));
-  }
-  return {};
+// Bytes of the block in front of the first byte of this character of the text; all of the block where it is not in it.
+size_t TextStream::bytes_up_to(int64_t character) {
+  const int64_t here = count_characters(block_), wanted = character - characters_;
+  characters_ += std::min(here, wanted);
+  if (here <= wanted) return block_.size();
+  size_t bytes = 0;
+  for (int64_t seen = -1; seen < wanted; ++bytes) seen += count_characters(block_.substr(bytes, 1));
+  return bytes - 1;
 }
 
-void for_each_piece(const TextSource& source, const std::function<size_t(std::string_view)>& complete_prefix,
-    const std::function<void(std::string_view, int64_t)>& use) {
-  TextStream stream(source);
-  std::string rest;   // the unit that is not complete yet
-  size_t wanted = 0;  // bytes of it before the question is asked again: a long unit is looked at few times
-  int64_t offset = source.first_byte();
-  for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) {
-    const bool joined = !rest.empty();
-    if (joined) block = rest.append(block);
-    if (block.size() < wanted) continue;
-    const size_t complete = complete_prefix(block);
-    if (complete > 0) use(block.substr(0, complete), offset);
-    offset += static_cast<int64_t>(complete);
-    if (joined) rest.erase(0, complete);
-    else rest = block.substr(complete);
-    wanted = 2 * rest.size();
+std::string_view TextStream::next() {
+  for (;;) {
+    if (block_.empty()) block_ = read_block();
+    if (block_.empty() && source_.end_ != INT64_MAX && characters_ < source_.end_)
+      fail("data: {} ends at character {}, but this part of it ends at character {}", {source_.name(), characters_, source_.end_});
+    if (block_.empty()) return {};
+    const bool in_part = entered_;
+    const int64_t border = in_part ? source_.end_ : source_.first_;
+    const size_t bytes = border == INT64_MAX ? block_.size() : bytes_up_to(border);
+    entered_ |= bytes < block_.size();
+    const std::string_view taken = block_.substr(0, bytes);
+    if (in_part && taken.empty()) return {};
+    block_.remove_prefix(bytes);
+    offset_ = std::exchange(passed_, passed_ + static_cast<int64_t>(bytes));
+    if (in_part) return taken;
   }
-  if (!rest.empty()) use(rest, offset);
+}
+
+// The last byte that is known waits: it may be the last of the text, and a text ends with a piece.
+std::optional<TextPieces::Piece> TextPieces::next() {
+  if (ended_) return {};
+  held_.erase(0, used_);
+  offset_ += static_cast<int64_t>(std::exchange(used_, 0));
+  size_t wanted = 0;  // bytes that are known before the question is asked again: a long unit is looked at few times
+  for (std::string_view block; !(block = stream_.next()).empty();) {
+    if (held_.empty()) offset_ = stream_.offset();
+    held_ += block;
+    if (held_.size() < std::max<size_t>(wanted, 2)) continue;
+    used_ = complete_prefix_(std::string_view(held_).substr(0, held_.size() - 1));
+    if (used_ > 0) return Piece{std::string_view(held_).substr(0, used_), offset_, false};
+    wanted = 2 * held_.size();
+  }
+  ended_ = true;
+  used_ = held_.size();
+  return Piece{held_, offset_, true};
+}
+
+void TextPieces::read_rest() {
+  stream_.read_rest();
+  ended_ = false;
+}
+
+void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& complete_prefix,
+    const std::function<void(std::string_view, int64_t)>& use) {
+  TextPieces pieces(source, complete_prefix);
+  while (const auto piece = pieces.next())
+    if (!piece->text.empty()) use(piece->text, piece->offset);
 }
 
 }  // namespace ricci

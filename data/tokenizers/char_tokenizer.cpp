@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "data/text/text_cache.h"
+#include "data/text/text_stream.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci {
@@ -21,29 +21,32 @@ Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
   return character;
 }
 
-std::string characters_of(const TextSource& text) {
-  std::vector<uint8_t> found(kLargestCodePoint + 1);
-  const auto note = [&](std::string_view piece, int64_t offset) {
-    for (size_t at = 0; at < piece.size();) {
-      const Utf8Character character = character_at(piece, at, offset);
-      found[character.code] = 1;
-      at += character.bytes;
-    }
-  };
+}  // namespace
+
+void CharacterSet::add(std::string_view piece, int64_t offset) {
+  for (size_t at = 0; at < piece.size(); ++count_) {
+    const Utf8Character character = character_at(piece, at, offset);
+    found_[character.code] = 1;
+    at += character.bytes;
+  }
+}
+
+std::string CharacterSet::sorted() const {
+  std::string characters;
+  for (char32_t code = 0; code <= kLargestCodePoint; ++code)
+    if (found_[code]) append_utf8(code, characters);
+  return characters;
+}
+
+void CharacterSet::add(const TextSource& text) {
   for_each_piece(text, complete_utf8_prefix, [&](std::string_view piece, int64_t offset) {
     try {
-      note(piece, offset);
+      add(piece, offset);
     } catch (const Error& error) {
       fail("{}: {}; tokenizer: byte reads any bytes", {text.name(), error.what()});
     }
   });
-  std::string characters;
-  for (char32_t code = 0; code <= kLargestCodePoint; ++code)
-    if (found[code]) append_utf8(code, characters);
-  return characters;
 }
-
-}  // namespace
 
 CharTokenizer::CharTokenizer(std::string_view characters) {
   for (size_t at = 0; at < characters.size();) {
@@ -55,10 +58,6 @@ CharTokenizer::CharTokenizer(std::string_view characters) {
     at += character.bytes;
   }
   if (characters_.empty()) fail("char tokenizer: the vocabulary is empty");
-}
-
-CharTokenizer CharTokenizer::of_text(const TextSource& text, const std::string& cache_folder) {
-  return CharTokenizer(remembered(text, "characters", cache_folder, [&] { return characters_of(text); }));
 }
 
 std::string CharTokenizer::to_json() const {

@@ -3,16 +3,33 @@
 #pragma once
 #include "data/text/text_source.h"
 #include "data/tokenizers/tokenizer.h"
+#include "data/tokenizers/utf8.h"
 
 namespace ricci {
+
+// The characters of texts, and how many they are.
+class CharacterSet {
+ public:
+  void add(std::string_view piece, int64_t offset);  // error: not UTF-8, at a byte counted from the offset
+  std::string sorted() const;                        // each once
+  int64_t count() const { return count_; }           // of the texts, where all come as often as they are there
+  void add(const TextSource& text);                  // the same, named
+
+ private:
+  std::vector<uint8_t> found_ = std::vector<uint8_t>(kLargestCodePoint + 1);
+  int64_t count_ = 0;
+};
 
 class CharTokenizer final : public Tokenizer {
  public:
   // The vocabulary as UTF-8, in the order of the ids. Errors: empty, a character twice, not UTF-8.
   explicit CharTokenizer(std::string_view characters);
-  // The sorted set of the characters of a text, read once as a stream; once for all with a cache folder
-  // (data/text/text_cache.h). Error: text that is not UTF-8.
-  static CharTokenizer of_text(const TextSource& text, const std::string& cache_folder = "");
+  // For the characters of a text, which is read once. Error: text that is not UTF-8.
+  static CharTokenizer of_text(const TextSource& text) {
+    CharacterSet characters;
+    characters.add(text);
+    return CharTokenizer(characters.sorted());
+  }
 
   std::string name() const override { return "char"; }
   int64_t vocab_size() const override { return static_cast<int64_t>(characters_.size()); }

@@ -4,14 +4,20 @@
 
 #include "core/error.h"
 #include "core/files/hash.h"
-#include "data/tokenizers/parallel_encode.h"
+#include "data/tokenizers/encode.h"
 #include "data/tokenizers/utf8.h"
 
 namespace ricci {
 
 std::vector<int64_t> Tokenizer::encode(std::string_view text) const {
+  const Passage whole{text};
+  std::vector<EncodedPart> parts = ricci::encode(*this, {&whole, 1});
+  if (parts.size() == 1) return std::move(parts[0].ids);
+  size_t count = 0;
+  for (const EncodedPart& part : parts) count += part.ids.size();
   std::vector<int64_t> ids;
-  append_ids_in_parallel(*this, text, 0, ids);
+  ids.reserve(count);
+  for (const EncodedPart& part : parts) ids.insert(ids.end(), part.ids.begin(), part.ids.end());
   return ids;
 }
 

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "ops/elements/arithmetic.h"
 
 namespace ricci {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "data/feeds/sequence_stream.h"
 #include "data/shards/sharded_tokens.h"
-#include "data/stream/sequence_stream.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;

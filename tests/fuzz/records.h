@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/documents/document_reader.h"
+#include "data/shards/document_reader.h"
 #include "data/tokenizers/utf8.h"
 #include "tests/fuzz/input.h"
 

@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <iterator>
 
 #include "apps/run/corpus/embedded_corpus.h"
 #include "core/error.h"
 #include "core/files/hash.h"
-#include "data/documents/document_tokens.h"
-#include "data/documents/members.h"
+#include "data/feeds/sorter.h"
 #include "data/shards/sharded_tokens.h"
-#include "data/sorting.h"
-#include "data/text/split.h"
-#include "data/text/text_cache.h"
+#include "data/shards/store.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "data/tokenizers/open.h"
-#include "data/tokens/joined_tokens.h"
-#include "data/tokens/token_file.h"
 
 namespace ricci::apps {
 namespace {
@@ -29,37 +22,57 @@ TextSource open_text(const std::vector<std::string>& paths) {
   return list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0]);
 }
 
-// Error: an archive, whose headers would be read as text.
-TextSource open_plain_text(const std::vector<std::string>& paths) {
-  const TextSource text = open_text(paths);
-  for (const TextSource& file : text.each_file())
-    if (is_archive(file)) fail("data: {} is a tar archive; ricci-prepare reads its members", {file.name()});
-  return text;
+// What the config makes of files: a text, or documents. is_cut: the end of it is validation.
+StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut) {
+  StoreSource source{.files = open_text(paths)};
+  if (config.format != DocumentFormat::text)
+    source.documents = {.format = config.format,
+        .text_field = config.text_field,
+        .label_field = config.label_field,
+        .classes = is_classifier(config) ? config.model.of<Classifier>().classes : 0};
+  if (is_cut) source.train_fraction = config.train_fraction;
+  return source;
 }
 
-Split open_split(const TrainConfig& config, const TextSource& text) {
-  if (config.validation.empty()) return split_by_characters(text, config.train_fraction, default_cache_folder());
-  return {text, open_plain_text(config.validation)};
+bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
+bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config.weights.empty(); }
+
+// ---- Tokenizers
+// Null: it is made from the texts.
+std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
+  if (find_tokenizer_kind(config.tokenizer)) return nullptr;
+  return with_eos(open_tokenizer(find_data(config.tokenizer).string()), config.eos, EosOptions().piece);
 }
 
-// A vocabulary made from the training text, once for all runs on it.
-std::shared_ptr<const Tokenizer> trained(const TokenizerKind& kind, const TrainConfig& config, const TextSource& text) {
-  const std::string what = format_message("{}-{}-{}", {kind.name, config.model.vocab, name_of(config.eos)});
-  return tokenizer_from_json(remembered(text, what, default_cache_folder(),
-      [&] { return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos})->to_json(); }));
+std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const TextSource& text) {
+  return train_tokenizer(kind, text, {.vocab = config.model.vocab}, {.behind = config.eos});
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const TrainConfig& config, const TextSource& text, const TextSource& train) {
+// From the training text of all sources as one, or from the documents that train.
+std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const std::vector<StoreSource>& sources,
+    const std::vector<int64_t>& cuts, int64_t all_cut) {
+  const TextSource all = open_text(config.data);
+  if (config.format == DocumentFormat::text) return train(config, kind, all_cut > 0 ? all.part("train", 0, all_cut) : all);
+  std::string text;
+  for (size_t i = 0; i < sources.size(); ++i) text += joined_documents(sources[i], cuts[i] > 0 ? cuts[i] : INT64_MAX);
+  return train(config, kind, TextSource::of_paths({all.name()}, std::array{BuiltInText{all.name(), text}}));
+}
+
+// The tokenizer that the config asks for. Characters are those of the validation text, too, where it is cut from the same files.
+TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSource>& sources) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
-  if (!kind) return with_eos(open_tokenizer(find_data(config.tokenizer).string()), config.eos, EosOptions().piece);
+  if (!kind) return {};
   if (kind->needs_size && config.model.vocab == 0)
     fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
-  if (config.tokenizer == "char" && config.eos == Eos::none)
-    return std::make_shared<CharTokenizer>(CharTokenizer::of_text(text, default_cache_folder()));
-  return trained(*kind, config, train);
+  const bool of_characters = config.tokenizer == "char" && config.eos == Eos::none;
+  // The config of a run tells the size of its vocabulary, also where it was not asked for.
+  const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
+  return {kind->options[0] == '\0' ? std::vector{key(0)} : std::vector{key(config.model.vocab), key(0)}, of_characters,
+      [=, &config](const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {
+        if (of_characters) return std::make_shared<CharTokenizer>(characters);
+        return train(config, *kind, sources, cuts, all_cut);
+      }};
 }
-
-Tokens tokens_of(const TextSource& text, const Tokenizer& tokenizer) { return TokenFile::open(text, tokenizer, default_cache_folder()); }
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
@@ -79,15 +92,37 @@ bool are_shards(const std::vector<std::string>& paths) {
   return shards != paths.end();
 }
 
-std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config) {
+// Error: a key asks for what shards that bring their tokenizer do not do.
+void check_shards_do(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
+  const auto reject = [&](const char* key, const std::string& value, const char* option) {
+    fail("{}: {}, but {} holds tokens already; ricci-prepare {} makes such", {key, value, path, option});
+  };
+  if (config.eos != Eos::none) reject("eos", name_of(config.eos), "--eos");
+  const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
+  if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
+  if (config.tokenizer == TrainConfig().tokenizer) return;
+  const auto asked = read_tokenizer(config);
+  const bool is_same = asked ? asked->hash() == theirs.hash() : config.tokenizer == theirs.name();
+  if (!is_same)
+    fail("tokenizer: {}, but {} brings its own, a {} tokenizer of {} tokens", {config.tokenizer, path, theirs.name(), theirs.vocab_size()});
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config, std::string& note) {
   const std::string first = found_or_given(config.data[0]);
-  if (has_tokenizer(first)) return tokenizer_of_shards(first);
-  const bool is_made = config.tokenizer != "byte" && find_tokenizer_kind(config.tokenizer);
-  if (is_made)
+  if (has_tokenizer(first)) {
+    const auto theirs = tokenizer_of_shards(first);
+    check_shards_do(config, first, *theirs);
+    if (config.tokenizer != theirs->name() && find_tokenizer_kind(config.tokenizer))
+      note = format_message("tokenizer: {} is passed over; {} brings its own, a {} tokenizer of {} tokens\n",
+          {config.tokenizer, first, theirs->name(), theirs->vocab_size()});
+    return theirs;
+  }
+  if (const auto read = read_tokenizer(config)) return read;
+  const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
+  if (config.tokenizer != "byte")
     fail(
         "tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {config.tokenizer, first});
-  const TextSource none = TextSource::of_paths({"none"}, std::array{BuiltInText{"none", ""}});
-  return make_tokenizer(config, none, none);
+  return train(config, *kind, TextSource::of_paths({"none"}, std::array{BuiltInText{"none", ""}}));
 }
 
 // ---- Training and validation
@@ -95,102 +130,41 @@ struct Parts {
   std::vector<Tokens> train, validation;
 };
 
-Parts open_shards(const TrainConfig& config, const Tokenizer& tokenizer) {
+Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
   Parts parts;
   for (const std::string& path : config.data) {
-    const ShardedTokens whole = ShardedTokens::open(found_or_given(path), tokenizer);
-    if (!config.validation.empty()) {
+    const ShardedTokens whole = ShardedTokens::open(found_or_given(path), *tokenizer);
+    if (!is_cut(config)) {
       parts.train.push_back(whole);
       continue;
     }
     const auto [train, validation] = whole.split(config.train_fraction);
-    parts.train.push_back(train), parts.validation.push_back(validation);
+    parts.train.push_back(train);
+    parts.validation.push_back(validation);
   }
-  if (!config.validation.empty()) parts.validation.push_back(open_tokens(config, config.validation, tokenizer));
   return parts;
 }
-
-bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config.weights.empty(); }
 
 // Every entry of data is a source where they are to be mixed, else all together are one.
-Parts open_texts(const TrainConfig& config, const Tokenizer& tokenizer, const Split& all) {
-  if (!is_mixed(config)) return {{tokens_of(all.train, tokenizer)}, {tokens_of(all.validation, tokenizer)}};
-  Parts parts;
-  for (const std::string& path : config.data) {
-    const Split split = open_split(config, open_plain_text({path}));
-    parts.train.push_back(tokens_of(split.train, tokenizer));
-    if (config.validation.empty() || parts.validation.empty()) parts.validation.push_back(tokens_of(split.validation, tokenizer));
-  }
-  return parts;
-}
-
-// ---- JSONL and TSV
-struct Records {
-  std::string name;
-  std::vector<Document> documents;
-};
-
-Records read_records(const TrainConfig& config, const std::vector<std::string>& paths) {
-  const int64_t classes = is_classifier(config) ? config.model.classifier.classes : 0;
-  const TextSource files = open_text(paths);
-  return {
-      files.name(), read_documents(files,
-                        {.format = config.format, .text_field = config.text_field, .label_field = config.label_field, .classes = classes})};
-}
-
-Tokens tokens_of(const TrainConfig& config, const Records& records, const Tokenizer& tokenizer) {
-  return DocumentTokens(records.name, records.documents, tokenizer, is_classifier(config) ? config.model.classifier.classes : 0);
-}
-
-// Leaves the first documents, and returns the others.
-Records cut_validation(const TrainConfig& config, Records& all) {
-  const auto documents = static_cast<int64_t>(all.documents.size());
-  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * config.train_fraction));
-  if (train < 1 || train >= documents)
-    fail("{}: has {} documents, too few for a training fraction of {}", {all.name, documents, config.train_fraction});
-  Records rest{
-      all.name + " (validation)", {std::make_move_iterator(all.documents.begin() + train), std::make_move_iterator(all.documents.end())}};
-  all.documents.resize(static_cast<size_t>(train));
-  all.name += " (train)";
-  return rest;
-}
-
-// A vocabulary from the documents as one text in memory: those for training, and those that were cut from the same files.
-std::shared_ptr<const Tokenizer> make_tokenizer(
-    const TrainConfig& config, const std::vector<Records>& train, const std::vector<Records>& cut) {
-  std::string text;
-  const auto append = [&](const std::vector<Records>& all) {
-    for (const Records& records : all)
-      for (const Document& document : records.documents) text += document.text + '\n';
-    return text.size();
-  };
-  const size_t train_bytes = append(train), all_bytes = append(cut);
-  const std::string& name = train[0].name;
-  const auto source = [&](size_t bytes) {
-    return TextSource::of_paths({name}, std::array{BuiltInText{name, std::string_view(text).substr(0, bytes)}});
-  };
-  return make_tokenizer(config, source(all_bytes), source(train_bytes));
-}
-
-Parts open_records(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
-  std::vector<Records> train, validation;
+Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
+  std::vector<StoreSource> sources;
   if (is_mixed(config))
-    for (const std::string& path : config.data) train.push_back(read_records(config, {path}));
-  else train.push_back(read_records(config, config.data));
-  if (config.validation.empty())
-    for (Records& records : train) validation.push_back(cut_validation(config, records));
-  else validation.push_back(read_records(config, config.validation));
-  if (!tokenizer) tokenizer = make_tokenizer(config, train, config.validation.empty() ? validation : std::vector<Records>());
+    for (const std::string& path : config.data) sources.push_back(source_of(config, {path}, is_cut(config)));
+  else sources.push_back(source_of(config, config.data, is_cut(config)));
+  if (!tokenizer) tokenizer = read_tokenizer(config);
   Parts parts;
-  for (const Records& records : train) parts.train.push_back(tokens_of(config, records, *tokenizer));
-  for (const Records& records : validation) parts.validation.push_back(tokens_of(config, records, *tokenizer));
+  for (const StoredSource& stored : open_sources(sources, tokenizer, request_of(config, sources), default_cache_folder())) {
+    tokenizer = stored.tokenizer;
+    parts.train.push_back(stored.train);
+    if (stored.validation) parts.validation.push_back(*stored.validation);
+  }
   return parts;
 }
 
 // Error: a classifier cannot learn from these tokens.
 void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (!is_classifier(config)) return;
-  const int64_t classes = config.model.classifier.classes;
+  const int64_t classes = config.model.of<Classifier>().classes;
   if (tokens.classes() == 0)
     fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so "
          "does ricci-prepare",
@@ -220,22 +194,15 @@ uint64_t Corpus::hash() const {
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   if (config.data.empty()) fail("data: nothing given");
   if (is_sorting(config)) return generated(config);
-  Parts parts;
-  if (are_shards(config.data)) {
-    if (!tokenizer) tokenizer = tokenizer_for_shards(config);
-    parts = open_shards(config, *tokenizer);
-  } else if (config.format != DocumentFormat::text) {
-    parts = open_records(config, tokenizer);
-  } else {
-    const TextSource text = open_plain_text(config.data);
-    const Split split = open_split(config, text);
-    if (!tokenizer) tokenizer = make_tokenizer(config, text, split.train);
-    parts = open_texts(config, *tokenizer, split);
-  }
+  const bool shards = are_shards(config.data);
+  std::string note;
+  if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config, note);
+  Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
+  if (!is_cut(config)) parts.validation.push_back(open_tokens(config, config.validation, tokenizer));
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
   const Tokens train = join(parts.train);
-  return {tokenizer, std::move(parts.train), train, join(std::move(parts.validation))};
+  return {tokenizer, std::move(parts.train), train, join(std::move(parts.validation)), note};
 }
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
@@ -245,27 +212,30 @@ int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   return size;
 }
 
-Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const Tokenizer& tokenizer) {
+Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<Tokens> all;
   if (are_shards(paths))
-    for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), tokenizer));
-  else if (config.format == DocumentFormat::text) all.push_back(tokens_of(open_plain_text(paths), tokenizer));
-  else all.push_back(tokens_of(config, read_records(config, paths), tokenizer));
+    for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), *tokenizer));
+  else all.push_back(open_source(source_of(config, paths, false), tokenizer, default_cache_folder()).train);
   for (const Tokens& each : all) check_labels(config, each);
   return join(std::move(all));
 }
 
 Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
-  if (!config.validation.empty()) return open_tokens(config, config.validation, *tokenizer);
+  if (!is_cut(config)) return open_tokens(config, config.validation, tokenizer);
   return open_corpus(config, tokenizer).validation;
 }
 
-std::optional<TextSource> text_of(const TrainConfig& config, const std::vector<std::string>& paths) {
-  const bool validates = paths.empty(), is_cut = validates && config.validation.empty();
-  const std::vector<std::string>& read = is_cut ? config.data : validates ? config.validation : paths;
-  if ((is_cut && is_sorting(config)) || config.format != DocumentFormat::text || are_shards(read) || (is_cut && is_mixed(config)))
-    return {};
-  return is_cut ? open_split(config, open_plain_text(read)).validation : open_plain_text(read);
+std::optional<TextSource> text_of(
+    const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  const bool reads_end = paths.empty() && is_cut(config);
+  const std::vector<std::string>& given = paths.empty() ? config.validation : paths;
+  const std::vector<std::string>& read = reads_end ? config.data : given;
+  if ((reads_end && (is_sorting(config) || is_mixed(config))) || config.format != DocumentFormat::text || are_shards(read)) return {};
+  const StoreSource source = source_of(config, read, reads_end);
+  if (!reads_end) return source.files;
+  const int64_t cut = open_sources({source}, tokenizer, request_of(config, {source}), default_cache_folder())[0].cut;
+  return source.files.part("validation", cut);
 }
 
 }  // namespace ricci::apps

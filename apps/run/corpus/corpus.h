@@ -2,12 +2,13 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
+#include "data/shards/tokens.h"
 #include "data/text/text_source.h"
 #include "data/tokenizers/tokenizer.h"
-#include "data/tokens/tokens.h"
 
 namespace ricci::apps {
 
@@ -15,12 +16,14 @@ struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Tokens> sources;  // for training: one, or as many as there are entries of data
   Tokens train, validation;     // train: the sources behind one another
+  std::string note = {};        // a line about a key that was passed over, or nothing
 
   uint64_t hash() const;  // of all tokens, whatever files they came from
 };
 
-// Opens the data that the config names: texts, the embedded one among them; JSONL or TSV; prepared shards, or those of llm.c. Each
-// shard is a source of its own. Texts and documents are sources of their own where `weights` mixes them, else joined into one.
+// Opens the data that the config names: texts, the embedded one among them, JSONL or TSV, which become shards in the cache
+// (data/shards/store.h); prepared shards, or those of llm.c. Each entry of shards is a source of its own. Texts and documents are
+// sources of their own where `weights` mixes them, else joined into one.
 //   tokenizer   null: the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
 //               one of characters from the validation text, too, where that was cut from the same files, as nanoGPT's is.
 // Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards beside texts,
@@ -31,12 +34,13 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer);
 
 // The tokens of another text, of the config's format, or of shards, for a model that is trained already.
-Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const Tokenizer& tokenizer);
+Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer);
 
 // The end of the config's data, or its validation files: what a trained run is evaluated on.
 Tokens open_validation(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer);
 
 // The text behind those tokens: behind open_validation where no paths are given. Nothing: they are no plain text, or a mixture.
-std::optional<TextSource> text_of(const TrainConfig& config, const std::vector<std::string>& paths);
+std::optional<TextSource> text_of(
+    const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer);
 
 }  // namespace ricci::apps

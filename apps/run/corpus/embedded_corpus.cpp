@@ -1,6 +1,6 @@
 #include "apps/run/corpus/embedded_corpus.h"
 
-// The assembler puts the file that CMake joined from the sources between two labels.
+// The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
 __asm__(".section .rodata\n"
         ".global ricci_embedded_corpus\n"
         "ricci_embedded_corpus:\n"

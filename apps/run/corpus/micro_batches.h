@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "data/batches.h"
-#include "data/sorting.h"
-#include "data/stream/document_batches.h"
+#include "data/feeds/document_batches.h"
+#include "data/feeds/sorter.h"
+#include "data/feeds/text_batches.h"
 #include "models/evaluation/evaluation.h"
 #include "models/planning/plan.h"
 #include "models/training/micro_batch.h"

@@ -3,15 +3,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
 #include "apps/run/corpus/corpus.h"
-#include "data/batches.h"
-#include "data/sorting.h"
-#include "data/stream/prefetch.h"
-#include "data/stream/sequence_stream.h"
+#include "core/cpu/prefetch.h"
+#include "data/feeds/feed.h"
 
 namespace ricci::apps {
 
@@ -22,7 +19,7 @@ struct StepData {
 
 class StepFeed {
  public:
-  // Errors: those of RandomCrops, ColumnBatches or SequenceStream, whichever the config's order asks for.
+  // Errors: those of the feed that the config asks for.
   StepFeed(const Corpus& corpus, const TrainConfig& config);
   ~StepFeed();
 
@@ -35,7 +32,7 @@ class StepFeed {
   std::optional<StepData> make();
   TrainConfig config_;
   int64_t step_ = 0;  // the next to be made
-  std::variant<RandomCrops, ColumnBatches, SequenceStream, SortingBatches> order_;
+  std::unique_ptr<Feed> feed_;
   std::unique_ptr<Prefetch<StepData>> thread_;
 };
 

@@ -1,10 +1,11 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "data/text/text_stream.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/bpe/byte_letters.h"
+#include "data/tokenizers/encode.h"
 #include "data/tokenizers/eos_tokenizer.h"
-#include "data/tokenizers/parallel_encode.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
@@ -15,17 +16,13 @@ namespace {
 // By id: whether the piece stands in the text.
 std::vector<bool> pieces_of_text(const TextSource& text, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
-  std::vector<int64_t> ids;
+  const std::string name = text.name();
   for_each_piece(
       text, [&](std::string_view piece) { return tokenizer.complete_prefix(piece); },
       [&](std::string_view piece, int64_t offset) {
-        ids.clear();
-        try {
-          append_ids_in_parallel(tokenizer, piece, offset, ids);
-        } catch (const Error& error) {
-          fail("{}: {}", {text.name(), error.what()});
-        }
-        for (const int64_t id : ids) seen[static_cast<size_t>(id)] = true;
+        const Passage passage{piece, offset, false, name};
+        for (const EncodedPart& part : encode(tokenizer, {&passage, 1}))
+          for (const int64_t id : part.ids) seen[static_cast<size_t>(id)] = true;
       });
   return seen;
 }

@@ -6,6 +6,7 @@
 
 #include "core/cpu/first_error.h"
 #include "core/error.h"
+#include "data/text/text_stream.h"
 
 namespace ricci {
 

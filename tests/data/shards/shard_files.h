@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/files/file.h"
-#include "data/documents/prepare.h"
+#include "data/shards/prepare.h"
 #include "data/shards/sharded_tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/data/files.h"

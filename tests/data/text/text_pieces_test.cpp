@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/text/text_source.h"
+#include "data/text/text_stream.h"
 #include "data/tokenizers/utf8.h"
 #include "tests/data/files.h"
 

@@ -1,12 +1,12 @@
 // Streams equal the file, whatever its packing; paths, lists and folders; errors by text; memory.
-#include "data/text/text_source.h"
-
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "data/text/text_stream.h"
+#include "data/tokenizers/utf8.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -17,9 +17,11 @@ namespace {
 
 std::string read_all(const TextSource& source) {
   std::string text;
+  int64_t first = 0;
   TextStream stream(source);
   for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) {
-    CHECK(stream.offset() == source.first_byte() + static_cast<int64_t>(text.size()));
+    if (text.empty()) first = stream.offset();
+    CHECK(stream.offset() == first + static_cast<int64_t>(text.size()));
     text += block;
   }
   return text;
@@ -215,39 +217,56 @@ TEST_CASE("text source: parts cover the text, and a file that shrank is noticed"
   const std::string half = folder.write("half", text);
   const TextSource source(half + "," + write_compressed(folder, "half.zst", text, ARCHIVE_FILTER_ZSTD));
   const std::string both = text + text;
-  const auto end = static_cast<int64_t>(both.size());
-  for (const int64_t cut : {int64_t{1}, int64_t{262'144}, end / 2 - 1, end / 2, end / 2 + 1, end - 1}) {
+  const int64_t end = 400'000;  // characters
+  size_t bytes = 0;
+  for (int64_t cut = 0; cut < end; bytes += decode_utf8(both, bytes).bytes, ++cut) {
+    if (cut != 1 && cut != 99'999 && std::abs(cut - end / 2) > 1 && cut != end - 1) continue;
     CAPTURE(cut);
-    CHECK(read_all(source.part("train", 0, cut)) == both.substr(0, static_cast<size_t>(cut)));
-    CHECK(read_all(source.part("validation", cut, end)) == both.substr(static_cast<size_t>(cut)));
+    CHECK((read_all(source.part("train", 0, cut)) == both.substr(0, bytes)));
+    CHECK((read_all(source.part("validation", cut, end)) == both.substr(bytes)));
+    CHECK((read_all(source.part("validation", cut)) == both.substr(bytes)));
+    TextStream stream(source.part("train", 0, cut));
+    std::string joined;
+    for (int part = 0; part < 2; ++part, stream.read_rest())
+      for (std::string_view block; !(block = stream.next()).empty(); joined += block)
+        CHECK(stream.offset() == static_cast<int64_t>(joined.size()));
+    CHECK((joined == both));
   }
-  CHECK(read_all(source.part("a", 1000, 9000).part("b", 10, 20)) == both.substr(1010, 10));
+  const TextSource letters =
+      TextSource(folder.write("letters", std::string(1000, 'x') + "0123456789abcdefghijklmnop" + std::string(9000, 'x')));
+  CHECK(read_all(letters.part("a", 1000, 9000).part("b", 10, 20)) == "abcdefghij");
   CHECK(source.part("train", 0, 5).name() == "half and 1 more (train)");
-  CHECK(contains(error_of([&] { source.part("x", 5, 5); }), "has no part of bytes 5 to 5"));
+  CHECK(contains(error_of([&] { source.part("x", 5, 5); }), "has no part of characters 5 to 5"));
 
-  const TextSource part = TextSource(half).part("validation", 10, static_cast<int64_t>(text.size()));
+  const TextSource part = TextSource(half).part("validation", 10, 200'000);
   CHECK(error_of([&] { part.check_unchanged(); }) == "no error");
-  folder.write("half", text.substr(0, 1000));
-  CHECK(error_of([&] { read_all(part); }) ==
-        "data: half (validation) ends at byte 1000, but this part of it ends at byte " + std::to_string(text.size()));
+  folder.write("half", std::string(1000, 'x'));
+  CHECK(
+      error_of([&] { read_all(part); }) == "data: half (validation) ends at character 1000, but this part of it ends at character 200000");
   CHECK(contains(error_of([&] { part.check_unchanged(); }), "half changed while it was in use"));
 }
 
 TEST_CASE("text source: identity changes with path, label, range and file") {
   const ScratchFolder folder;
   const TextSource a(folder.write("a", "12345")), b(folder.write("b", "12345"));
-  CHECK(a.content_hash() == TextSource(folder / "a").content_hash());
+  const uint64_t content = a.content_hash(), stamp = a.stamp_hash();
+  CHECK(content == TextSource(folder / "a").content_hash());
+  CHECK(stamp == TextSource(folder / "a").stamp_hash());
+  CHECK(!a.is_settled());  // it was just written
   CHECK(a.place_hash() != b.place_hash());
   CHECK(a.part("x", 0, 2).place_hash() == a.part("x", 0, 3).place_hash());
   CHECK(a.part("x", 0, 2).place_hash() != a.part("y", 0, 2).place_hash());
   CHECK(a.part("x", 0, 2).content_hash() != a.part("x", 0, 3).content_hash());
   const auto time = std::filesystem::last_write_time(folder / "a");
+  ::usleep(20'000);  // a clock of the file system ticks
   std::filesystem::last_write_time(folder / "a", time + std::chrono::seconds(7));
-  CHECK(TextSource(folder / "a").content_hash() == a.content_hash());
+  CHECK(TextSource(folder / "a").content_hash() == content);
+  CHECK(TextSource(folder / "a").stamp_hash() != stamp);
   folder.write("a", "12354");
   std::filesystem::last_write_time(folder / "a", time);
   CHECK(TextSource(folder / "a").place_hash() == a.place_hash());
-  CHECK(TextSource(folder / "a").content_hash() != a.content_hash());
+  CHECK(TextSource(folder / "a").content_hash() != content);
+  CHECK(TextSource(folder / "a").stamp_hash() != stamp);
   CHECK(error_of([&] { a.check_unchanged(); }) ==
         "data: " + folder / "a" + " changed while it was in use: it had 5 bytes and now has 5, or others");
 }

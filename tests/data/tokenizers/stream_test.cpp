@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "core/cpu/parallel.h"
+#include "data/shards/pieces.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/parallel_encode.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

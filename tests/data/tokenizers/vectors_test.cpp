@@ -6,8 +6,8 @@
 #include <map>
 
 #include "core/json/value.h"
+#include "data/shards/pieces.h"
 #include "data/tokenizers/open.h"
-#include "data/tokenizers/parallel_encode.h"
 #include "data/tokenizers/utf8.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/cpu/parallel.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
 
@@ -53,7 +53,7 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
     for (int64_t batch : {1, 4, 100}) {
       CAPTURE(stride);
       CAPTURE(batch);
-      const Windows windows(TokenFile::of_ids(text, kVocabulary), batch, 7, stride);
+      const Windows windows(test_data::Ids(text, kVocabulary), batch, 7, stride);
       int64_t calls = 0;
       const Evaluation got = evaluate(model, windows, Device::cpu, 0, [&](int64_t done) { CHECK(done == ++calls); });
       const auto [sum, tokens] = nats(model, text, stride, 0, windows.count() - 1);
@@ -69,7 +69,7 @@ TEST_CASE("evaluation: the first batches alone") {
   const Model model = built(0);
   std::vector<int64_t> text(45);
   small_text().read(3, text);
-  const Windows windows(TokenFile::of_ids(text, kVocabulary), 2, 7, 7);
+  const Windows windows(test_data::Ids(text, kVocabulary), 2, 7, 7);
   const auto [sum, tokens] = nats(model, text, 7, 0, 3);
   const Evaluation two = evaluate(model, windows, Device::cpu, 2), all = evaluate(model, windows, Device::cpu, 1000);
   CHECK(two.tokens == tokens);

@@ -1,8 +1,8 @@
 // What the tests of training share: a small model and a text that can be learned.
 #pragma once
 #include "apps/run/corpus/micro_batches.h"
-#include "data/tokens/token_file.h"
 #include "models/config.h"
+#include "tests/data/ids.h"
 #include "tests/ops/values.h"
 #include "tests/sanitized.h"
 
@@ -38,10 +38,10 @@ inline void on_training_devices(const std::function<void(Device)>& f) {
 }
 
 // Ids that repeat after 33 tokens.
-inline TokenFile small_text() {
+inline Tokens small_text() {
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < 500; ++i) ids.push_back((i * i / 3 + i * 7) % kVocabulary);
-  return TokenFile::of_ids(ids, kVocabulary);
+  return test_data::Ids(ids, kVocabulary);
 }
 
 }  // namespace ricci

@@ -1,0 +1,170 @@
+#include "data/feeds/sequence_stream.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/files/hash.h"
+#include "data/shards/tokens.h"
+
+namespace ricci {
+namespace {
+
+int64_t documents_of(const Tokens& tokens) {
+  int64_t documents = 0;
+  for (int64_t shard = 0; shard < tokens.shards(); ++shard) documents += tokens.documents(shard);
+  return documents;
+}
+
+// The buffer of a short corpus holds an epoch of it, and not several.
+int64_t buffer_of(const Tokens& tokens, const StreamOptions& options) {
+  return std::clamp<int64_t>(options.whole_documents ? documents_of(tokens) : tokens.size() / options.context, 1, options.shuffle_buffer);
+}
+
+std::vector<double> shares_of(const std::vector<Tokens>& corpora, const StreamOptions& options) {
+  std::vector<double> shares;
+  double sum = 0;
+  for (size_t i = 0; i < corpora.size(); ++i) {
+    const int64_t size = options.whole_documents ? documents_of(corpora[i]) : corpora[i].size();
+    shares.push_back(sum += options.weights.empty() ? static_cast<double>(size) : options.weights[i]);
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
+  if (corpora.empty()) fail("data: no tokens were given");
+  if (o.context < 1 || o.shuffle_buffer < 1)
+    fail("sequence stream: context {} and shuffle_buffer {}, expected 1 or more of each", {o.context, o.shuffle_buffer});
+  if (!o.weights.empty() && o.weights.size() != corpora.size())
+    fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
+  for (const double weight : o.weights)
+    if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
+  if (o.rank < 0 || o.rank >= o.ranks) fail("sequence stream: rank {} of {} ranks", {o.rank, o.ranks});
+  check_same_tokenizer(corpora);
+  for (const Tokens& tokens : corpora)
+    if (o.whole_documents) check_labelled(tokens);
+    else if (tokens.size() <= o.context)
+      fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
+}
+
+// The next number of a text of numbers with blanks between them.
+int64_t next_number(std::string_view& text, const std::string& whole) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(whole)});
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
+
+}  // namespace
+
+ShuffledSequences::ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed)
+    : tokens_(tokens),
+      head_(tokens, seed),
+      at_(tokens, seed),
+      context_(options.context),
+      buffer_(buffer_of(tokens, options)),
+      whole_documents_(options.whole_documents),
+      seed_(seed),
+      order_(1, 0) {}
+
+void ShuffledSequences::fill() {
+  sequences_.clear();
+  head_.go_to(block_);
+  for (int64_t i = 0; i < buffer_; ++i) {
+    sequences_.push_back(head_.place());
+    whole_documents_ ? head_.skip_document() : head_.skip(context_);
+  }
+  order_ = Permutation(static_cast<uint64_t>(buffer_), hash_bytes("shuffle buffer", seed_ + static_cast<uint64_t>(taken_ / buffer_)));
+}
+
+StreamPlace ShuffledSequences::next() {
+  if (sequences_.empty()) fill();
+  const StreamPlace place = sequences_[order_(static_cast<uint64_t>(taken_++ % buffer_))];
+  if (taken_ % buffer_ == 0) block_ = head_.place(), sequences_.clear();
+  return place;
+}
+
+std::vector<int64_t> ShuffledSequences::read() {
+  std::vector<int64_t> ids(static_cast<size_t>(context_ + 1));
+  at_.go_to(next());
+  at_.read(ids);
+  return ids;
+}
+
+LabelledIds ShuffledSequences::read_document() {
+  at_.go_to(next());
+  return ricci::read_document(tokens_, at_.rest(), at_.label(), context_);
+}
+
+void ShuffledSequences::go_to(const Place& place) {
+  head_.go_to(place.block);
+  taken_ = place.taken, block_ = place.block;
+  sequences_.clear();
+}
+
+SequenceStream::SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options)
+    : corpora_(std::move(corpora)), options_(options) {
+  check(corpora_, options_);
+  shares_ = shares_of(corpora_, options_);
+  for (size_t i = 0; i < corpora_.size(); ++i)
+    sequences_.emplace_back(corpora_[i], options_, hash_bytes(format_message("corpus {}", {i}), options_.seed));
+}
+
+// Which corpus the next sequence comes from.
+ShuffledSequences& SequenceStream::next_corpus() {
+  const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
+  const auto corpus = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
+  return sequences_[static_cast<size_t>(corpus)];
+}
+
+Batch SequenceStream::packed_batch(int64_t sequences) {
+  Batch batch{sequences, options_.context, {}, {}, sequences * options_.context};
+  for (int64_t b = 0; b < sequences; ++b) {
+    const std::vector<int64_t> ids = next_corpus().read();
+    batch.ids_bc.insert(batch.ids_bc.end(), ids.begin(), ids.end() - 1);
+    batch.targets_bc.insert(batch.targets_bc.end(), ids.begin() + 1, ids.end());
+  }
+  return batch;
+}
+
+Batch SequenceStream::document_batch(int64_t sequences) {
+  std::vector<LabelledIds> documents;
+  for (int64_t b = 0; b < sequences; ++b) documents.push_back(next_corpus().read_document());
+  return batch_of(documents, options_.full_width ? options_.context : 0);
+}
+
+std::vector<Batch> SequenceStream::next_step(int64_t batches, int64_t sequences) {
+  const int64_t here = batches * sequences, before = options_.rank * here, behind = (options_.ranks - 1) * here - before;
+  for (int64_t i = 0; i < before; ++i) next_corpus().skip();
+  std::vector<Batch> step;
+  for (int64_t i = 0; i < batches; ++i) step.push_back(options_.whole_documents ? document_batch(sequences) : packed_batch(sequences));
+  for (int64_t i = 0; i < behind; ++i) next_corpus().skip();
+  return step;
+}
+
+std::string SequenceStream::place() const {
+  std::string text = std::to_string(number_);
+  for (const ShuffledSequences& corpus : sequences_) {
+    const auto [taken, block] = corpus.place();
+    text += format_message(" {} {} {} {} {}", {taken, block.epoch, block.shard, block.document, block.token});
+  }
+  return text;
+}
+
+void SequenceStream::go_to(const std::string& place) {
+  std::string_view rest = place;
+  number_ = next_number(rest, place);
+  for (ShuffledSequences& corpus : sequences_) {
+    int64_t numbers[5];
+    for (int64_t& number : numbers) number = next_number(rest, place);
+    corpus.go_to({numbers[0], {numbers[1], numbers[2], numbers[3], numbers[4]}});
+  }
+  if (!rest.empty()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+}
+
+}  // namespace ricci

@@ -1,0 +1,87 @@
+// Training sequences from one or several corpora, without an end. The documents come in a random order (document_order.h). They
+// are packed behind one another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
+// sequences. Everything follows from the seed, and where the stream stands is a short text, so that a training that goes on reads
+// what it would have read.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/feeds/document_batches.h"
+#include "data/feeds/document_order.h"
+
+namespace ricci {
+
+struct StreamOptions {
+  int64_t context = 0;
+  uint64_t seed = 0;
+  int64_t shuffle_buffer = 1024;     // sequences; 1: none
+  std::vector<double> weights = {};  // of the corpora: sequences in proportion; empty: their numbers of tokens, or of documents
+  bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
+  bool full_width = false;           // of whole documents: every row is as long as the context, however short they are
+  int64_t rank = 0, ranks = 1;       // data-parallel processes: each reads its own part of every step
+};
+
+// The sequences of one corpus.
+class ShuffledSequences {
+ public:
+  ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed);
+
+  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence behind it in the stream. A whole
+  // document: its first tokens, at most as many as the context. skip: it is not read.
+  std::vector<int64_t> read();
+  LabelledIds read_document();
+  void skip() { next(); }
+
+  struct Place {
+    int64_t taken = 0;  // sequences
+    StreamPlace block;  // where those start that the buffer holds, or is to hold next
+  };
+  Place place() const { return {taken_, block_}; }
+  // Error: there is no such place.
+  void go_to(const Place& place);
+
+ private:
+  StreamPlace next();
+  void fill();
+
+  Tokens tokens_;
+  DocumentOrder head_, at_;  // what the buffer is filled from, and what reads sequences
+  int64_t context_, buffer_;
+  bool whole_documents_;
+  uint64_t seed_;
+  int64_t taken_ = 0;
+  StreamPlace block_;
+  std::vector<StreamPlace> sequences_;  // of the buffer, in the order of the stream; empty: it is to be filled
+  Permutation order_;                   // in which they are taken
+};
+
+class SequenceStream {
+ public:
+  // Errors: no corpus; one that is shorter than context + 1, or has no labels where whole documents are asked for; different
+  // tokenizers; weights that are not as many as the corpora, or not positive; a rank outside of the ranks.
+  SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options);
+
+  // The batches of the next step of this rank, each of so many sequences. All ranks together read what one would with as many
+  // batches.
+  std::vector<Batch> next_step(int64_t batches, int64_t sequences);
+
+  // Where the stream stands after the steps taken so far, for go_to() of another stream over the same corpora.
+  std::string place() const;
+  // Error: it is not the place of such a stream.
+  void go_to(const std::string& place);
+
+ private:
+  ShuffledSequences& next_corpus();
+  Batch packed_batch(int64_t sequences);
+  Batch document_batch(int64_t sequences);
+
+  std::vector<Tokens> corpora_;
+  StreamOptions options_;
+  std::vector<double> shares_;  // the weights added up, over their sum
+  std::vector<ShuffledSequences> sequences_;
+  int64_t number_ = 0;  // of the next sequence, over all ranks
+};
+
+}  // namespace ricci

@@ -1,0 +1,66 @@
+// Batches out of one text. None of them holds a state: a batch is a function of its number, so a run that resumes needs only that number.
+// Every class needs context + 1 tokens at least, and says so in its error.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "data/feeds/feed.h"
+#include "data/shards/tokens.h"
+
+namespace ricci {
+
+// Training: rows start anywhere in the text, drawn independently and uniformly from the seed.
+class RandomCrops {
+ public:
+  // Errors: text shorter than context + 1, batch or context below 1.
+  RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed);
+  // Rows [micro_batch * batch, (micro_batch + 1) * batch) of a step: the micro-batches of a step (gradient accumulation, several
+  // devices) have the rows of the same step in one larger batch.
+  Batch at(int64_t step, int64_t micro_batch = 0) const;
+
+ private:
+  Tokens tokens_;
+  int64_t batch_, context_;
+  uint64_t seed_;
+};
+
+// Training as in the Dispatcher paper: the text is cut into columns of equal length, which are read side by side in consecutive
+// windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L from those before them, L = floor((size - 1) / columns); the
+// last (size - 1) mod columns tokens of the text are no targets. The last window of an epoch ends with the columns: where context
+// does not divide L, it begins with tokens that the window before had, too, and scores only the others.
+class ColumnBatches {
+ public:
+  // A step reads one window of all columns, `batch` columns at a time.
+  // Errors: columns shorter than context; batch or context below 1; columns that batch does not divide.
+  ColumnBatches(Tokens tokens, int64_t columns, int64_t batch, int64_t context);
+  int64_t per_epoch() const { return (length_ + context_ - 1) / context_; }  // steps
+  // Columns [micro_batch * batch, (micro_batch + 1) * batch) of window number step mod per_epoch(), in every epoch the same.
+  Batch at(int64_t step, int64_t micro_batch = 0) const;
+
+ private:
+  Tokens tokens_;
+  int64_t columns_, batch_, context_;
+  int64_t length_;  // of a column
+};
+
+// Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window
+// scores all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
+// context - stride tokens before it (fewer at the start of the text). stride = context: windows that do not overlap.
+// No window scores what its positions in front of `from` predict.
+class Windows {
+ public:
+  // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
+  Windows(Tokens tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
+  int64_t count() const { return count_; }  // windows
+  int64_t batches() const { return (count_ + batch_ - 1) / batch_; }
+  int64_t context() const { return context_; }
+  int64_t batch() const { return batch_; }  // windows in each batch but the last: as asked, but no more than there are
+  // The windows [index * batch, (index + 1) * batch); the last batch has fewer rows if there are fewer.
+  Batch at(int64_t index) const;
+
+ private:
+  Tokens tokens_;
+  int64_t batch_, context_, stride_, from_, count_;
+};
+
+}  // namespace ricci

@@ -1,0 +1,61 @@
+#include "data/shards/draft.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Folder start(const Folder& base, const std::string& place) {
+  const Folder made = base.make(place + random_digits());
+  ::fchmod(made.descriptor(), 0700);
+  made.lock();
+  return made;
+}
+
+Folder start(const std::string& cache_folder, const std::string& place, bool& in_cache) {
+  try {
+    in_cache = !cache_folder.empty();
+    if (in_cache) return start(own_folder(cache_folder), place);
+  } catch (const Error&) {
+    in_cache = false;
+  }
+  std::error_code error;
+  const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, where that is a folder
+  for (const fs::path& path : {error ? fs::path("/tmp") : asked, fs::path("/tmp")}) {
+    try {
+      return start(Folder(path.string()), place);
+    } catch (const Error&) {  // there is another
+    }
+  }
+  return start(Folder("/var/tmp"), place);
+}
+
+}  // namespace
+
+Draft::Draft(const std::string& cache_folder, const std::string& place) : place_(place), folder_(start(cache_folder, place, in_cache_)) {}
+
+Draft::~Draft() {
+  std::error_code ignored;
+  if (!kept_) fs::remove_all(folder_.path(), ignored);
+}
+
+void Draft::keep() {
+  kept_ = true;
+  std::error_code ignored;
+  const std::string base = fs::path(folder_.path()).parent_path().string();
+  for (const std::string& name : Folder(base).names()) {
+    const std::string path = base + "/" + name;
+    const bool is_other = name.starts_with(place_) && path != folder_.path() && fs::is_directory(path, ignored);
+    if (is_other && Folder(path).lock()) fs::remove_all(path, ignored);
+  }
+}
+
+}  // namespace ricci

@@ -1,0 +1,70 @@
+#include "data/shards/pieces.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/cpu/prefetch.h"
+#include "data/tokenizers/encode.h"
+
+namespace ricci {
+namespace {
+
+constexpr size_t kBatchBytes = 2 << 20, kBatchPieces = 16384;  // whichever is reached first
+constexpr size_t kBatchesAhead = 2;
+
+struct PieceBatch {
+  std::vector<DocumentPiece> pieces;
+  int64_t bytes_of_files = 0;
+};
+
+std::optional<PieceBatch> read_batch(PieceReader& reader) {
+  PieceBatch batch;
+  DocumentPiece piece;
+  for (size_t bytes = 0; bytes < kBatchBytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
+       bytes += batch.pieces.back().text.size())
+    batch.pieces.push_back(std::move(piece));
+  batch.bytes_of_files = reader.bytes_of_files();
+  if (batch.pieces.empty()) return {};
+  return batch;
+}
+
+}  // namespace
+
+bool TextReader::next(DocumentPiece& piece) {
+  std::optional<TextPieces::Piece> found = pieces_.next();
+  if (!found && is_cut_) {
+    pieces_.read_rest();
+    text_ = text_.as("validation");
+    is_cut_ = false;
+    starts_ = true;
+    found = pieces_.next();
+  }
+  if (!found) return false;
+  piece.text = found->text;
+  piece.starts = std::exchange(starts_, false);
+  piece.ends = found->ends;
+  piece.place = text_.name();
+  piece.first_byte = found->offset;
+  return true;
+}
+
+void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
+    const std::function<void(const DocumentPiece&, bool, std::span<const int64_t>)>& use, const std::function<void(int64_t)>& after) {
+  Prefetch<PieceBatch> batches([&] { return read_batch(reader); }, kBatchesAhead);
+  while (const std::optional<PieceBatch> batch = batches.next()) {
+    std::vector<Passage> passages;
+    for (const DocumentPiece& piece : batch->pieces) passages.push_back({piece.text, piece.first_byte, piece.ends, piece.place});
+    for (const EncodedPart& part : encode(tokenizer, passages)) use(batch->pieces[part.passage], part.is_first, part.ids);
+    if (after) after(batch->bytes_of_files);
+  }
+}
+
+void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use) {
+  TextReader reader(text, 0, [&](std::string_view known) { return tokenizer.complete_prefix(known); });
+  for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
+    use(ids, is_first ? static_cast<int64_t>(piece.text.size()) : 0);
+  });
+}
+
+}  // namespace ricci

@@ -1,0 +1,252 @@
+// A store is a folder of prepared shards in the cache. Its name starts with a hash of what was asked for and ends with random digits, so
+// that several programs may make one at the same time; it is complete when a file describes it.
+#include "data/shards/store.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/files/file.h"
+#include "core/files/hash.h"
+#include "data/shards/document_reader.h"
+#include "data/shards/draft.h"
+#include "data/shards/prepare.h"
+#include "data/shards/stored_tokens.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/utf8.h"
+
+namespace ricci {
+
+std::string default_cache_folder() {
+  if (const char* chosen = std::getenv("RICCI_CACHE"); chosen && *chosen) return chosen;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache == '/') return std::string(cache) + "/ricci";  // the XDG standard ignores relative paths
+  const char* home = std::getenv("HOME");
+  return home && *home == '/' ? std::string(home) + "/.cache/ricci" : "";
+}
+
+namespace {
+
+constexpr const char* kDescription = "description";
+constexpr int64_t kMaxDescription = 4096;
+constexpr int64_t kMinShard = 4 << 20;  // tokens
+constexpr int64_t kMaxShards = 64;      // about; all of them stay open
+
+bool is_text(const StoreSource& source) { return source.documents.format == DocumentFormat::text; }
+
+// ---- What tells one store from another
+struct StoreKey {
+  std::string place;    // what was asked for, and of which files: a changed file takes the place of what it was
+  uint64_t stamp = 0;   // whether the files are as they were
+  bool settled = true;  // whether the stamp will tell that
+};
+
+std::string options_of(const StoreSource& source) {
+  const DocumentOptions& o = source.documents;
+  return format_message("{} {} {} {}:{}{}:{}",
+      {name_of(o.format), source.train_fraction, o.classes, o.text_field.size(), o.text_field, o.label_field.size(), o.label_field});
+}
+
+// made_of: the sources that the tokenizer is made of; none where it is given, and `tokenizer` is its hash.
+StoreKey key_of(const StoreSource& source, const std::string& tokenizer, const std::vector<StoreSource>& made_of) {
+  uint64_t place = hash_bytes(options_of(source), hash_bytes(tokenizer, source.files.place_hash())), stamp = source.files.stamp_hash();
+  bool settled = source.files.is_settled();
+  for (const StoreSource& each : made_of) {
+    place = hash_bytes(format_message("{}", {each.files.place_hash()}), hash_bytes(options_of(each), place));
+    stamp = hash_bytes(format_message("{}", {each.files.stamp_hash()}), stamp);
+    settled &= each.files.is_settled();
+  }
+  return {format_message("shards-{:016x}-", {place}), stamp, settled};
+}
+
+// What a store tells of itself.
+struct Description {
+  uint64_t stamp = 0, shards = 0;  // of its files; ShardedTokens::hash
+  int64_t first_shards = 0, cut = 0;
+  uint64_t train = 0, validation = 0;  // hashes of their tokens
+};
+
+std::string text_of(const Description& d) {
+  const std::string text = format_message("2 {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.train, d.validation});
+  return text + format_message(" {}\n", {hash_bytes(text)});
+}
+
+std::optional<Description> read_description(const std::string& folder) {
+  const std::string text = read_text(folder + "/" + kDescription, kMaxDescription);
+  std::istringstream words(text);
+  int version = 0;
+  Description d;
+  words >> version >> d.stamp >> d.shards >> d.first_shards >> d.cut >> d.train >> d.validation;
+  return words && text == text_of(d) ? std::optional(d) : std::nullopt;
+}
+
+// ---- Opening
+StoredTokens tokens_of(const ShardedTokens& tokens, const StoreSource& source, const char* label) {
+  return StoredTokens(tokens, (*label ? source.files.as(label) : source.files).name(), is_text(source));
+}
+
+// The tokens behind a description, whose hashes are found here where it has none.
+StoredSource stored(
+    const ShardedTokens& all, const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, Description& description) {
+  const auto with_hash = [&](StoredTokens tokens, uint64_t& hash) -> Tokens {
+    if (hash == 0) hash = is_text(source) ? hash_of_text(tokens) : hash_of_documents(tokens);
+    tokens.set_hash(hash);
+    return tokens;
+  };
+  if (description.cut == 0) return {tokenizer, with_hash(tokens_of(all, source, ""), description.train), {}, 0};
+  const auto [train, validation] = all.split_files(description.first_shards);
+  return {tokenizer, with_hash(tokens_of(train, source, "train"), description.train),
+      with_hash(tokens_of(validation, source, "validation"), description.validation), description.cut};
+}
+
+// Nothing where the folder holds no sound store of this stamp and tokenizer; any tokenizer where none is given.
+std::optional<StoredSource> open_store(
+    const std::string& folder, uint64_t stamp, const StoreSource& source, const std::shared_ptr<const Tokenizer>& given) {
+  try {
+    std::optional<Description> description = read_description(folder);
+    if (!description || description->stamp != stamp) return {};
+    const auto tokenizer = given ? given : tokenizer_of_shards(folder);
+    const ShardedTokens all = ShardedTokens::hold(folder, *tokenizer);
+    if (all.hash() != description->shards) return {};
+    return stored(all, source, tokenizer, *description);
+  } catch (const Error&) {  // it is made again
+    return {};
+  }
+}
+
+std::optional<StoredSource> find_store(
+    const std::string& cache_folder, const StoreKey& key, const StoreSource& source, const std::shared_ptr<const Tokenizer>& given) {
+  if (cache_folder.empty() || !key.settled) return {};
+  try {
+    for (const std::string& name : own_folder(cache_folder).names())
+      if (name.starts_with(key.place))
+        if (auto found = open_store(cache_folder + "/" + name, key.stamp, source, given)) return found;
+  } catch (const Error&) {  // a folder of somebody else, or one that cannot be made
+  }
+  return {};
+}
+
+// ---- Making
+// The character, or the document, that a source of so many is cut in front of; 0: it is not cut.
+int64_t cut_of(const StoreSource& source, int64_t units) {
+  if (source.train_fraction == 0) return 0;
+  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(units) * source.train_fraction));
+  const bool possible = train >= 1 && train < units;
+  if (!possible && is_text(source))
+    fail("split: {} has {} characters, too few for a training fraction of {}", {source.files.name(), units, source.train_fraction});
+  if (!possible) fail("{}: has {} documents, too few for a training fraction of {}", {source.files.name(), units, source.train_fraction});
+  return train;
+}
+
+std::unique_ptr<PieceReader> reader_of(const StoreSource& source, int64_t cut, const TextPieces::CompletePrefix& complete_prefix) {
+  if (is_text(source)) return std::make_unique<TextReader>(source.files, cut, complete_prefix);
+  return std::make_unique<DocumentReader>(source.files.each_file(), source.documents, complete_prefix);
+}
+
+// Error: a text that is an archive, whose headers would be read as text.
+void check_plain(const StoreSource& source) {
+  if (!is_text(source)) return;
+  for (const TextSource& file : source.files.each_file())
+    if (is_archive(file)) fail("data: {} is a tar archive; ricci-prepare reads its members", {file.name()});
+}
+
+// Reads a source: how many characters, or documents, it has; and which characters, where they are asked for.
+int64_t units_of(const StoreSource& source, CharacterSet* characters) {
+  if (is_text(source) && characters) {
+    const int64_t before = characters->count();
+    characters->add(source.files);
+    return characters->count() - before;
+  }
+  int64_t units = 0;
+  if (is_text(source)) {
+    TextStream stream(source.files);
+    for (std::string_view block; !(block = stream.next()).empty();) units += count_characters(block);
+    return units;
+  }
+  DocumentReader reader(source.files.each_file(), source.documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) {
+    if (characters) characters->add(piece.text + "\n", 0);
+    units += piece.starts;
+  }
+  return units;
+}
+
+StoredSource make_store(const std::string& cache_folder, const StoreKey& key, const StoreSource& source, int64_t cut,
+    const std::shared_ptr<const Tokenizer>& tokenizer) {
+  Draft draft(cache_folder, key.place);
+  const Folder& folder = draft.folder();
+  const auto reader = reader_of(source, cut, [&](std::string_view text) { return tokenizer->complete_prefix(text); });
+  const int64_t first_documents = is_text(source) && cut > 0 ? 1 : cut;
+  const int64_t shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards);
+  Prepared made;
+  write_tokenizer(folder, *tokenizer);
+  write_shards(*reader, {source.files}, *tokenizer, folder, header_of(*tokenizer, key.stamp, source.documents.classes),
+      {shard_tokens, !is_text(source), first_documents}, made);
+  const ShardedTokens all = ShardedTokens::hold(folder.path(), *tokenizer);
+  Description description{key.settled ? key.stamp : 0, all.hash(), made.first_shards, cut};
+  StoredSource result = stored(all, source, tokenizer, description);
+  if (!draft.is_in_cache()) return result;
+  write_file_atomically(FilePlace(folder, kDescription), text_of(description));
+  draft.keep();
+  return result;
+}
+
+}  // namespace
+
+std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,
+    const TokenizerRequest& request, const std::string& cache_folder) {
+  std::vector<std::optional<StoredSource>> found;
+  std::vector<StoreKey> keys;
+  bool all_found = true;
+  for (const StoreSource& source : sources) {
+    std::vector<StoreKey> tried;
+    for (const std::string& key : request.keys) tried.push_back(key_of(source, key, sources));
+    if (given) tried.push_back(key_of(source, format_message("given {}", {given->hash()}), {}));
+    else tried.resize(1);
+    keys.push_back(given ? tried.back() : tried.front());
+    found.emplace_back();
+    for (size_t i = 0; i < tried.size() && !found.back(); ++i) found.back() = find_store(cache_folder, tried[i], source, given);
+    all_found &= found.back().has_value();
+  }
+  std::vector<StoredSource> all;
+  for (const auto& each : found)
+    if (all_found) all.push_back(*each);
+  if (all_found) return all;
+
+  for (const StoreSource& source : sources) check_plain(source);
+  CharacterSet characters;
+  std::vector<int64_t> cuts;
+  int64_t units = 0;
+  const bool reads_characters = !given && request.reads_characters;
+  for (const StoreSource& source : sources) {
+    const bool reads = reads_characters || source.train_fraction > 0;
+    const int64_t here = reads ? units_of(source, reads_characters ? &characters : nullptr) : 0;
+    cuts.push_back(reads ? cut_of(source, here) : 0);
+    units += here;
+  }
+  const int64_t all_cut = static_cast<int64_t>(std::floor(static_cast<double>(units) * sources[0].train_fraction));
+  const auto tokenizer = given ? given : request.make(characters.sorted(), cuts, all_cut);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const bool is_there = found[i] && (given || found[i]->tokenizer->hash() == tokenizer->hash());
+    all.push_back(is_there ? *found[i] : make_store(cache_folder, keys[i], sources[i], cuts[i], tokenizer));
+  }
+  return all;
+}
+
+StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder) {
+  return open_sources({source}, tokenizer, {}, cache_folder)[0];
+}
+
+std::string joined_documents(const StoreSource& source, int64_t documents) {
+  std::string text;
+  DocumentReader reader(source.files.each_file(), source.documents, complete_utf8_prefix);
+  for (DocumentPiece piece; reader.next(piece);) {
+    if (piece.starts && documents-- == 0) break;
+    text += piece.text;
+    if (piece.ends) text += '\n';
+  }
+  return text;
+}
+
+}  // namespace ricci

@@ -1,0 +1,54 @@
+// The tokens of texts, JSONL and TSV: shards in the cache, made when a source is opened for the first time and found there later without
+// reading it. While the files are as they were, which their sizes and times tell, a source is not read again; a source is read twice at
+// first, or three times where a vocabulary is trained on it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/shards/records.h"
+#include "data/shards/tokens.h"
+#include "data/text/text_source.h"
+#include "data/tokenizers/tokenizer.h"
+
+namespace ricci {
+
+// $RICCI_CACHE, else $XDG_CACHE_HOME/ricci, else $HOME/.cache/ricci, else empty.
+std::string default_cache_folder();
+
+struct StoreSource {
+  TextSource files;
+  DocumentOptions documents = {};  // format text: all files are one text, which has blocks in the place of documents
+  double train_fraction = 0;       // the first floor(fraction * characters) or documents train, the rest is validation; 0: it is not cut
+};
+
+struct StoredSource {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  Tokens train;                      // all of the source where it is not cut
+  std::optional<Tokens> validation;  // of a source that is cut
+  int64_t cut = 0;                   // characters, or documents, that train; 0: it is not cut
+};
+
+// A tokenizer that is made from the sources; no keys: none is.
+struct TokenizerRequest {
+  std::vector<std::string> keys;  // with the sources the first tells which tokenizer is made; one that is given may be of any of them
+  bool reads_characters = false;  // make() gets the characters of all sources; of documents with line ends
+  std::function<std::shared_ptr<const Tokenizer>(const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut)> make;
+};
+
+// The sources with the tokenizer that is given, or else made. The cache folder is this user's own (core/files/folder.h: own_folder); one
+// that belongs to another user or cannot be written, or an empty name, means files in a folder for temporary files, which nobody sees.
+// A store that is cut, damaged or of other files or another tokenizer is made again; who has one open keeps it.
+// Errors: those of the files and of the tokenizer; a source too short to be cut; one without tokens; a full disk.
+std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,
+    const TokenizerRequest& request, const std::string& cache_folder);
+// One source, with a tokenizer that is given.
+StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder);
+
+// The documents of a source of JSONL or TSV, one behind the other with a line end behind each; no more than the first so many.
+std::string joined_documents(const StoreSource& source, int64_t documents);
+
+}  // namespace ricci

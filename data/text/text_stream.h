@@ -1,0 +1,94 @@
+// A text as a stream of blocks or pieces, never loaded whole.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/files/file.h"
+#include "data/text/gzip.h"
+#include "data/text/text_source.h"
+
+struct archive;
+
+namespace ricci {
+
+// One pass over a source. A file that was cut is an error. So is damage where the format has checksums: .gz, .xz, .bz2, and .zst as
+// the zstd program writes it.
+class TextStream {
+ public:
+  explicit TextStream(TextSource source) : source_(std::move(source)), entered_(source_.first_ == 0) {}
+  // The next block, 256 KiB or less, valid until the next call; empty at the end of the text.
+  // Errors: unreadable, damaged or cut files, a compressed file that holds nothing, a text that ends inside the part.
+  std::string_view next();
+  // Behind the end of the part: next() goes on with the rest of the text.
+  void read_rest() { source_.end_ = INT64_MAX; }
+  // Where the block last returned starts in the joined text, in bytes.
+  int64_t offset() const { return offset_; }
+  // Of the files, bytes on disk that were read; nearly, and for telling how far a reader is.
+  int64_t bytes_of_files() const;
+
+ private:
+  struct CloseArchive {
+    void operator()(archive* handle) const;
+  };
+  std::string_view read_block();
+  std::string_view read_file();
+  void open_file();
+  void open_archive();
+  void close_file();
+  [[noreturn]] void fail_reading() const;
+  size_t bytes_up_to(int64_t character);
+
+  TextSource source_;
+  size_t file_ = 0;                        // the file that is open, or the next to open
+  bool opened_ = false, yielded_ = false;  // the file is open; it gave bytes
+  bool entered_;                           // the part has begun
+  // What is open: a file, and what unpacks it; or what is left of a built-in text.
+  std::optional<OpenFile> open_;
+  std::unique_ptr<GzipStream> gzip_;
+  std::unique_ptr<archive, CloseArchive> handle_;
+  std::string_view built_in_;
+  std::string_view block_;  // read, and not returned yet
+  int64_t passed_ = 0;      // bytes of the joined text in front of it
+  int64_t characters_ = 0;  // that begin there; counted while the part has a border to come
+  int64_t closed_ = 0;      // bytes on disk of the files that are done
+  int64_t offset_ = 0;
+};
+
+// One pass over a source in pieces, of which none but the last ends inside a unit of the text: complete_prefix(text) tells how many
+// bytes are certain to be complete. Memory: one block and one unfinished unit. Where a unit is long, complete_prefix is asked again only
+// when twice as many bytes are known, so that the time grows with the text alone.
+class TextPieces {
+ public:
+  using CompletePrefix = std::function<size_t(std::string_view)>;
+  TextPieces(const TextSource& source, CompletePrefix complete_prefix) : stream_(source), complete_prefix_(std::move(complete_prefix)) {}
+
+  struct Piece {
+    std::string_view text;  // valid until the next call
+    int64_t offset;         // of its first byte in the joined text
+    bool ends;              // it is the last piece of the part, which is empty only where the part is
+  };
+  // Nothing behind the last piece. Errors: those of TextStream.
+  std::optional<Piece> next();
+  // Behind the last piece of the part: next() goes on with the rest of the text.
+  void read_rest();
+  int64_t bytes_of_files() const { return stream_.bytes_of_files(); }
+
+ private:
+  TextStream stream_;
+  CompletePrefix complete_prefix_;
+  std::string held_;  // the last piece and what is behind it
+  size_t used_ = 0;   // bytes of the last piece
+  int64_t offset_ = 0;
+  bool ended_ = false;
+};
+
+// Calls use(piece, offset) for all pieces but an empty one.
+void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& complete_prefix,
+    const std::function<void(std::string_view piece, int64_t offset)>& use);
+
+}  // namespace ricci

@@ -1,0 +1,201 @@
+// Documents out of text, JSONL and TSV, out of archives and in their encodings; and what is wrong with others, by text.
+#include "data/shards/document_reader.h"
+
+#include <doctest/doctest.h>
+
+#include <tuple>
+
+#include "data/tokenizers/utf8.h"
+#include "tests/data/files.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+std::vector<DocumentPiece> pieces_of(const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}) {
+  DocumentReader reader(TextSource(paths).each_file(), options, complete_utf8_prefix, from);
+  std::vector<DocumentPiece> pieces;
+  for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
+  return pieces;
+}
+
+std::vector<std::string> documents_of(const std::string& paths, const DocumentOptions& options) {
+  std::vector<std::string> documents;
+  bool open = false;
+  for (const DocumentPiece& piece : pieces_of(paths, options)) {
+    CHECK(piece.starts == !open);
+    CHECK(piece.text.size() <= DocumentReader::kPiece);
+    if (piece.starts) documents.emplace_back();
+    documents.back() += piece.text;
+    open = !piece.ends;
+  }
+  CHECK(!open);
+  return documents;
+}
+
+// A tar archive of files with these names and texts.
+std::string write_tar(
+    const ScratchFolder& folder, const std::string& name, const std::vector<std::pair<std::string, std::string>>& files, int filter) {
+  const std::string path = folder / name;
+  archive* out = archive_write_new();
+  archive_write_set_format_pax_restricted(out);
+  archive_write_add_filter(out, filter);
+  REQUIRE(archive_write_open_filename(out, path.c_str()) == ARCHIVE_OK);
+  for (const auto& [file, text] : files) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, file.c_str());
+    archive_entry_set_filetype(entry, file.ends_with('/') ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_entry_set_size(entry, static_cast<la_int64_t>(text.size()));
+    REQUIRE(archive_write_header(out, entry) == ARCHIVE_OK);
+    archive_write_data(out, text.data(), text.size());
+    archive_entry_free(entry);
+  }
+  archive_write_free(out);
+  return path;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("files, lines, paragraphs and what stands between separators") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "one\ntwo\n\nthree\nfour\n\n\n\nfive");
+  CHECK(documents_of(path, {}) == Texts{"one\ntwo\n\nthree\nfour\n\n\n\nfive"});
+  CHECK(documents_of(path, {.documents = "line"}) == Texts{"one\n", "two\n", "\n", "three\n", "four\n", "\n", "\n", "\n", "five"});
+  CHECK(documents_of(path, {.documents = "line", .keep_line_ends = false}) == Texts{"one", "two", "", "three", "four", "", "", "", "five"});
+  CHECK(documents_of(path, {.documents = "blank_line"}) == Texts{"one\ntwo", "three\nfour", "five"});
+  CHECK(documents_of(path, {.documents = "o"}) == Texts{"ne\ntw", "\n\nthree\nf", "ur\n\n\n\nfive"});
+  CHECK(documents_of(path + "," + folder.write("b.txt", "six\n"), {}) == Texts{"one\ntwo\n\nthree\nfour\n\n\n\nfive", "six\n"});
+}
+
+TEST_CASE("long documents come in pieces, wherever their bytes come from") {
+  const ScratchFolder folder;
+  for (const size_t characters : {100'000u, 131'072u, 131'073u, 1'000'000u}) {
+    std::string text;
+    for (size_t i = 0; i < characters; ++i) text += i % 7 ? "é" : "ab";
+    const std::string path = folder.write("long.txt", text + "<end>" + text + "<end>short");
+    CHECK(documents_of(path, {.documents = "<end>"}) == Texts{text, text, "short"});
+    const std::string packed = write_compressed(folder, "long.zst", text + "<end>" + text + "<end>short", ARCHIVE_FILTER_ZSTD);
+    const auto plain = pieces_of(path, {.documents = "<end>"}), unpacked = pieces_of(packed, {.documents = "<end>"});
+    REQUIRE(plain.size() == unpacked.size());
+    for (size_t i = 0; i < plain.size(); ++i) CHECK((plain[i].text == unpacked[i].text && plain[i].end == unpacked[i].end));
+    CHECK(plain.size() == 1 + 2 * ((text.size() + DocumentReader::kPiece - 1) / DocumentReader::kPiece));
+  }
+}
+
+TEST_CASE("reading goes on from the end of any piece") {
+  const ScratchFolder folder;
+  const std::string long_text = mixed_text(400'000, 1),
+                    paths = folder.write("a.txt", "x<end>" + long_text + "<end>\n<end><end>y") + "," + folder.write("b.txt", long_text);
+  const std::string lines =
+      folder.write("c.jsonl", "{\"text\":\"a\"}\n{\"text\":\"" + std::string(700'000, 'b') + "\"}\n\n{\"text\":\"c\"}");
+  for (const auto& [path, options] : {std::pair{paths, DocumentOptions{.documents = "<end>"}}, {paths, DocumentOptions{}},
+           {paths, DocumentOptions{.documents = "line"}}, {lines, DocumentOptions{.format = DocumentFormat::jsonl}}}) {
+    const auto all = pieces_of(path, options);
+    for (size_t done = 0; done < all.size(); done += 1 + all.size() / 50) {
+      const auto rest = pieces_of(path, options, all[done].end);
+      REQUIRE(rest.size() == all.size() - done - 1);
+      for (size_t i = 0; i < rest.size(); ++i)
+        REQUIRE(
+            (rest[i].text == all[done + 1 + i].text && rest[i].end == all[done + 1 + i].end && rest[i].starts == all[done + 1 + i].starts));
+    }
+  }
+}
+
+TEST_CASE("members of tar archives, compressed or not, but no folders and hidden files") {
+  const ScratchFolder folder;
+  const std::string large = mixed_text(300'000, 2) + "\n";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"a/", ""}, {"a/one.txt", "one"}, {"a/.hidden", "no"}, {"./.git/config", "no"}, {"empty.txt", ""}, {"./b/../two.txt", large}};
+  for (const auto& [name, filter] :
+      {std::pair{"x.tar", ARCHIVE_FILTER_NONE}, {"x.tar.gz", ARCHIVE_FILTER_GZIP}, {"x.tar.zst", ARCHIVE_FILTER_ZSTD}}) {
+    const std::string path = write_tar(folder, name, files, filter);
+    CHECK(documents_of(path, {}) == Texts{"one", large});
+    CHECK(pieces_of(path, {})[0].place == std::string(name) + ": a/one.txt");
+  }
+  const std::string whole = read_file(folder / "x.tar");
+  const std::string cut = folder.write("cut.tar", whole.substr(0, whole.size() / 2));
+  CHECK(contains(error_of([&] { documents_of(cut, {}); }), "data: cannot read cut.tar: "));
+  const std::string damaged = folder.write("cut.tar.gz", read_file(folder / "x.tar.gz").substr(0, 1000));
+  CHECK(contains(error_of([&] { documents_of(damaged, {}); }), "cut.tar.gz: cut short"));
+}
+
+TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
+  const ScratchFolder folder;
+  const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
+  const std::string whole =
+      read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
+  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // of the last member
+  const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
+  int behind_members = 0;
+  for (size_t bytes = 512; bytes <= end; bytes += 512) {
+    const std::string error = error_of([&] { documents_of(cut_at(bytes), {.encoding = Encoding::bytes}); });
+    CAPTURE(bytes);
+    CHECK(contains(error, "data: cannot read cut.tar: "));
+    behind_members += error == "data: cannot read cut.tar: it has no end, and was cut short behind a member";
+  }
+  CHECK(behind_members >= 3);
+  for (const size_t blocks : {1, 2, 3}) CHECK(documents_of(cut_at(end + 512 * blocks), {.encoding = Encoding::bytes}).size() == 3);
+}
+
+TEST_CASE("encodings") {
+  const ScratchFolder folder;
+  const std::string latin = folder.write("latin.txt", "caf\xe9 \xff"), mixed = mixed_text(300'000, 3),
+                    cut = folder.write("cut.txt", "abc\xe2\x82");
+  CHECK(documents_of(latin, {.encoding = Encoding::latin1}) == Texts{"café ÿ"});
+  CHECK(documents_of(latin, {.encoding = Encoding::bytes}) == Texts{"caf\xe9 \xff"});
+  CHECK(error_of([&] { documents_of(latin, {}); }) == "latin.txt: byte 3 (value 0xe9) is not valid UTF-8");
+  CHECK(error_of([&] { documents_of(cut, {}); }) == "cut.txt: byte 3 (value 0xe2) is not valid UTF-8");
+  CHECK(documents_of(folder.write("mixed.txt", mixed), {}) == Texts{mixed});
+  CHECK(error_of([&] { documents_of(folder.write("late.txt", mixed + "\x80"), {}); }) ==
+        format_message("late.txt: byte {} (value 0x80) is not valid UTF-8", {mixed.size()}));
+}
+
+TEST_CASE("JSONL and TSV, with labels") {
+  const ScratchFolder folder;
+  const auto read = [&](const std::string& text, const DocumentOptions& options) {
+    std::vector<std::pair<std::string, int32_t>> records;
+    for (const DocumentPiece& piece : pieces_of(folder.write("r", text), options)) records.emplace_back(piece.text, piece.label);
+    return records;
+  };
+  using Records = std::vector<std::pair<std::string, int32_t>>;
+  const DocumentOptions json{.format = DocumentFormat::jsonl},
+      labelled{.format = DocumentFormat::jsonl, .text_field = "t", .label_field = "l", .classes = 3};
+  CHECK(read("{\"text\":\"a\\nb\"}\r\n\n{\"x\":1,\"text\":\"\\u00e9\"}", json) == Records{{"a\nb", -1}, {"é", -1}});
+  CHECK(read("{\"t\":\"a\",\"l\":2}\n{\"l\":0,\"t\":\"\"}", labelled) == Records{{"a", 2}, {"", 0}});
+  const DocumentOptions tsv{.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 2};
+  CHECK(read("0\ta b\tx\n1\tc\n", tsv) == Records{{"a b", 0}, {"c", 1}});
+  CHECK(read("0\ta b\tx\n1\tc\n", {.format = DocumentFormat::tsv}) == Records{{"x", -1}, {"c", -1}});
+
+  const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
+  CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: is not a JSON object");
+  CHECK(error("[1]", json) == "r:1: is not a JSON object");
+  CHECK(error("{\"body\":\"a\"}", json) == "r:1: has no text \"text\"");
+  CHECK(error("{\"text\":5}", json) == "r:1: has no text \"text\"");
+  CHECK(error(std::string(100, '['), json) == "r:1: the JSON is nested deeper than 64 levels");
+  CHECK(error("{\"t\":\"a\"}", labelled) == "r:1: has no label \"l\"");
+  CHECK(error("{\"t\":\"a\",\"l\":3}", labelled) == "r:1: label 3 is out of range: 3 classes have 0 to 2");
+  CHECK(error("{\"t\":\"a\",\"l\":-1}", labelled) == "r:1: label -1 is out of range: 3 classes have 0 to 2");
+  CHECK(error("{\"t\":\"a\",\"l\":\"pos\"}", labelled) == "r:1: label \"pos\" is not an integer from 0 to 2");
+  CHECK(error("{\"t\":\"a\",\"l\":1.5}", labelled) == "r:1: label 1.5 is not an integer from 0 to 2");
+  CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: 2 classes have 0 to 1");
+  CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1");
+  CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
+  CHECK(error("{\"text\":\"\xff\"}", json) == "r: byte 9 (value 0xff) is not valid UTF-8");
+  CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
+}
+
+TEST_CASE("options that do not belong together") {
+  const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
+  CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
+  CHECK(error({.format = DocumentFormat::tsv, .documents = "line"}) ==
+        "documents: a line of tsv is a document; only format: text asks what is one");
+  CHECK(error({.text_field = "a"}) == "text_field, label_field: only jsonl and tsv have fields");
+  CHECK(error({.format = DocumentFormat::jsonl, .label_field = "a"}) == "label_field and classes: expected both or neither");
+  CHECK(error({.format = DocumentFormat::jsonl, .classes = 2}) == "label_field and classes: expected both or neither");
+  CHECK(error({.format = DocumentFormat::tsv, .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
+  CHECK(error({.format = DocumentFormat::tsv, .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
+}

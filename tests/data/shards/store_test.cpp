@@ -1,0 +1,288 @@
+// The store of tokens: found again unread, replaced when it is stale, shared with other programs, and never trusted blindly.
+#include "data/shards/store.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+
+#include "core/cpu/parallel.h"
+#include "core/files/hash.h"
+#include "data/tokenizers/byte_tokenizer.h"
+#include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/kinds.h"
+#include "tests/data/files.h"
+#include "tests/data/ids.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Counts the bytes it encodes and the most memory seen on the way; `meanwhile` is called once.
+class Observer final : public Tokenizer {
+ public:
+  explicit Observer(std::function<void()> meanwhile = {}) : meanwhile(std::move(meanwhile)) {}
+  std::string name() const override { return "byte"; }
+  int64_t vocab_size() const override { return 256; }
+  std::string to_json() const override { return ByteTokenizer().to_json(); }
+  size_t complete_prefix(std::string_view text) const override { return text.size(); }
+  void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override {
+    ByteTokenizer().append_ids(piece, offset, ids);
+    const std::lock_guard lock(mutex);
+    bytes += static_cast<int64_t>(piece.size());
+    peak = std::max(peak, resident_bytes());
+    if (meanwhile) std::exchange(meanwhile, {})();
+  }
+  mutable std::function<void()> meanwhile;
+  mutable std::mutex mutex;  // several threads encode
+  mutable int64_t bytes = 0, peak = 0;
+
+ protected:
+  void append_text(int64_t, DecodeState&, std::string&) const override {}
+};
+
+// A text that does not change is known by its bytes.
+TextSource built_in(std::string_view text, const std::string& name = "a") {
+  return TextSource::of_paths({name}, std::array{BuiltInText{name, text}});
+}
+
+Tokens open(const TextSource& text, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache) {
+  return open_source({text}, tokenizer, cache).train;
+}
+
+std::shared_ptr<const Tokenizer> bytes() { return std::make_shared<ByteTokenizer>(); }
+std::shared_ptr<const Tokenizer> characters(const char* all) { return std::make_shared<CharTokenizer>(all); }
+
+// The stores in a folder.
+std::vector<std::string> stores(const std::string& folder) {
+  std::vector<std::string> all;
+  for (const auto& entry : fs::directory_iterator(folder)) all.push_back(entry.path().string());
+  return all;
+}
+
+std::string file_of(const std::string& folder, const std::string& name) { return stores(folder).at(0) + "/" + name; }
+
+// Bytes that this process has asked files for so far.
+int64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string key;
+  int64_t value = 0;
+  io >> key >> value;
+  return value;
+}
+
+// What an earlier version of this program kept in checkpoints of runs on texts.
+uint64_t hash_of_ids(const std::vector<int64_t>& ids) {
+  std::string packed;
+  for (const int64_t id : ids) {
+    packed += static_cast<char>(id & 0xff);
+    packed += static_cast<char>(id >> 8);
+  }
+  return hash_bytes(packed);
+}
+
+}  // namespace
+
+TEST_CASE("store: the ids of a text, read anywhere, under the hash that runs of earlier versions hold") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(300'007, 11);
+  const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
+  const auto tokenizer = std::make_shared<CharTokenizer>(CharTokenizer::of_text(source));
+  const Tokens tokens = open(source, tokenizer, folder / "cache");
+  const std::vector<int64_t> expected = tokenizer->encode(text);
+  CHECK(read_all(tokens) == expected);
+  CHECK(tokens.hash() == hash_of_ids(expected));
+  CHECK(tokens.documents(0) == (300'007 + TokenSource::kBlock - 1) / TokenSource::kBlock);
+  std::vector<int64_t> some(7);
+  CHECK(error_of([&] { tokens.read(300'001, some); }) == "a.gz: tokens 300001 to 300008 are not in a text of 300007 tokens");
+}
+
+TEST_CASE("store: a second opening reads the first one's shards, and not the text") {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += i % 7 ? "words " : "other\n";
+  const std::string path = folder.write("a.txt", text), cache = folder / "deep/cache";
+  const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), built_in("words other"), {}, {});
+  ::sleep(4);  // until the file is no longer one that was just written
+  const auto size = static_cast<int64_t>(text.size());
+  const auto read_by = [&](double fraction) {
+    const int64_t before = bytes_read();
+    const StoredSource opened = open_source({.files = TextSource(path), .train_fraction = fraction}, tokenizer, cache);
+    CHECK(opened.train.size() == (fraction > 0 ? 900'000 : 1'000'000));
+    return bytes_read() - before;
+  };
+  CHECK(read_by(0) < 2 * size);  // the text, and the shards
+  CHECK(read_by(0) < size / 2);  // the shards
+  CHECK(read_by(0.9) < 3 * size);
+  CHECK(read_by(0.9) < size / 2);
+  CHECK(stores(cache).size() == 2);
+}
+
+TEST_CASE("store: a changed text or tokenizer has its own tokens, and who has the old ones open keeps them") {
+  const ScratchFolder folder;
+  const std::string path = folder.write("a.txt", "abcabc"), cache = folder / "cache";
+  const Tokens old = open(TextSource(path), characters("abc"), cache);
+  CHECK(read_all(open(TextSource(path), characters("cba"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  folder.write("a.txt", "cbacba");  // of the same size, at once
+  CHECK(read_all(open(TextSource(path), characters("abc"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
+  CHECK(stores(cache).size() == 2);
+  CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("store: what is damaged, cut or exchanged is noticed and made again") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(5000, 13), cache = folder / "cache";
+  const auto reopened = [&] { return read_all(open(built_in(text), bytes(), cache)) == ByteTokenizer().encode(text); };
+  CHECK(reopened());
+  for (const char* name : {"shard-00000.tokens", "description", "tokenizer.json"}) {
+    const std::string good = read_file(file_of(cache, name));
+    for (const size_t at : {size_t{0}, size_t{9}, size_t{24}, good.size() / 2, good.size() - 1}) {
+      std::string other = good;
+      other[at] = static_cast<char>(other[at] == 0 ? 1 : 0);
+      for (const std::string& bad : {other, good.substr(0, at), good + "x"}) {
+        folder.write("bad", bad);
+        fs::copy_file(folder / "bad", file_of(cache, name), fs::copy_options::overwrite_existing);
+        CHECK(reopened());
+        CHECK(stores(cache).size() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("store: what an interrupted program left is removed by the next one") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  open(built_in("text"), bytes(), cache);
+  fs::remove(file_of(cache, "description"));
+  open(built_in("text"), bytes(), cache);
+  CHECK(stores(cache).size() == 1);
+  CHECK(fs::exists(file_of(cache, "description")));
+}
+
+TEST_CASE("store: two programs at once each have their tokens") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(3000, 15), cache = folder / "cache";
+  std::optional<Tokens> inner;
+  const auto outer = std::make_shared<Observer>([&] { inner = open(built_in(text), bytes(), cache); });
+  CHECK(read_all(open(built_in(text), outer, cache)) == ByteTokenizer().encode(text));
+  CHECK(read_all(*inner) == ByteTokenizer().encode(text));
+  const auto observer = std::make_shared<Observer>();
+  open(built_in(text), observer, cache);
+  CHECK(observer->bytes == 0);
+}
+
+TEST_CASE("store: damage while it is in use is an error, not a crash") {
+  const ScratchFolder folder;
+  const Tokens tokens = open(built_in(std::string(100, 'a')), characters("a"), folder / "cache");
+  const std::string path = file_of(folder / "cache", "shard-00000.tokens");
+  read_all(tokens);
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(128 + 2 * 30).write("\x09", 1);
+  CHECK(error_of([&] { read_all(tokens); }) == path + ": id 9 of token 30 is outside the vocabulary of 1");
+  fs::resize_file(path, 128 + 2 * 99);
+  CHECK(error_of([&] { read_all(tokens); }) == path + ": the shard was cut short while it was in use");
+}
+
+TEST_CASE("store: an error on the way names the text and leaves nothing behind") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc-abc"));
+  CHECK(error_of([&] { open(source, characters("abc"), folder / "cache"); }) ==
+        "a.txt: char tokenizer: '-' (U+002D) at byte 3 is not among the 3 characters of the vocabulary");
+  CHECK(fs::is_empty(folder / "cache"));
+  CHECK(contains(error_of([&] { open_source({.files = source, .train_fraction = 0.4}, characters("abc"), ""); }),
+      "a.txt (validation): char tokenizer: '-' (U+002D) at byte 3 "));
+  const TextSource grown(folder.write("b.txt", "abc"));
+  folder.write("b.txt", "abcd");
+  CHECK(error_of([&] { open(grown, bytes(), folder / "cache"); }) ==
+        "data: " + folder / "b.txt" + " changed while it was in use: it had 3 bytes and now has 4, or others");
+  CHECK(fs::is_empty(folder / "cache"));
+}
+
+TEST_CASE("store: without a cache folder the shards are in files that nobody sees") {
+  const ScratchFolder folder;
+  const TextSource source(folder.write("a.txt", "abc"));
+  const std::string temporary = folder / "tmp", file = folder.write("file", "not a folder");
+  fs::create_directory(temporary);
+  const ScopedVariable place("TMPDIR", temporary.c_str());
+  for (const std::string& cache : {file + "/cache", std::string("/proc"), std::string()}) {
+    CHECK(read_all(open(source, bytes(), cache)) == std::vector<int64_t>{97, 98, 99});
+    CHECK(fs::is_empty(temporary));
+  }
+  const ScopedVariable elsewhere("TMPDIR", "/nonexistent");  // there is /tmp
+  CHECK(read_all(open(source, bytes(), "")) == std::vector<int64_t>{97, 98, 99});
+}
+
+TEST_CASE("store: a cache folder of another user is not used, one that was open to others is closed") {
+  const ScratchFolder folder;
+  const std::string cache = folder / "cache";
+  fs::create_directory(cache);
+  fs::permissions(cache, fs::perms::all);
+  open(built_in("abc"), bytes(), cache);
+  CHECK((fs::status(cache).permissions() & fs::perms::others_write) == fs::perms::none);
+  CHECK(stores(cache).size() == 1);
+  if (::geteuid() != 0) return;
+  fs::remove_all(stores(cache)[0]);
+  REQUIRE(::chown(cache.c_str(), 12345, 12345) == 0);
+  CHECK(read_all(open(built_in("abc"), bytes(), cache)) == std::vector<int64_t>{97, 98, 99});
+  CHECK(fs::is_empty(cache));
+}
+
+TEST_CASE("store: the default cache folder") {
+  const ScopedVariable chosen("RICCI_CACHE", nullptr);
+  {
+    const ScopedVariable cache("XDG_CACHE_HOME", "/some/cache");
+    CHECK(default_cache_folder() == "/some/cache/ricci");
+  }
+  const ScopedVariable home("HOME", "/home/someone");
+  for (const char* unused : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable cache("XDG_CACHE_HOME", unused);
+    CHECK(default_cache_folder() == "/home/someone/.cache/ricci");
+  }
+  const ScopedVariable cache("XDG_CACHE_HOME", nullptr);
+  for (const char* none : {static_cast<const char*>(nullptr), "", "relative"}) {
+    const ScopedVariable no_home("HOME", none);
+    CHECK(default_cache_folder() == "");
+  }
+}
+
+TEST_CASE("store: a tokenizer is made once for all sources, and found with them") {
+  const ScratchFolder folder;
+  int made = 0;
+  const TokenizerRequest request{{"char"}, true, [&](const std::string& all, const std::vector<int64_t>&, int64_t) {
+                                   ++made;
+                                   return std::make_shared<CharTokenizer>(all);
+                                 }};
+  const std::vector<StoreSource> sources{{built_in("bca", "a")}, {built_in("xéy", "b")}};
+  for (int opening = 0; opening < 2; ++opening) {
+    const auto opened = open_sources(sources, nullptr, request, folder / "cache");
+    CHECK(read_all(opened[0].train) == std::vector<int64_t>{1, 2, 0});
+    CHECK(read_all(opened[1].train) == std::vector<int64_t>{3, 5, 4});
+    CHECK(made == 1);
+    const auto observer = std::make_shared<CharTokenizer>("abcxyé");
+    CHECK(read_all(open_sources(sources, observer, request, folder / "cache")[1].train) == std::vector<int64_t>{3, 5, 4});
+    CHECK(stores(folder / "cache").size() == 2);  // the tokenizer that is given is the one that was made
+  }
+}
+
+TEST_CASE("store: 64 MB are tokenised and read in little memory") {
+  const ScratchFolder folder;
+  {
+    std::ofstream out(folder / "large", std::ios::binary);
+    for (int i = 0; i < 64; ++i) out << std::string(1'000'000, static_cast<char>('a' + i % 26));
+  }
+  const auto observer = std::make_shared<Observer>();
+  const int64_t before = resident_bytes();
+  const Tokens tokens = open(TextSource(folder / "large"), observer, folder / "cache");
+  std::vector<int64_t> ids(62'500);
+  int64_t peak = observer->peak, wrong = 0;
+  for (int64_t first = 0; first < tokens.size(); first += static_cast<int64_t>(ids.size())) {
+    tokens.read(first, ids);
+    wrong += std::count(ids.begin(), ids.end(), 'a' + first / 1'000'000 % 26) != 62'500;
+  }
+  CHECK(tokens.size() == 64'000'000);
+  CHECK(wrong == 0);
+  CHECK(peak - before < 100'000'000 + kSanitizerBytes);
+}
