@@ -57,6 +57,7 @@ ResultTable memory_of(const Plan& plan) {
   for (size_t use = 0; use < plan.at_peak.size(); ++use) table.add_row({described(static_cast<HeldFor>(use)), plan.at_peak[use]});
   table.add_row({"peak", plan.peak});
   table.add_row({"most of activations, buffers", plan.working});
+  if (plan.recorded) table.add_row({"the recorded step", plan.recorded});
   if (plan.process != plan.peak) table.add_row({"of the whole process", plan.process});
   return table;
 }
@@ -77,6 +78,7 @@ ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels
   add({.key = "parameters"}, [](const Level& level) { return level.plan.parameters; });
   add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, [](const Level& level) { return level.plan.peak; });
   add({.key = "working_bytes"}, [](const Level& level) { return level.plan.working; });
+  add({.key = "recorded_bytes"}, [](const Level& level) { return level.plan.recorded; });
   add({.key = "process_bytes"}, [](const Level& level) { return level.plan.process; });
   for (size_t use = 0; use < levels[0].plan.at_peak.size(); ++use)
     add({.key = std::string("at_peak.") + described(static_cast<HeldFor>(use))},
