@@ -7,9 +7,9 @@
 namespace ricci {
 
 struct Arg : Tensor {
-  Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : Tensor(t), site{"", file, line} {}
+  Arg(const Tensor& t, CallSite where = {}) : Tensor(t), site(where) {}
   // While a tape records: a leaf on it, unless the parameter is frozen.
-  Arg(const Parameter& p, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+  Arg(const Parameter& p, CallSite where = {});
   CallSite site;
 };
 

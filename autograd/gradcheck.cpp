@@ -71,7 +71,10 @@ GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, dou
       at = format_message("input {}, element {}: {:.9g} by differences, {:.9g} by backward", {k, i, numeric, analytic});
     }
     const double relative = largest > 0 && std::isfinite(worst) ? worst / largest : worst;
-    if (relative > result.worst) result.worst = relative, result.worst_at = at;
+    if (relative > result.worst) {
+      result.worst = relative;
+      result.worst_at = at;
+    }
     result.least_norm = std::min(result.least_norm, std::sqrt(squares));
   }
   return result;

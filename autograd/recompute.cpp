@@ -54,7 +54,7 @@ Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Ten
   std::vector<bool> watched;
   for (size_t i = 0; i < inputs.size(); ++i) {
     watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
-    if (watched[i]) inputs[i] = tape.watch(inputs[i]);
+    if (watched[i]) inputs[i] = tape.watch(inputs[i], gradient_dtype(static_cast<int>(i)));
   }
   std::vector<Tensor> ys, dys_of_them;
   const std::vector<Tensor> results = f(inputs);

@@ -85,12 +85,14 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
 
 // Several outputs. They get their places on the tape and are returned.
 template <size_t Outputs, class Kept, class Fn>
-std::array<Tensor, Outputs> record(const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn) {
+std::array<Tensor, Outputs> record(
+    const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn, bool moves = false) {
   if (trace::enabled) trace_forward(op, inputs, ys.data(), Outputs);
   Tape* tape = Tape::recording();
   if (!tape || !tape->depends(op, inputs)) return ys;
   auto node = std::make_unique<RecordedOp<Outputs, Kept, Fn>>(std::move(kept));
   node->op = op;
+  node->moves = moves;
   tape->push(std::move(node), inputs.data(), inputs.data() + inputs.size(), ys.data(), Outputs);
   return ys;
 }
@@ -99,12 +101,21 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
   return record(op, inputs, std::array<Tensor, 1>{std::move(y)}, std::move(kept), fn)[0];
 }
 
+// An output whose elements are elements of the inputs: a view, or a copy in another order. Its gradient is summed in the dtype in which
+// theirs is, so that a bf16 parameter beside f32 master weights gets a sum in f32 through a view of it too.
+struct Moved {
+  Tensor elements;
+};
+template <class Kept, class Fn> Tensor record(const char* op, const std::vector<Arg>& inputs, Moved y, Kept kept, Fn fn) {
+  return record(op, inputs, std::array<Tensor, 1>{std::move(y.elements)}, std::move(kept), fn, true)[0];
+}
+
 // Whether the op that is being differentiated needs the gradient of its input i; for skipping work whose result nobody
 // would read. Only inside a backward.
 bool wants_gradient(int input);
 
-// The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights, else that of the
-// input. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
+// The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights and for a view of it, else
+// that of the input. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
 // Tape::gradient_dtype answers the same. Error: no gradient of the input is wanted.
 Dtype gradient_dtype(int input);
 

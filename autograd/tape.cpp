@@ -32,7 +32,10 @@ class Differentiating {
  public:
   Differentiating(const Node& node, Tape& tape)
       : outer_(std::exchange(differentiating, &node)), outer_tape_(std::exchange(walking, &tape)) {}
-  ~Differentiating() { differentiating = outer_, walking = outer_tape_; }
+  ~Differentiating() {
+    differentiating = outer_;
+    walking = outer_tape_;
+  }
   Differentiating(const Differentiating&) = delete;
   Differentiating& operator=(const Differentiating&) = delete;
 
@@ -49,8 +52,8 @@ struct Closing {
 
 }  // namespace
 
-Arg::Arg(const Parameter& p, const char* file, int line)
-    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site{"", file, line} {}
+Arg::Arg(const Parameter& p, CallSite where)
+    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {}
 
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
   int64_t bytes = 0;
@@ -85,19 +88,18 @@ Tensor Tape::take_gradient(const Node& node, int input) {
 
 void throw_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
 
-Tensor Tape::add_slot(const Tensor& t, const Parameter* parameter) {
+Tensor Tape::add_slot(const Tensor& t, Dtype sums, const Parameter* parameter) {
   Tensor on_tape = t;
   on_tape.tape_ = id_;
   on_tape.slot_ = static_cast<int32_t>(slots_.size());
-  const Dtype sums = parameter && parameter->master ? parameter->master.dtype() : t.dtype();
   slots_.push_back({t.shape(), t.dtype(), sums, t.device(), parameter, false, {}});
   return on_tape;
 }
 
-Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, &p); }
+Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, p.unrounded().dtype(), &p); }
 
-Tensor Tape::watch(const Tensor& t) {
-  Tensor leaf = add_slot(t, nullptr);
+Tensor Tape::watch(const Tensor& t, Dtype sums) {
+  Tensor leaf = add_slot(t, sums);
   slots_.back().watched = true;
   return leaf;
 }
@@ -106,7 +108,7 @@ Tensor Tape::gradient_of(const Tensor& watched) const {
   if (!has(watched) || !slots_[static_cast<size_t>(watched.slot_)].watched)
     fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
   const Tensor& grad = slots_[static_cast<size_t>(watched.slot_)].grad;
-  return grad ? grad : zeros_like(watched);
+  return grad ? grad : zeros(watched.shape(), gradient_dtype(watched), watched.device());
 }
 
 bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
@@ -125,10 +127,14 @@ bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
 void Tape::push(std::unique_ptr<Node> node, const Arg* begin, const Arg* end, Tensor* first_output, size_t outputs) {
   if (used_) fail("{}: recorded on a tape after its backward", {node->op});
   node->site = begin->site;
-  for (const Arg* x = begin; x != end; ++x) node->inputs.push_back(has(*x) ? x->slot_ : -1);
+  Dtype sums_of_moved = begin->dtype();
+  for (const Arg* x = begin; x != end; ++x) {
+    node->inputs.push_back(has(*x) ? x->slot_ : -1);
+    if (gradient_dtype(*x) != x->dtype()) sums_of_moved = gradient_dtype(*x);
+  }
   for (size_t i = 0; i < outputs; ++i) {
     if (options_.find_nonfinite) check_finite(*node, first_output[i], "its result");
-    first_output[i] = add_slot(first_output[i], nullptr);
+    first_output[i] = add_slot(first_output[i], node->moves ? sums_of_moved : first_output[i].dtype());
     node->outputs.push_back(first_output[i].slot_);
   }
   nodes_.push_back(std::move(node));
@@ -218,7 +224,7 @@ void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dy
     const Tensor &y = ys[i], &dy = dys[i];
     Tensor& grad = slots_[static_cast<size_t>(y.slot_)].grad;
     if (!grad) {
-      grad = dy.detached();
+      grad = convert(dy.detached(), gradient_dtype(y));
     } else {  // the same value is asked for twice
       const Tensor sum = like(grad);
       copy(sum, grad);
@@ -272,7 +278,8 @@ void Tape::print(std::FILE* file) const {
       line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
       const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
-      in += input < 0 ? " constant" : p && !p->path.empty() ? " " + p->path : " %" + std::to_string(input);
+      const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
+      in += " " + (input < 0 ? "constant" : slot);
     }
     std::fprintf(
         file, "%-24s %-22s <-%s   keeps %lld bytes\n", line.c_str(), node->op, in.c_str(), static_cast<long long>(node->kept_bytes()));

@@ -22,6 +22,7 @@ struct Node {
   CallSite site;
   std::vector<int> inputs;   // slots; -1: a constant
   std::vector<int> outputs;  // slots
+  bool moves = false;        // its outputs are elements of its inputs (Moved in autograd/record.h)
   virtual ~Node() = default;
   virtual Grads backward(const std::vector<Tensor>& dys) const = 0;
   virtual int64_t kept_bytes() const = 0;
@@ -51,8 +52,10 @@ class Tape final : public MemoryHolder, private RecordingScope {
   void backward(const Tensor& loss, const Tensor& dloss = {});
   void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // of several outputs at once, one gradient each
 
-  // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it).
-  Tensor watch(const Tensor& t);
+  // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it). The gradient is summed and
+  // returned in `sums`, f32 or the dtype of t.
+  Tensor watch(const Tensor& t) { return watch(t, t.dtype()); }
+  Tensor watch(const Tensor& t, Dtype sums);
   Tensor gradient_of(const Tensor& watched) const;
 
   // One line per op: name, shape, inputs, parameter paths, bytes kept.
@@ -86,7 +89,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   };
   size_t slot_of(const Node& node, int input) const;  // error: the input is a constant
   void check_start(const Tensor& y, const Tensor& dy) const;
-  Tensor add_slot(const Tensor& t, const Parameter* parameter);
+  Tensor add_slot(const Tensor& t, Dtype sums, const Parameter* parameter = nullptr);
   void run_backward(Node& node);
   void accept(const Node& node, size_t input, Tensor gradient);
   void check_finite(const Node& node, const Tensor& t, const char* what) const;

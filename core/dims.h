@@ -30,14 +30,26 @@ struct DimsInput {
   bool merges = false;
 };
 // May be empty: then nothing of it is checked, and no letter bound.
-inline DimsInput optional(DimsInput input) { return input.may_be_empty = true, input; }
+inline DimsInput optional(DimsInput input) {
+  input.may_be_empty = true;
+  return input;
+}
 // Its elements are i64.
-inline DimsInput i64(DimsInput input) { return input.elements = DimsInput::Elements::i64, input; }
+inline DimsInput i64(DimsInput input) {
+  input.elements = DimsInput::Elements::i64;
+  return input;
+}
 // Its elements may be of any dtype.
-inline DimsInput any_dtype(DimsInput input) { return input.elements = DimsInput::Elements::any, input; }
+inline DimsInput any_dtype(DimsInput input) {
+  input.elements = DimsInput::Elements::any;
+  return input;
+}
 // The first letter stands for all leading indices together: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both.
 // Inputs that are merged into the same letter have the same leading indices.
-inline DimsInput merged(DimsInput input) { return input.merges = true, input; }
+inline DimsInput merged(DimsInput input) {
+  input.merges = true;
+  return input;
+}
 
 class Dims {
  public:

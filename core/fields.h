@@ -1,10 +1,10 @@
-// How a config struct lists its keys: a function that names each member once, with its description, its bounds and what else is
+// The list of keys of a config struct: a function that names each member once, with its description, its bounds and what else is
 // to be known of it. The defaults are those of the struct. Reading, printing, checking, comparing and --help-config all walk over
 // that list, so that a key is declared in one place, beside its struct:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
 //   }
-// Where a key means something to some choices only, its struct is visited through when():
+// If a key means something to some choices only, its struct is visited through when():
 //   visit_fields(c.sdp, field.when(c.mixer == MixerKind::sdp, "mixer: sdp"));
 #pragma once
 #include <cstdint>

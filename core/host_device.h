@@ -6,3 +6,12 @@
 #else
 #define HD inline __attribute__((always_inline))
 #endif
+
+namespace ricci {
+
+// Where kernels cannot call those of std. Of NaN nothing is promised: math::min and math::max (cuda/math.h) keep it.
+template <class T> HD constexpr T min(T a, T b) { return a < b ? a : b; }
+template <class T> HD constexpr T max(T a, T b) { return a > b ? a : b; }
+template <class T> HD constexpr T between(T low, T x, T high) { return max(low, min(x, high)); }  // low, where high is below it
+
+}  // namespace ricci

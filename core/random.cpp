@@ -86,7 +86,8 @@ Permutation::Permutation(uint64_t n, uint64_t seed) : n_(n) {
     key_[r] = b.v[0] | uint64_t{b.v[1]} << 32;
   }
   const int bits = n > 64 ? std::bit_width(n - 1) : 6;  // a smaller network would not reach every order equally often
-  left_bits_ = bits / 2, right_bits_ = bits - left_bits_;
+  left_bits_ = bits / 2;
+  right_bits_ = bits - left_bits_;
 }
 
 uint64_t Permutation::operator()(uint64_t i) const {

@@ -79,8 +79,13 @@ Tensor& Tensor::operator=(const Tensor& other) {
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
   if (this == &other) return *this;
   release(storage_);
-  storage_ = other.storage_, offset_ = other.offset_, shape_ = other.shape_, dtype_ = other.dtype_;
-  device_ = other.device_, tape_ = other.tape_, slot_ = other.slot_;
+  storage_ = other.storage_;
+  offset_ = other.offset_;
+  shape_ = other.shape_;
+  dtype_ = other.dtype_;
+  device_ = other.device_;
+  tape_ = other.tape_;
+  slot_ = other.slot_;
   other.storage_ = nullptr;
   return *this;
 }

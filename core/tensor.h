@@ -123,7 +123,8 @@ class Tensor {
   }
   Tensor detached() const {  // the same value, on no tape
     Tensor t = *this;
-    t.tape_ = 0, t.slot_ = -1;
+    t.tape_ = 0;
+    t.slot_ = -1;
     return t;
   }
 

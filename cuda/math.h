@@ -123,8 +123,8 @@ template <Real T> HD T log(T x) {
       from_bits((bits >> C::mantissa) | to_bits(C::two_to_mantissa)) - formula::select(subnormal, excess + C::subnormal_exponent, excess);
   const T tail = f * f * (f * C::log_tail(f) - T(0.5)) + e * C::ln2_low;
   const T y = e * C::ln2_high + (f + tail);
-  const T positive = x == C::infinity ? x : y;
-  return x > 0 ? positive : x == 0 ? -C::infinity : C::nan;
+  const T positive = x == C::infinity ? x : y, other = x == 0 ? -C::infinity : C::nan;
+  return x > 0 ? positive : other;
 }
 
 // erf(x) = x + x P(x^2) near 0 and 1 - exp(Q(|x|)) beyond, where Q = log erfc.

@@ -1,6 +1,7 @@
 #include "cuda/peaks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -50,7 +51,7 @@ template <class T> double flops_in_registers() {
 }
 
 double flops_of_product(Device device, Dtype dtype) {
-  const int64_t n = device == Device::cuda ? 8192 : device == Device::cpu ? 1536 : 16;
+  const int64_t n = std::array{1536, 8192, 16}[static_cast<size_t>(device)];
   const Tensor a = zeros({n, n}, dtype, device), b = zeros({n, n}, dtype, device), c = zeros({n, n}, dtype, device);
   const MatrixAt at{n, 1, 0};
   const double seconds = best_of(4, [&] {
@@ -85,10 +86,13 @@ struct AddTo {
 
 double bandwidth(Device device) {
   constexpr int64_t kChunk = 1 << 16;
-  const int64_t floats = device == Device::cuda_emulated ? 1 << 10 : device == Device::cuda ? 1 << 28 : 1 << 25;
+  const int64_t floats = int64_t{1} << std::array{25, 28, 10}[static_cast<size_t>(device)];
   const Tensor x = zeros({floats}, Dtype::f32, device), y = zeros({floats}, Dtype::f32, device);
   const double seconds = best_of(device == Device::cuda ? 5 : 3, [&] {
-    if (device != Device::cpu) return add_to(y, x), synchronize(device);
+    if (device != Device::cpu) {
+      add_to(y, x);
+      return synchronize(device);
+    }
     parallel_for(floats, kChunk, [&](int64_t begin, int64_t end) { run_vectorized(AddTo{x.data<float>(), y.data<float>()}, begin, end); });
   });
   return 3.0 * static_cast<double>(x.bytes()) / seconds;
@@ -97,11 +101,8 @@ double bandwidth(Device device) {
 }  // namespace
 
 Peaks measured_peaks(Device device, Dtype dtype) {
-  const bool registers = device == Device::cpu && dtype != Dtype::bf16;
-  const double flops = !registers            ? flops_of_product(device, dtype)
-                       : dtype == Dtype::f64 ? flops_in_registers<double>()
-                                             : flops_in_registers<float>();
-  return {flops, bandwidth(device)};
+  if (device != Device::cpu || dtype == Dtype::bf16) return {flops_of_product(device, dtype), bandwidth(device)};
+  return {dtype == Dtype::f64 ? flops_in_registers<double>() : flops_in_registers<float>(), bandwidth(device)};
 }
 
 }  // namespace ricci

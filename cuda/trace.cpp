@@ -34,13 +34,20 @@ struct Recorder {
   std::map<std::string, TimedWork> lines;
   double last = seconds_now(), flops = 0;
 
-  void restart() { lines.clear(), flops = 0, last = seconds_now(); }
+  void restart() {
+    lines.clear();
+    flops = 0;
+    last = seconds_now();
+  }
   void print() const {
     if (lines.empty()) return;
     std::vector<std::pair<std::string, TimedWork>> sorted(lines.begin(), lines.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     TimedWork total;
-    for (const auto& [op, line] : sorted) total.seconds += line.seconds, total.flops += line.flops;
+    for (const auto& [op, line] : sorted) {
+      total.seconds += line.seconds;
+      total.flops += line.flops;
+    }
     const auto [peak, bandwidth] = measured_peaks(Device::cpu, Dtype::f32);
     std::fprintf(stderr, "\nmeasured peak %.0f GFLOP/s f32, memory %.1f GB/s, %d threads, %s\n", peak * 1e-9, bandwidth * 1e-9,
         thread_count(), name_of(cpu_isa()));
@@ -75,17 +82,25 @@ Recorder& recorder() {
 
 bool enabled = wanted;
 
-Counter::Counter() { counted = {}, counted.alive = enabled = true; }
-Counter::~Counter() { counted = {}, enabled = wanted; }
+Counter::Counter() {
+  counted = {};
+  counted.alive = enabled = true;
+}
+Counter::~Counter() {
+  counted = {};
+  enabled = wanted;
+}
 const std::map<std::string, Work>& Counter::work() const { return counted.work; }
 
 Timer::Timer() {
   if (timed) fail("trace: a Timer is alive");
-  timed = new Recorder, enabled = true;
+  timed = new Recorder;
+  enabled = true;
 }
 Timer::~Timer() {
   delete timed;
-  timed = nullptr, enabled = wanted;
+  timed = nullptr;
+  enabled = wanted;
 }
 const std::map<std::string, TimedWork>& Timer::work() const { return timed->lines; }
 
@@ -93,7 +108,9 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   const std::string name = *part ? std::string(op) + " " + part : op;
   if (counted.alive) {
     Work& work = counted.work[name];
-    ++work.calls, work.flops += counted.flops, work.bytes += static_cast<double>(bytes);
+    ++work.calls;
+    work.flops += counted.flops;
+    work.bytes += static_cast<double>(bytes);
     counted.flops = 0;
     return;
   }
@@ -103,7 +120,8 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   const double now = seconds_now();
   ++line.calls;
   line.seconds += now - r.last;
-  line.flops += r.flops, r.flops = 0;
+  line.flops += r.flops;
+  r.flops = 0;
   line.bytes += static_cast<double>(bytes);
   r.last = now;
 }

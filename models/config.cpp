@@ -1,4 +1,4 @@
-// What a config may hold.
+// The keys of a model and their relations.
 #include "models/config.h"
 
 namespace ricci {

@@ -71,7 +71,9 @@ ModelConfig config_of(const WeightFiles& files, const DispatcherImport& options)
   apply_preset(config);
   set_mixer(config, files, options);
   const Shape table = matrix_shape(files, kEmbedding);
-  config.vocab = table[0], config.d = table[1], config.layers = 0;
+  config.vocab = table[0];
+  config.d = table[1];
+  config.layers = 0;
   while (files.contains(of_layer(config.layers, kFeedForward))) ++config.layers;
   if (config.layers == 0) fail("{}: tensor {} is missing", {files.path(), of_layer(0, kFeedForward)});
   config.block.ff = matrix_shape(files, of_layer(0, kFeedForward))[0];

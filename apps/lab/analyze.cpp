@@ -4,13 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "apps/lab/analysis/completions.h"
-#include "apps/lab/analysis/frequency.h"
-#include "apps/lab/analysis/masks.h"
-#include "apps/lab/analysis/memory.h"
-#include "apps/lab/analysis/neighbours.h"
-#include "apps/lab/analysis/samples.h"
-#include "apps/lab/analysis/shuffle.h"
+#include "apps/lab/analysis/analyses.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -126,13 +120,6 @@ std::vector<Analysis> analyses(Options& o) {
           [&] { return analyse_masks(o.masks); }}};
 }
 
-void add_report_options(CLI::App& app, ReportOptions& options, bool draws) {
-  app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, in place of the table");
-  app.add_option(
-      "-o,--output,--out", options.out, draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
-  app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -146,7 +133,9 @@ int main(int argc, char** argv) {
         for (const Analysis& each : all) {
           CLI::App* const command = app.add_subcommand(each.name, each.help);
           each.add(*command);
-          add_report_options(*command, options.report, each.draws);
+          add_json_file(*command, options.report);
+          add_output_options(*command, options.report,
+              each.draws ? "Draw it: a name that ends in .svg or .html" : "Write a page: a name that ends in .html");
           command->callback([&chosen, &each] { chosen = &each; });
         }
       },

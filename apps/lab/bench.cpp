@@ -5,16 +5,12 @@
 //   ricci-bench --layer --width 768 --heads 12 --lengths 128,256,512,1024,2048 -o layer.html
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 
 #include "apps/lab/benchmark/layer.h"
-#include "apps/lab/benchmark/report.h"
-#include "apps/lab/drawing/page.h"
 #include "apps/run/config/nearest.h"
 #include "apps/terminal/model_options.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -26,8 +22,8 @@ struct Options {
   BenchOptions bench{.mixers = {}, .lengths = {128, 256, 512, 1024, 2048}, .size = {}};
   ComputeOptions compute;
   int threads = 0;
-  std::string out, theme = "auto";
-  bool as_json = false, layer = false;
+  ReportOptions report;
+  bool layer = false;
   std::vector<int64_t> scales = LayerOptions().scales;
 };
 
@@ -35,18 +31,13 @@ std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
   const auto known = choices(MixerKind());
   std::vector<MixerKind> chosen;
   for (const std::string& name : names) {
-    const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
-    if (at == known.size()) fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
-    if (const auto kind = static_cast<MixerKind>(at); std::find(chosen.begin(), chosen.end(), kind) == chosen.end()) chosen.push_back(kind);
+    const auto number = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
+    if (number == known.size()) fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
+    if (const auto kind = static_cast<MixerKind>(number); std::find(chosen.begin(), chosen.end(), kind) == chosen.end())
+      chosen.push_back(kind);
   }
   for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
   return chosen;
-}
-
-bool is_page(const std::string& name) {
-  const bool page = name.ends_with(".html");
-  if (!page && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
-  return page;
 }
 
 // Each once, in their order.
@@ -57,21 +48,10 @@ std::vector<int64_t> each_once(const std::vector<int64_t>& lengths) {
   return chosen;
 }
 
-// What is wrong with the name of a drawing is told before hours are measured.
-void check_place(const std::string& name) {
-  is_page(name);
-  const std::string folder = std::filesystem::path(name).parent_path().string();
-  const Folder opened(folder.empty() ? "." : folder);
-}
-
-void draw(const std::string& name, const Chart& chart, const std::vector<std::vector<std::string>>& cells, Theme theme) {
-  write_file_atomically(name, is_page(name) ? to_page(chart, cells, theme) : to_svg(chart, theme));
-}
-
 // bench.svg -> bench_roofline.svg
 std::string roofline_name(const std::string& name) { return name.substr(0, name.rfind('.')) + "_roofline" + name.substr(name.rfind('.')); }
 
-int run_layer(const Options& options, Theme theme) {
+int run_layer(const Options& options) {
   LayerOptions layer{
       .scales = each_once(options.scales), .lengths = options.bench.lengths, .rounds = options.bench.rounds, .size = options.bench.size};
   if (options.bench.sequences) layer.sequences = options.bench.sequences;
@@ -80,29 +60,29 @@ int run_layer(const Options& options, Theme theme) {
     Progress progress({.steps = steps_of(layer), .out = stderr});
     return measure_layer(layer, progress);
   }();
-  std::puts((options.as_json ? json_of(layer, rows) : table_of(layer, rows)).c_str());
-  if (!options.out.empty()) draw(options.out, chart_of(layer, rows), cells_of(layer, rows), theme);
+  tell(report_of(layer, rows), options.report);
   return 0;
 }
 
 int run(Options& options) {
   BenchOptions& bench = options.bench;
-  const Theme theme = parse_theme(options.theme);
-  if (!options.out.empty()) check_place(options.out);
-  bench.mixers = chosen_mixers(options.mixers), bench.lengths = each_once(bench.lengths);
-  bench.size.device = options.compute.place(), bench.size.dtype = options.compute.numbers();
+  check(options.report);
+  bench.mixers = chosen_mixers(options.mixers);
+  bench.lengths = each_once(bench.lengths);
+  bench.size.device = options.compute.place();
+  bench.size.dtype = options.compute.numbers();
   if (options.threads) set_thread_count(options.threads);
-  if (options.layer) return run_layer(options, theme);
+  if (options.layer) return run_layer(options);
   check(bench);
   const Benchmark result = [&] {
     Progress progress({.steps = steps_of(bench), .out = stderr});
     return measure(bench, progress);
   }();
-  std::puts((options.as_json ? json_of(result) : table_of(result)).c_str());
-  if (!options.as_json && bench.roofline) std::puts(("\n" + roofline_table(result)).c_str());
-  if (options.out.empty()) return 0;
-  draw(options.out, chart_of(result), cells_of(result), theme);
-  if (bench.roofline) draw(roofline_name(options.out), roofline_chart(result), cells_of(result), theme);
+  tell(report_of(result), options.report);
+  if (!bench.roofline) return 0;
+  const Report roofline = roofline_of(result);
+  if (options.report.json.empty()) print("\n" + text_of(roofline));
+  if (!options.report.out.empty()) draw(roofline, roofline_name(options.report.out), options.report.theme);
   return 0;
 }
 
@@ -149,9 +129,8 @@ void add_options(CLI::App& app, Options& options) {
   unread.push_back(app.add_flag(
       "--roofline", bench.roofline, "Tell of every op at the greatest length how close to the measured peaks of the device it is"));
   add_layer_options(app, options, unread);
-  app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
-  app.add_flag("--json", options.as_json, "Print JSON");
-  app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+  add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html; the roofline beside it as NAME_roofline");
+  add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }

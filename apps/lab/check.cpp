@@ -1,5 +1,6 @@
 // ricci-check: the gradient check of every op on every device of this machine, as a table.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "apps/terminal/cli.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/names.h"
 #include "cuda/device/device.h"
@@ -24,18 +26,19 @@ struct Options {
 };
 
 struct Row {
+  std::string op;
   int cases = 0;
-  std::map<std::string, double> worst;
-  std::string complaint;
+  std::map<Device, double> worst = {};  // of the devices that are there
+  std::string complaint = {};
 };
 
 void check_one(const OpCheck& check, Device device, double tolerance, Row& row) {
   const GradCheck result = run_check(check, device);
-  double& worst = row.worst[name_of(device)];
+  double& worst = row.worst[device];
   worst = std::max(worst, result.worst);
   if (result.worst <= tolerance && result.least_norm > 0) return;
-  row.complaint += std::string("  ") + check.op + ", " + check.what + ", on " + name_of(device) + ": " +
-                   (result.least_norm > 0 ? result.worst_at : "a gradient is zero everywhere") + "\n";
+  row.complaint += format_message("  {}, {}, on {}: {}\n",
+      {check.op, check.what, name_of(device), result.least_norm > 0 ? result.worst_at : "a gradient is zero everywhere"});
 }
 
 int list_ops() {
@@ -55,37 +58,36 @@ std::vector<Device> devices_of(const Options& options) {
   return {Device::cpu, Device::cuda_emulated, Device::cuda};
 }
 
-std::map<std::string, Row> run_checks(const Options& options, const std::vector<Device>& devices) {
+std::vector<Row> run_checks(const Options& options, const std::vector<Device>& devices) {
   std::map<std::string, Row> rows;
   for (const OpCheck& check : op_checks()) {
     if (!options.op.empty() && options.op != check.op) continue;
-    Row& row = rows[check.op];
+    Row& row = rows.emplace(check.op, Row{check.op}).first->second;
     ++row.cases;
     for (const Device device : devices)
       if (available(device)) check_one(check, device, options.tolerance, row);
   }
-  return rows;
+  std::vector<Row> all;
+  for (auto& [op, row] : rows) all.push_back(std::move(row));
+  return all;
 }
 
 // The largest error relative to the largest gradient of the same input, per op and device.
-int print_table(const std::map<std::string, Row>& rows, const std::vector<Device>& devices, double tolerance) {
-  std::printf("%-22s %5s", "op", "cases");
-  for (const Device device : devices) std::printf(" %14s", name_of(device));
-  std::puts("");
-  int failed = 0;
-  for (const auto& [op, row] : rows) {
-    std::printf("%-22s %5d", op.c_str(), row.cases);
-    for (const Device device : devices) {
-      const auto worst = row.worst.find(name_of(device));
-      if (worst == row.worst.end()) std::printf(" %14s", "no device");
-      else std::printf(" %14.1e", worst->second);
-    }
-    std::puts(row.complaint.empty() ? "" : "  WRONG");
-    failed += !row.complaint.empty();
-  }
-  for (const auto& [op, row] : rows) std::fputs(row.complaint.c_str(), stdout);
+int print_table(const std::vector<Row>& rows, const std::vector<Device>& devices, double tolerance) {
+  apps::ResultTable table;
+  table.add({.heading = "op", .left = true}, rows, &Row::op);
+  table.add({.heading = "cases"}, rows, &Row::cases);
+  for (const Device device : devices)
+    table.add({.heading = name_of(device), .format = "{:.1e}", .missing = "no device"}, rows, [&](const Row& row) {
+      const auto worst = row.worst.find(device);
+      return worst == row.worst.end() ? apps::Value() : apps::Value(worst->second);
+    });
+  table.add({.heading = " ", .left = true}, rows, [](const Row& row) { return row.complaint.empty() ? "" : "WRONG"; });
+  apps::print(text_of(table));
+  for (const Row& row : rows) std::fputs(row.complaint.c_str(), stdout);
+  const auto failed = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.complaint.empty(); });
   std::printf(
-      "%zu ops, %d wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, tolerance);
+      "%zu ops, %td wrong (tolerance %g relative, f64, central differences against a random direction)\n", rows.size(), failed, tolerance);
   return failed == 0 ? 0 : 1;
 }
 

@@ -6,19 +6,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 
 #include "apps/lab/comparison/child.h"
 #include "apps/lab/comparison/report.h"
-#include "apps/lab/drawing/page.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/output.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -27,10 +24,11 @@ namespace {
 
 struct Options {
   RunOptions comparison;  // its file, and keys for all models
-  std::string equal = "nothing", change = "width", name, out, theme = "auto", command;
+  std::string equal = "nothing", change = "width", name, command;
+  ReportOptions report;
   std::vector<uint64_t> seeds = {1};
   std::vector<std::string> only;
-  bool as_json = false, only_plans = false;
+  bool only_plans = false;
 };
 
 struct Job {
@@ -40,11 +38,6 @@ struct Job {
   std::vector<std::string> overrides;  // all of them
   std::string folder;
 };
-
-bool is_page(const std::string& name) {
-  if (!name.ends_with(".html") && !name.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {name});
-  return name.ends_with(".html");
-}
 
 // Seed by seed, so that what is there after an interruption compares all models.
 std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
@@ -95,16 +88,11 @@ Comparison results_of(const Options& options, const std::string& name, const std
 
 void check(const Options& options) {
   if (options.comparison.file().empty()) fail("no comparison file given: models as NAME: RUN FILE (--help)");
-  for (size_t i = 0; i < options.seeds.size(); ++i)
-    if (std::find(options.seeds.begin(), options.seeds.begin() + static_cast<std::ptrdiff_t>(i), options.seeds[i]) !=
-        options.seeds.begin() + static_cast<std::ptrdiff_t>(i))
-      fail("--seeds: {} stands there twice", {options.seeds[i]});
+  for (auto seed = options.seeds.begin(); seed != options.seeds.end(); ++seed)
+    if (std::find(options.seeds.begin(), seed, *seed) != seed) fail("--seeds: {} stands there twice", {*seed});
   for (const std::string& word : options.comparison.overrides())
     if (word.starts_with("name=") || word.starts_with("seed=")) fail("{}: the runs of a comparison have --name and --seeds", {word});
-  if (!options.out.empty())
-    is_page(options.out),
-        Folder(std::filesystem::path(options.out).parent_path().empty() ? "." : std::filesystem::path(options.out).parent_path().string());
-  parse_theme(options.theme);
+  check(options.report);
 }
 
 int compare(const Options& options) {
@@ -115,12 +103,9 @@ int compare(const Options& options) {
       choice_of<Equal>("--equal", options.equal), choice_of<Change>("--change", options.change), options.only);
   const std::vector<Job> jobs = jobs_of(options, name, models);
   if (!options.only_plans && !train_all(jobs)) return 0;
-  const Comparison comparison = results_of(options, name, models, jobs);
-  std::puts((options.as_json ? json_of(comparison) : table_of(comparison)).c_str());
-  if (options.out.empty() || options.only_plans) return 0;
-  const Chart chart = chart_of(comparison);
-  const Theme theme = parse_theme(options.theme);
-  write_file_atomically(options.out, is_page(options.out) ? to_page(chart, cells_of(comparison), theme) : to_svg(chart, theme));
+  ReportOptions output = options.report;
+  if (options.only_plans) output.out.clear();
+  tell(report_of(results_of(options, name, models, jobs)), output);
   return 0;
 }
 
@@ -153,9 +138,8 @@ int main(int argc, char** argv) {
             ->delimiter(',');
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
         app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
-        app.add_option("-o,--output,--out", options.out, "Draw it: a name that ends in .svg or .html");
-        app.add_flag("--json", options.as_json, "Print JSON");
-        app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+        add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");
+        add_json_flag(app, options.report);
       },
       [&] { return compare(options); });
 }

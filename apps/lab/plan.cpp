@@ -3,14 +3,13 @@
 #include "models/planning/plan.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/init.h"
 #include "apps/terminal/cli.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/memory/memory_report.h"
 #include "models/planning/published_memory.h"
@@ -19,8 +18,6 @@ using namespace ricci;
 using namespace ricci::apps;
 
 namespace {
-
-using json = nlohmann::ordered_json;
 
 struct Options {
   RunOptions run;
@@ -36,7 +33,7 @@ struct Level {
 };
 
 // The largest batch. batch_invariant takes one sequence at a time: where one fits, any number does.
-json largest_batch(const TrainConfig& config, const Level& level) {
+Value largest_batch(const TrainConfig& config, const Level& level) {
   if (config.batch_invariant && level.sequences > 0) return "any";
   return level.sequences;
 }
@@ -54,75 +51,74 @@ std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
 
 const char* described(HeldFor use) { return use == HeldFor::other ? "between ops, buffers" : name_of(use); }
 
-json as_json(const TrainConfig& config, const Level& level, bool with_batch) {
-  const Plan& plan = level.plan;
-  json result{{"recompute", name_of(level.recompute)}, {"parameters", plan.parameters}, {"peak_bytes", plan.peak},
-      {"working_bytes", plan.working}, {"process_bytes", plan.process}};
-  for (size_t use = 0; use < plan.at_peak.size(); ++use) result["at_peak"][described(static_cast<HeldFor>(use))] = plan.at_peak[use];
-  result["flops"] = plan.flops(), result["bytes_moved"] = plan.bytes();
+// What is held at the peak, and its sums.
+ResultTable memory_of(const Plan& plan) {
+  ResultTable table{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
+  for (size_t use = 0; use < plan.at_peak.size(); ++use) table.add_row({described(static_cast<HeldFor>(use)), plan.at_peak[use]});
+  table.add_row({"peak", plan.peak});
+  table.add_row({"most of activations, buffers", plan.working});
+  if (plan.recorded) table.add_row({"the recorded step", plan.recorded});
+  if (plan.process != plan.peak) table.add_row({"of the whole process", plan.process});
+  return table;
+}
+
+ResultTable kept_of(const Plan& plan) {
+  ResultTable table{{{.heading = "kept from the forward of a micro-batch for its backward", .key = "op", .left = true}, {.key = "place"},
+      {.heading = "times", .key = "count"}, {.heading = "memory", .key = "bytes", .format = "bytes"}, {.heading = "by", .left = true}}};
   for (const Plan::Kept& kept : plan.kept)
-    if (kept.bytes) result["kept"].push_back({{"op", kept.op}, {"place", kept.place}, {"count", kept.count}, {"bytes", kept.bytes}});
-  if (with_batch) result["largest_batch"] = largest_batch(config, level);
-  return result;
+    if (kept.bytes) table.add_row({kept.op, kept.place, kept.count, kept.bytes, kept.place});
+  return table;
 }
 
-void print_memory(const Plan& plan) {
-  for (size_t use = 0; use < plan.at_peak.size(); ++use)
-    std::printf("  %-28s %12s\n", described(static_cast<HeldFor>(use)), show_bytes(plan.at_peak[use]).c_str());
-  std::printf("  %-28s %12s\n", "peak", show_bytes(plan.peak).c_str());
-  std::printf("  %-28s %12s\n", "most of activations, buffers", show_bytes(plan.working).c_str());
-  if (plan.process != plan.peak) std::printf("  %-28s %12s\n", "of the whole process", show_bytes(plan.process).c_str());
+// A row for each way to recompute.
+ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels, bool with_batch) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), levels, value); };
+  add({.heading = "recompute", .key = "recompute", .left = true}, [](const Level& level) { return name_of(level.recompute); });
+  add({.key = "parameters"}, [](const Level& level) { return level.plan.parameters; });
+  add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, [](const Level& level) { return level.plan.peak; });
+  add({.key = "working_bytes"}, [](const Level& level) { return level.plan.working; });
+  add({.key = "recorded_bytes"}, [](const Level& level) { return level.plan.recorded; });
+  add({.key = "process_bytes"}, [](const Level& level) { return level.plan.process; });
+  for (size_t use = 0; use < levels[0].plan.at_peak.size(); ++use)
+    add({.key = std::string("at_peak.") + described(static_cast<HeldFor>(use))},
+        [use](const Level& level) { return level.plan.at_peak[use]; });
+  add({.heading = "GFLOP a step", .key = "flops", .format = "{:.1f}", .factor = 1e-9},
+      [](const Level& level) { return level.plan.flops(); });
+  add({.heading = "GB moved a step", .key = "bytes_moved", .format = "{:.2f}", .factor = 1e-9},
+      [](const Level& level) { return level.plan.bytes(); });
+  add({.key = "kept"}, [](const Level& level) { return json_of(kept_of(level.plan)); });
+  if (with_batch)
+    add({.heading = "largest batch", .key = "largest_batch"}, [&](const Level& level) { return largest_batch(config, level); });
+  return table;
 }
 
-void print_kept(const Plan& plan) {
-  std::printf("\nkept from the forward of a micro-batch for its backward\n");
-  for (const Plan::Kept& kept : plan.kept)
-    if (kept.bytes)
-      std::printf("  %4lld x %-26s %12s  %s\n", static_cast<long long>(kept.count), kept.op.c_str(), show_bytes(kept.bytes).c_str(),
-          kept.place.c_str());
-}
-
-void print_levels(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
-  std::printf("\n%-20s %12s %14s %16s%s\n", "recompute", "peak", "GFLOP a step", "GB moved a step", memory ? "   largest batch" : "");
-  for (const Level& level : levels) {
-    std::printf("%-20s %12s %14.1f %16.2f", name_of(level.recompute), show_bytes(level.plan.peak).c_str(), level.plan.flops() * 1e-9,
-        level.plan.bytes() * 1e-9);
-    const json largest = largest_batch(config, level);
-    if (memory) std::printf(" %15s", largest.is_string() ? largest.get<std::string>().c_str() : largest.dump().c_str());
-    std::printf("\n");
-  }
-}
-
-void print(const TrainConfig& config, const std::vector<Level>& levels, uint64_t memory) {
+void print_all(const TrainConfig& config, const std::vector<Level>& levels, bool with_batch) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
   const StepShape shape = step_shape_of(config);
-  std::puts(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}",
+  print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}\n",
       {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
-          name_of(chosen.recompute)})
-                .c_str());
-  std::printf("\nheld at the peak\n");
-  print_memory(chosen.plan);
-  print_kept(chosen.plan);
-  print_levels(config, levels, memory);
+          name_of(chosen.recompute)}));
+  print(text_of(memory_of(chosen.plan)) + "\n");
+  print(text_of(kept_of(chosen.plan)) + "\n");
+  print(text_of(table_of(config, levels, with_batch)));
 }
 
 // The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
 int print_published() {
   const auto materialised = published_memory({.scores = Scores::materialised}), fused = published_memory({.scores = Scores::fused});
-  std::puts(
-      "GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
-      "the totals of models hold one value per position, width and layer more than the cells, as those of the paper do");
-  std::printf("%-24s %7s %7s %7s %7s %7s %7s %7s %7s %8s %12s %8s %8s\n", "", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits",
-      "scales", "total", "with h = 12", "fused", "weights");
-  size_t i = 0;
+  ResultTable table;
+  for (const char* heading :
+      {"layers", "tokens", "q k v", "scores", "proj", "ff", "norms", "logits", "scales", "total", "with h = 12", "fused", "weights"})
+    table.columns.push_back({.heading = heading, .format = "{:.3f}", .factor = 1e-9, .left = table.columns.empty()});
   for (const PublishedMemory& row : published_memory({})) {
-    std::printf("%-24s", row.name.c_str());
-    for (const double bytes : {row.embedding, row.qkv, row.scores, row.projection, row.feed_forward, row.norms, row.logits, row.hierarchy})
-      std::printf(" %7.3f", bytes * 1e-9);
-    std::printf(
-        " %8.3f %12.3f %8.3f %8.3f\n", row.total() * 1e-9, materialised[i].total() * 1e-9, fused[i].total() * 1e-9, row.weights * 1e-9);
-    ++i;
+    const size_t i = table.rows();
+    table.add_row({row.name, row.embedding, row.qkv, row.scores, row.projection, row.feed_forward, row.norms, row.logits, row.hierarchy,
+        row.total(), materialised[i].total(), fused[i].total(), row.weights});
   }
+  print("GB by the formula of the multi-scale paper's table 8: 64 sequences of 512, d = 768, 12 heads, 31,300 tokens, 2 bytes a value;\n"
+        "the totals of models hold one value per position, width and layer more than the cells, as those of the paper do");
+  print(text_of(table));
   return 0;
 }
 
@@ -132,10 +128,8 @@ int plan(const Options& options) {
   if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
   print_warnings(config);
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
-  if (!options.as_json) return print(config, levels, options.memory), 0;
-  json all = json::array();
-  for (const Level& level : levels) all.push_back(as_json(config, level, options.memory > 0));
-  std::puts(all.dump(1).c_str());
+  if (options.as_json) print(json_text(json_of(table_of(config, levels, options.memory > 0))));
+  else print_all(config, levels, options.memory > 0);
   return 0;
 }
 

@@ -3,13 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "apps/lab/drawing/page.h"
-#include "apps/lab/drawing/svg.h"
-#include "apps/lab/plot/panel_axes.h"
-#include "apps/lab/plot/records.h"
-#include "apps/terminal/cli.h"
+#include "apps/lab/plot/curves.h"
+#include "apps/lab/report/report.h"
 #include "core/error.h"
-#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -18,7 +14,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> runs;
-  std::string out = "plot.svg", theme = "auto";
+  ReportOptions report{.json = {}, .out = "plot.svg"};
   ChartOptions chart = {.smooth = 20};
 };
 
@@ -40,19 +36,17 @@ int64_t count_outside(const Chart& chart) {
 }
 
 int plot(const Options& options) {
-  const Theme theme = parse_theme(options.theme);
+  check(options.report);
   check_smooth(options.chart.smooth);
-  const bool page = options.out.ends_with(".html");
-  if (!page && !options.out.ends_with(".svg")) fail("{}: expected a name that ends in .svg or .html", {options.out});
   std::vector<std::string> skipped;
   const std::vector<RunRecords> runs = read_all_records(options.runs, &skipped);
   for (const std::string& run : skipped) std::fprintf(stderr, "left out: %s\n", run.c_str());
   const Chart chart = make_chart(runs, options.chart);
-  write_file_atomically(options.out, page ? to_page(chart, summary(runs), theme) : to_svg(chart, theme));
+  draw({.title = chart.title, .table = summary(runs), .chart = chart}, options.report.out, options.report.theme);
   int64_t records = 0;
   for (const RunRecords& run : runs) records += run.records;
-  std::printf(
-      "%s: runs %zu, records %lld, panels %zu", options.out.c_str(), runs.size(), static_cast<long long>(records), chart.panels.size());
+  std::printf("%s: runs %zu, records %lld, panels %zu", options.report.out.c_str(), runs.size(), static_cast<long long>(records),
+      chart.panels.size());
   if (chart.left_out)
     std::printf("; %lld values left out: not finite, too large or too small to draw, or not above 0 on a logarithmic axis",
         static_cast<long long>(chart.left_out));
@@ -71,7 +65,7 @@ int main(int argc, char** argv) {
       argc, argv, {"ricci-plot", "Curves of one or several runs, as an SVG drawing or a page with values under the pointer."},
       [&](CLI::App& app) {
         app.add_option("runs", options.runs, "Folders of runs, such as runs/quickstart")->required();
-        app.add_option("-o,--output,--out", options.out, "The file to write: .svg or .html")->capture_default_str();
+        add_output_options(app, options.report, "The file to write: .svg or .html");
         app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
         app.add_option("--x", chart.x,
                "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")
@@ -85,7 +79,6 @@ int main(int argc, char** argv) {
         app.add_flag("--full-range", chart.full_range,
             "Let y axes reach to the few values that lie far from all others, which are otherwise marks at the border");
         app.add_option("--title", chart.title, "The title; the name of the run if not given");
-        app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
       },
       [&] { return plot(options); });
 }

@@ -27,7 +27,7 @@ struct Options {
   bool as_json = false;
 };
 
-// What is evaluated: a run, its tokens and how they are read.
+// A run, its tokens and the way they are read.
 struct Scoring {
   OpenModel opened;
   Tokens tokens;

@@ -46,8 +46,9 @@ int train(Options options) {
   options.training.pattern = &split_pattern_of_name(options.split);
   options.training.lowercase = options.open.lowercase;
   const auto given = options.from.empty() ? nullptr : with_special(open_tokenizer(options.from, options.open), options.training.special);
-  const auto tokenizer = !given ? train_tokenizer(kind, text, options.training, options.end)
-                                : with_eos(options.keep_all ? given : restrict_to(text, *given), options.end.behind, options.end.piece);
+  const auto kept = !given || options.keep_all ? given : restrict_to(text, *given);
+  const auto tokenizer =
+      kept ? with_eos(kept, options.end.behind, options.end.piece) : train_tokenizer(kind, text, options.training, options.end);
   write_file_atomically(options.out, tokenizer->to_json());
   std::printf("%s: %s, %lld tokens\n", options.out.c_str(), tokenizer->name().c_str(), static_cast<long long>(tokenizer->vocab_size()));
   return 0;
@@ -61,7 +62,7 @@ class IdPrinter {
     line_.clear();
     for (const int64_t id : ids) {
       if (!u16_) line_ += std::to_string(id) + " ";
-      if (u16_) line_ += static_cast<char>(id & 0xff), line_ += static_cast<char>(id >> 8);
+      else line_.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
     }
     std::fwrite(line_.data(), 1, line_.size(), stdout);
   }

@@ -78,7 +78,7 @@ struct Training {
 
   const TrainConfig& config = run.config();
   TrainStep train_step{model, optimizer, config.device, step_options(config)};
-  Metrics interrupted = read_record(run.folder(), state.step);  // of the last step, where its evaluation was interrupted
+  Metrics interrupted = read_record(run.folder(), state.step);  // the record of a step before its evaluation
   MetricsFile metrics{run.folder(), state.awaits_evaluation ? state.step - 1 : state.step, hyper_parameters(config)};
   Progress progress{{.steps = config.steps, .first_step = state.step, .seconds = Pause::seconds_running}};
   Throughput all = {}, since_record = {}, measured = {};
@@ -141,7 +141,7 @@ Metrics Training::take_step() {
       .peak_bytes = memory_use(config.device).peak};
 }
 
-// What is due after a step: evaluation, sample, record and checkpoint. False: the training ends here.
+// Does all that is due after a step: evaluation, sample, record and checkpoint. False: the training ends here.
 bool Training::conclude(Metrics record) {
   const bool last = record.step == config.steps, awaited = state.awaits_evaluation;
   const bool evaluates = last || awaited || is_due(record.step, config.eval_every);
@@ -245,7 +245,7 @@ int train(const RunRequest& request) {
   RunFolder run = RunFolder::to_train(request);
   const std::optional<int64_t> finished = run.finished();
   if (finished && !run.names_other_texts()) return tell_finished(run, *finished);
-  // What a run that goes on starts from is its checkpoint.
+  // A run that goes on starts from its checkpoint.
   std::optional<InitSource> init;
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());

@@ -1,4 +1,4 @@
-// What all programs share on the command line: --help, --version, one line per error, exit codes.
+// In the order to read: cli.h (arguments, errors, exit codes), table.h, model_options.h, progress.h, output.h, interrupt.h, input.h.
 //   int main(int argc, char** argv) {
 //     RunOptions options;
 //     return run_app(argc, argv, {"ricci-train", "Trains a language model."},

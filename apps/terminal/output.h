@@ -1,12 +1,36 @@
 // What is told to a terminal, a pipe or a file whose reader may have stopped, as after Ctrl-S.
 #pragma once
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <string_view>
+
+#include "apps/terminal/interrupt.h"
 
 namespace ricci::apps {
 
 // Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the waiting ends
 // within a second in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because
 // nobody reads what it tells.
-void tell(int descriptor, std::string_view text);
+inline void tell(int descriptor, std::string_view text) {
+  constexpr size_t kBytes = 256;  // at a time, at most: a pipe or terminal that is ready takes them without waiting
+  constexpr int kWait = 100;      // milliseconds between looks at the request to end
+  constexpr int kMaxWaits = 10;
+  if (descriptor < 0) return;
+  static int waits = 0;  // since the request to end
+  while (!text.empty()) {
+    pollfd ready{descriptor, POLLOUT, 0};
+    const int found = ::poll(&ready, 1, kWait);
+    if (Interrupt::requested() && found <= 0 && ++waits > kMaxWaits) return;
+    if (!Interrupt::requested()) waits = 0;
+    if (found < 0 && errno != EINTR) return;
+    if (found <= 0) continue;
+    const ssize_t written = ::write(descriptor, text.data(), std::min(text.size(), kBytes));
+    if (written < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+  }
+}
 
 }  // namespace ricci::apps

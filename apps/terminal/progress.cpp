@@ -52,7 +52,7 @@ std::string with_commas(int64_t number) {
 std::string short_number(double number) {
   constexpr const char* units[] = {"", "k", "M", "G", "T"};
   size_t unit = 0;
-  while (number >= 999.5 && unit + 1 < std::size(units)) number /= 1000, ++unit;
+  for (; number >= 999.5 && unit + 1 < std::size(units); ++unit) number /= 1000;
   return fmt::format("{:.{}f}{}", number, unit > 0 && number < 99.95 ? 1 : 0, units[unit]);
 }
 

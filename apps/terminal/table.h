@@ -1,14 +1,108 @@
-// Tables for a terminal.
+// A table of results. One declaration of a column says how its values stand in text, in JSON and in a drawing:
+//   ResultTable table;
+//   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
+//   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
+//   std::puts(text_of(table).c_str());
+//   std::puts(json_text(json_of(table)).c_str());
 #pragma once
-#include <cstddef>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace ricci::apps {
 
+class Value;
+using Object = std::vector<std::pair<std::string, Value>>;  // with the members in their order
+
+// What JSON can hold, or nothing.
+class Value {
+ public:
+  using List = std::vector<Value>;
+
+  Value() = default;                          // nothing: JSON leaves the member out
+  Value(std::nullptr_t) : value_(nullptr) {}  // not known: null in JSON
+  Value(bool value) : value_(value) {}
+  Value(double value) : value_(value) {}  // null in JSON where it is not finite
+  Value(const char* text) : value_(std::string(text)) {}
+  Value(std::string text) : value_(std::move(text)) {}
+  Value(List list) : value_(std::move(list)) {}
+  Value(Object object) : value_(std::move(object)) {}
+  template <std::integral Integer> Value(Integer value) {
+    if constexpr (std::is_signed_v<Integer>) value_ = int64_t{value};
+    else value_ = uint64_t{value};
+  }
+  template <class T> Value(const std::optional<T>& value) {
+    if (value) *this = Value(*value);
+  }
+  template <class T>
+  requires(!std::same_as<T, Value> && std::convertible_to<T, Value>) Value(const std::vector<T>& list)
+      : value_(List(list.begin(), list.end())) {}
+
+  using Any = std::variant<std::monostate, std::nullptr_t, bool, int64_t, uint64_t, double, std::string, List, Object>;
+  const Any& any() const { return value_; }
+  bool is_missing() const { return value_.index() < 2; }
+  // As a number; not finite where it is none.
+  double number() const;
+
+ private:
+  Any value_;
+};
+
+// A list with value(row) for each element of `rows`, or a member of it.
+template <class Rows, class Get> Value::List values_of(const Rows& rows, const Get& value) {
+  Value::List values;
+  for (const auto& row : rows) values.emplace_back(std::invoke(value, row));
+  return values;
+}
+
+// How a column stands in text, in JSON and in a drawing, and its values, one for each row.
+struct Column {
+  std::string heading = {};   // empty: the text leaves the column out
+  std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; empty: JSON leaves it out
+  std::string format = {};    // of a number in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
+  double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 where JSON tells bytes and the text MB
+  bool left = false;          // in text it stands to the left, as names do
+  const char* missing = "-";  // in text, where there is no value
+  std::string panel = {}, unit = {};  // the title and the unit of its panel in a drawing; empty: it is not drawn
+  std::vector<Value> values = {};
+};
+
+struct ResultTable {
+  std::vector<Column> columns = {};
+
+  // A column with value(row) for each element of `rows`.
+  template <class Rows, class Get> void add(Column column, const Rows& rows, const Get& value) {
+    column.values = values_of(rows, value);
+    columns.push_back(std::move(column));
+  }
+  // A row with a value for each column.
+  void add_row(const std::vector<Value>& row) {
+    for (size_t i = 0; i < columns.size(); ++i) columns[i].values.push_back(row.at(i));
+  }
+  size_t rows() const { return columns.empty() ? 0 : columns[0].values.size(); }
+};
+
 using Cells = std::vector<std::string>;  // of a row
 
-// Columns as wide as their widest cell, the first `to_the_left` of them to the left, the others to the right. Ends without a line end.
-std::string aligned(const std::vector<Cells>& rows, size_t to_the_left);
+// A value as text.
+std::string text_of(const Column& column, size_t row);
+// The rows of a table as text, under a row of headings.
+std::vector<Cells> cells_of(const ResultTable& table);
+// The same with columns as wide as their widest cell. Ends without a line end.
+std::string text_of(const ResultTable& table);
+// A list with an object for each row.
+Value json_of(const ResultTable& table);
+
+// JSON as text, a line for each value and `indent` blanks for each level; -1: all on one line. Bytes that are no UTF-8 become U+FFFD.
+std::string json_text(const Value& value, int indent = 1);
+
+// Prints, with a line end behind it.
+void print(const std::string& text);
 
 }  // namespace ricci::apps

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/cpu/available.h"
 #include "core/cpu/worker_thread.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
@@ -25,7 +26,7 @@ constexpr int kSpins = 4000;  // some 50 microseconds: the next call of a traini
 int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int asked = text ? std::atoi(text) : 0;
-  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : available_processors();
 }
 
 std::atomic<int>& threads() {
@@ -64,8 +65,10 @@ struct Work {
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
       : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
     const int64_t chunks = (n + grain - 1) / grain;
-    for (int i = 0; i < shares; ++i)
-      share[i].next = chunks * i / shares * grain, share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+    for (int i = 0; i < shares; ++i) {
+      share[i].next = chunks * i / shares * grain;
+      share[i].end = std::min(n, chunks * (i + 1) / shares * grain);
+    }
   }
 
   void run(int thread) {

@@ -106,7 +106,10 @@ std::string random_digits() {
     if (errno != EINTR) fail("the system has no random numbers: {}", {reason()});
   constexpr char digits[] = "0123456789abcdef";
   std::string text(16, '0');
-  for (char& digit : text) digit = digits[number & 15], number >>= 4;
+  for (char& digit : text) {
+    digit = digits[number & 15];
+    number >>= 4;
+  }
   return text;
 }
 

@@ -30,10 +30,8 @@ void sync(int folder, const std::string& path) {
 std::string obstacle(int folder, const std::string& name) {
   const std::string why = reason();
   struct stat status = {};
-  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return why;
-  return S_ISLNK(status.st_mode)   ? "a symbolic link is in its place, which is not followed"
-         : S_ISDIR(status.st_mode) ? why
-                                   : "a file is in its place";
+  if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(status.st_mode)) return why;
+  return S_ISLNK(status.st_mode) ? "a symbolic link is in its place, which is not followed" : "a file is in its place";
 }
 
 }  // namespace

@@ -90,7 +90,10 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   // A value takes its place: in the list or object that is open, or else it is all that the header says of a name.
   bool put(json value) {
     if (depth_ == 0) reject("the header is not a JSON object");
-    if (open_.empty()) return finish(value), true;
+    if (open_.empty()) {
+      finish(value);
+      return true;
+    }
     if (++values_ > kMaxValues) reject("{}: more than {} values", {show(name_), kMaxValues});
     if (open_.back()->is_array()) open_.back()->push_back(std::move(value));
     else (*open_.back())[key_] = std::move(value);
@@ -100,7 +103,8 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   bool open(json empty) {
     if (++depth_ > 3) reject("the header is nested too deeply");
     if (open_.empty()) {
-      value_ = std::move(empty), values_ = 0;
+      value_ = std::move(empty);
+      values_ = 0;
       open_.push_back(&value_);
       return true;
     }

@@ -92,10 +92,12 @@ class Arena final : public Allocator {
     if (left_ < bytes) {
       char* slab = map(kSlab, kSlab);
       if (!slab) return nullptr;
-      at_ = slab, left_ = kSlab;  // what is left of the old slab is given up
+      at_ = slab;
+      left_ = kSlab;  // what is left of the old slab is given up
     }
     void* block = at_;
-    at_ += bytes, left_ -= bytes;
+    at_ += bytes;
+    left_ -= bytes;
     return block;
   }
 
@@ -128,7 +130,10 @@ int64_t ArenaCounter::allocate(int64_t bytes) {
   const int64_t uses = c.bytes > kLargest ? (bytes + kHugePage - 1) / kHugePage * kHugePage : c.bytes;
   auto& list = free_[c.index];
   int64_t block = 0;
-  if (!list.empty()) block = list.back(), list.pop_back();
+  if (!list.empty()) {
+    block = list.back();
+    list.pop_back();
+  }
   touched_ += std::max<int64_t>(0, uses - block);
   return std::max(block, uses);
 }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/memory/arena.h"
 #include "core/memory/memory.h"
+#include "core/memory/scratch.h"
 
 namespace ricci {
 
@@ -72,7 +73,8 @@ DryRun::DryRun(Device device, OnRequest on_request) {
   if (is_dry_run()) fail("dry run: one is alive");
   if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated, whose kernels ask for what those of cuda ask for, got cuda");
   used = &dry_allocator(device);
-  used->on_request = std::move(on_request), used->arena = {};
+  used->on_request = std::move(on_request);
+  used->arena = {};
   dry_run_state::alive = true;
 }
 
@@ -82,5 +84,15 @@ DryRun::~DryRun() {
 }
 
 int64_t DryRun::arena_bytes() const { return used->arena.touched(); }
+
+thread_local int64_t DryScratch::threads = 1;
+
+DryScratch::DryScratch(int64_t bytes) : bytes_(bytes) {
+  for (int64_t i = 0; i < threads; ++i) blocks_.push_back(used->arena.allocate(bytes));
+}
+
+DryScratch::~DryScratch() {
+  for (const int64_t block : blocks_) used->arena.release(bytes_, block);
+}
 
 }  // namespace ricci

@@ -26,16 +26,17 @@ Account& account_of(Device device) {
 struct Watch {
   Device device = Device::cpu;
   RequestWatch::OnRequest on_request;  // empty: nobody watches
+  RequestWatch::OnBlock on_block;
 };
 thread_local Watch watch;
 
 }  // namespace
 
-RequestWatch::RequestWatch(Device device, OnRequest on_request) {
+RequestWatch::RequestWatch(Device device, OnRequest on_request, OnBlock on_block) {
   if (watch.on_request) fail("request watch: one is alive");
-  watch = {device, std::move(on_request)};
+  watch = {device, std::move(on_request), std::move(on_block)};
 }
-RequestWatch::~RequestWatch() { watch.on_request = {}; }
+RequestWatch::~RequestWatch() { watch = {}; }
 
 Allocator& allocator_of(Device device) {
   Account& account = account_of(device);
@@ -62,6 +63,7 @@ Storage* allocate_storage(int64_t bytes, Device device, CallSite asker) {
   void* data = allocator_of(device).allocate(bytes);
   Account& account = account_of(device);
   if (!data && bytes > 0) fail("{}", {out_of_memory(bytes, device, asker)});
+  if (watch.on_block && watch.device == device) watch.on_block(data, bytes);
   const int64_t now = account.current += bytes;
   int64_t peak = account.peak.load();
   while (now > peak && !account.peak.compare_exchange_weak(peak, now)) {
@@ -70,6 +72,7 @@ Storage* allocate_storage(int64_t bytes, Device device, CallSite asker) {
 }
 
 void release_storage(Storage* storage) {
+  if (watch.on_block && watch.device == storage->device) watch.on_block(storage->data, -1);
   allocator_of(storage->device).release(storage->data, storage->bytes);
   account_of(storage->device).current -= storage->bytes;
   delete storage;

@@ -38,7 +38,10 @@ std::vector<const MemoryHolder*> holders() {
 std::string list_of(const HeldBytes& bytes) {
   std::vector<std::pair<int64_t, const char*>> uses;
   int64_t all = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) uses.emplace_back(bytes[i], name_of(static_cast<HeldFor>(i))), all += bytes[i];
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    uses.emplace_back(bytes[i], name_of(static_cast<HeldFor>(i)));
+    all += bytes[i];
+  }
   std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [n, name] : uses)
@@ -74,7 +77,10 @@ HeldBytes held_on(Device device) {
   }
   HeldBytes bytes{};
   int64_t known = 0;
-  for (const auto& [storage, use] : use_of) bytes[static_cast<size_t>(use)] += storage->bytes, known += storage->bytes;
+  for (const auto& [storage, use] : use_of) {
+    bytes[static_cast<size_t>(use)] += storage->bytes;
+    known += storage->bytes;
+  }
   bytes[static_cast<size_t>(HeldFor::other)] += memory_use(device).current - known;
   return bytes;
 }

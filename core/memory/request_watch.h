@@ -1,4 +1,4 @@
-// Calls a function for each tensor that is requested, for example to note what memory is held for at its peak.
+// Calls a function for each tensor that is requested or released, for example to note what memory is held for at its peak.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,8 @@ namespace ricci {
 class RequestWatch {
  public:
   using OnRequest = std::function<void(int64_t bytes)>;
-  RequestWatch(Device device, OnRequest on_request);
+  using OnBlock = std::function<void(const void* block, int64_t bytes)>;  // the memory that it got; -1: of a tensor that goes
+  RequestWatch(Device device, OnRequest on_request, OnBlock on_block = {});
   ~RequestWatch();
   RequestWatch(const RequestWatch&) = delete;
 };

@@ -1,32 +1,65 @@
 // Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors and is not counted among them:
 // how many chunks run at one time differs from run to run, and what memory_use tells must not.
-//   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+//   parallel_for_with_scratch(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...
 //   });
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
 #include "core/memory/memory_report.h"
 
 namespace ricci {
 
+// In a dry run: what the arena would hold, a block for each thread that would be at work.
+class DryScratch {
+ public:
+  explicit DryScratch(int64_t bytes);
+  ~DryScratch();
+  DryScratch(const DryScratch&) = delete;
+  static thread_local int64_t threads;
+
+ private:
+  int64_t bytes_;
+  std::vector<int64_t> blocks_;  // what the arena gave for each
+};
+
+// parallel_for of chunks that make Scratch at their beginning. A dry run calls the body for no element, so that this is counted.
+template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, const Body& body) {
+  if (!is_dry_run()) return parallel_for(n, grain, body);
+  DryScratch::threads = std::min<int64_t>(thread_count(), (n + grain - 1) / grain);
+  if (n > 0) body(0, 0);
+}
+
 template <class T> class Scratch {
  public:
-  // Error: no memory left. The values are not set.
-  explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))), data_(allocator_of(Device::cpu).allocate(bytes_)) {
+  // Error: no memory left. The values are not set. In a dry run there are none.
+  explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))) {
+    if (is_dry_run()) {
+      counted_ = std::make_unique<DryScratch>(bytes_);
+      return;
+    }
+    data_ = allocator_of(Device::cpu).allocate(bytes_);
     if (!data_ && bytes_ > 0) fail("{}", {out_of_memory(bytes_, Device::cpu, {})});
   }
-  ~Scratch() { allocator_of(Device::cpu).release(data_, bytes_); }
+  ~Scratch() {
+    if (!counted_) allocator_of(Device::cpu).release(data_, bytes_);
+  }
   Scratch(const Scratch&) = delete;
 
   T* data() const { return static_cast<T*>(data_); }
 
  private:
   int64_t bytes_;
-  void* data_;
+  void* data_ = nullptr;
+  std::unique_ptr<DryScratch> counted_ = {};
 };
 
 }  // namespace ricci

@@ -36,10 +36,10 @@ struct Session {
 
 thread_local Session* session = nullptr;
 
-// Stands before the allocator of a device and answers for the memory of graphs.
+// Stands, from the first graph on, before the allocator that the device had until then, and answers for the memory of graphs.
 class GraphMemory final : public Allocator {
  public:
-  explicit GraphMemory(Device device) : device_(device), base_(device_memory(device)) {}
+  explicit GraphMemory(Device device) : device_(device), base_(allocator_of(device)) { set_allocator(device, this); }
 
   void* allocate(int64_t bytes) override {
     if (!session || session->device != device_) return base_.allocate(bytes);
@@ -51,7 +51,10 @@ class GraphMemory final : public Allocator {
   void release(void* data, int64_t bytes) override {
     if (release_in_block(data)) return;
     if (session && session->device == device_) {
-      if (session->block) return session->released.emplace_back(data, bytes), void();
+      if (session->block) {
+        session->released.emplace_back(data, bytes);
+        return;
+      }
       if (const auto found = session->offset.find(data); found != session->offset.end()) {
         session->plan->release(found->second);
         session->offset.erase(found);
@@ -103,13 +106,14 @@ class GraphMemory final : public Allocator {
   }
 
   Device device_;
-  DeviceMemory& base_;
+  Allocator& base_;
   std::mutex lock_;  // of the blocks
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
 GraphMemory& graph_memory(Device device) {
   if (device == Device::cpu) fail("graph: the cpu has no graphs");
+  require(device);
   if (device == Device::cuda) {
     static GraphMemory& cuda = *new GraphMemory(device);  // outlives every tensor
     return cuda;
@@ -143,14 +147,15 @@ void* recorded(DeviceMemory& memory, const std::function<void()>& work) {
 
 }  // namespace
 
-Graph::Graph(Device device) : device_(device) { set_allocator(device, &graph_memory(device)); }
+Graph::Graph(Device device) : device_(device) { graph_memory(device); }
 
 Graph::~Graph() {
   if (graph_) device_memory(device_).end_graph(graph_);
 }
 
 void Graph::measure(const std::function<void()>& work) {
-  plan_ = {}, measured_ = false;
+  plan_ = {};
+  measured_ = false;
   Session measuring{device_, nullptr, &plan_};
   const Within within(measuring);
   work();

@@ -30,7 +30,10 @@ void OffsetHeap::release(int64_t offset) {
   int64_t first = offset, after = offset + place->second;
   used_.erase(place);
   const auto next = holes_.find(after);
-  if (next != holes_.end()) after += next->second, holes_.erase(next);
+  if (next != holes_.end()) {
+    after += next->second;
+    holes_.erase(next);
+  }
   auto before = holes_.lower_bound(first);
   if (before != holes_.begin() && (--before)->first + before->second == first) {
     first = before->first;

@@ -20,14 +20,19 @@ Block::Block() : threads_(new Thread[kMaxThreads]), tags_(std::make_unique<Order
 }
 
 void Block::begin_launch(const Launch& launch, void (*body)(const void*), const void* kernel) {
-  launch_ = &launch, body_ = body, kernel_ = kernel, error = nullptr;
+  launch_ = &launch;
+  body_ = body;
+  kernel_ = kernel;
+  error = nullptr;
   options_ = options();
   const dim3 size = launch.block;
-  n_threads_ = size.x * size.y * size.z, n_warps_ = (n_threads_ + kLanes - 1) / kLanes;
+  n_threads_ = size.x * size.y * size.z;
+  n_warps_ = (n_threads_ + kLanes - 1) / kLanes;
   if (size.x != indexed_for_.x || size.y != indexed_for_.y || size.z != indexed_for_.z)
     for (unsigned i = 0; i < n_threads_; ++i) threads_[i].index = {i % size.x, i / size.x % size.y, i / (size.x * size.y)};
   indexed_for_ = size;
-  blockDim = size, gridDim = launch.grid;
+  blockDim = size;
+  gridDim = launch.grid;
   scheduler_.adopt();
   order_release(&start_tag_);
   current_block = this;
@@ -58,7 +63,9 @@ void Block::start(uint64_t seed) {
     warps_[w].live = warps_[w].ready = lanes >= kLanes ? ~0u : (1u << lanes) - 1;
     warps_[w].waiting = warps_[w].at_barrier = warps_[w].polling = 0;
   }
-  live_ = n_threads_, arrived_ = 0, votes_ = 0;
+  live_ = n_threads_;
+  arrived_ = 0;
+  votes_ = 0;
   turn_ = (turn_ + 1) % kFibersPerThread;
   if (RICCI_TSAN) {
     tags_.reset();  // what it ordered is forgotten: the barriers of one block order nothing in the next
@@ -133,7 +140,10 @@ std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed
   return stop_watching();
 }
 
-void Block::watch(const unsigned char* byte) { watched_ = byte, watched_value_ = *byte; }
+void Block::watch(const unsigned char* byte) {
+  watched_ = byte;
+  watched_value_ = *byte;
+}
 
 std::string Block::stop_watching() {
   watched_ = nullptr;
@@ -149,7 +159,9 @@ void Block::look_at_watched_byte() {
 // ---- threads as fibers
 
 uint64_t Block::next_random() {
-  random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
   return random_ >> 16;
 }
 
@@ -169,7 +181,8 @@ void Block::enter(Warp& warp, unsigned lane) {
     fiber.prepare(RICCI_TSAN && fiber.stack.bottom ? fiber.stack : stacks_.take(), &Block::entry);
     t.fiber = &fiber;
   }
-  warp_ = &warp, lane_ = lane;
+  warp_ = &warp;
+  lane_ = lane;
   warp.ready &= ~(1u << lane);
   threadIdx = t.index;
 }

@@ -102,7 +102,10 @@ Fiber::~Fiber() {
 void Fiber::prepare(const Stack& new_stack, void (*entry)()) {
   stack = new_stack;
 #if RICCI_TSAN
-  if (!own_thread_) thread_ = __tsan_create_fiber(0), own_thread_ = true;
+  if (!own_thread_) {
+    thread_ = __tsan_create_fiber(0);
+    own_thread_ = true;
+  }
 #endif
 #ifdef RICCI_EMULATOR_UCONTEXT
   getcontext(&context_);

@@ -67,7 +67,10 @@ struct BlockOrder {
   uint64_t blocks, start = 0, step = 1;
 
   BlockOrder(uint64_t blocks_, const Options& options) : blocks(blocks_) {
-    if (options.order == Options::Order::reverse) start = blocks - 1, step = blocks - 1;
+    if (options.order == Options::Order::reverse) {
+      start = blocks - 1;
+      step = blocks - 1;
+    }
     if (options.order != Options::Order::random) return;
     const uint64_t mixed = (options.seed + 1) * 0x9e3779b97f4a7c15u;
     start = (mixed >> 32) % blocks;
@@ -124,9 +127,11 @@ void Work::end_isolated_block(uint64_t b) {
 
 void run_isolated(Work& work) {
   Isolation of_launch;
-  isolation = &of_launch, isolated = true;
+  isolation = &of_launch;
+  isolated = true;
   run_blocks(kept_block(0), work);
-  isolation = nullptr, isolated = false;
+  isolation = nullptr;
+  isolated = false;
   of_launch.end_launch();
   if (!work.race.empty()) throw ricci::Error(work.race);
 }

@@ -64,7 +64,9 @@ void Streams::run_mixed(Queue& queue) {
   random = (options().seed + 1) * 0x9e3779b97f4a7c15u | 1;
   const uint64_t target = queue.queued();
   while (queue.done < target) {
-    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
     Queue& next = *queues[(random >> 16) % queues.size()];
     if (!next.work.empty()) run_one(next);
   }

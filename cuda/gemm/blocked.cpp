@@ -56,7 +56,9 @@ struct Ahead {
     for (; count > 0 && lines > 0; --count) {
       __builtin_prefetch(line + at, 0, 2);
       if ((at += kCacheLine) < bytes) continue;
-      at = 0, line += stride, --lines;
+      at = 0;
+      line += stride;
+      --lines;
     }
   }
 };
@@ -149,8 +151,10 @@ struct Cut {
     const int64_t threads = thread_count(), wanted = std::min(threads == 1 ? 1 : 2 * threads, parts(g.m * g.n * (g.k + 1), kTaskTerms));
     while (tasks() < wanted) (g.m / row_parts > g.n / column_parts ? row_parts : column_parts) *= 2;
     while (tasks() > 1 && tasks() < 8 * threads && tasks() % threads != 0) ++row_parts;
-    rows = round_up(parts(g.m, row_parts), 4), row_parts = parts(g.m, rows);
-    columns = round_up(parts(g.n, column_parts), column_unit), column_parts = parts(g.n, columns);
+    rows = round_up(parts(g.m, row_parts), 4);
+    row_parts = parts(g.m, rows);
+    columns = round_up(parts(g.n, column_parts), column_unit);
+    column_parts = parts(g.n, columns);
   }
   int64_t tasks() const { return row_parts * column_parts; }
 };
@@ -169,15 +173,15 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   // Packed a, packed b, sums where c cannot hold them between blocks, bias.
   const int64_t a = Work::packed_a_size(cut.rows, block_ks), b = Work::packed_b_size(strip, block_ks), bias = g.bias_n ? cut.columns : 0;
   const int64_t sums = std::is_same_v<C, Sum> || g.k <= block_ks ? 0 : cut.rows * cut.columns;
-  parallel_for(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
+  parallel_for_with_scratch(cut.tasks(), 1, [&](int64_t begin, int64_t end) {
     const Scratch<Sum> memory(a + b + sums + bias);
     Sum* const room = memory.data();
     for (int64_t task = begin; task < end; ++task) {
       const int64_t i = task % cut.row_parts * cut.rows, j = task / cut.row_parts * cut.columns, columns = std::min(cut.columns, g.n - j);
       TileTo<Sum, C> to{};
       C* const c = static_cast<C*>(g.c) + i * g.c_at.row_stride + j;
-      if constexpr (std::is_same_v<C, Sum>) to.sums = c, to.sum_stride = g.c_at.row_stride, to.add = g.accumulate;
-      else to.sums = room + a + b, to.sum_stride = cut.columns, to.c = c, to.c_stride = g.c_at.row_stride, to.accumulate = g.accumulate;
+      if constexpr (std::is_same_v<C, Sum>) to = {.sums = c, .sum_stride = g.c_at.row_stride, .add = g.accumulate};
+      else to = {.sums = room + a + b, .sum_stride = cut.columns, .c = c, .c_stride = g.c_at.row_stride, .accumulate = g.accumulate};
       if (g.bias_n) {
         std::copy_n(static_cast<const T*>(g.bias_n) + j, columns, room + a + b + sums);
         to.bias = room + a + b + sums;
@@ -195,7 +199,9 @@ template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
   if (g.c_at.column_stride == 1) return multiply_one<Isa, Kind, C>(g);
   const Tensor sums({g.m, g.n}, dtype_of<Sum>);
   Gemm dense = g;
-  dense.c = sums.raw(), dense.c_at = {g.n, 1, 0}, dense.accumulate = false;
+  dense.c = sums.raw();
+  dense.c_at = {g.n, 1, 0};
+  dense.accumulate = false;
   multiply_one<Isa, Kind, Sum>(dense);
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = 0; j < g.n; ++j) {
@@ -213,7 +219,8 @@ template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
     for (int64_t z = begin; z < end; ++z) {
       Gemm one = g;
       one.batch = 1;
-      one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride, one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
+      one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride;
+      one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
       one.c = static_cast<C*>(g.c) + z * g.c_at.batch_stride;
       multiply_any<Isa, Kind, C>(one);
     }

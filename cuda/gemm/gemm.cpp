@@ -30,8 +30,11 @@ MatrixAt flipped(const MatrixAt& at) { return {at.column_stride, at.row_stride, 
 // c^T = b^T a^T
 Gemm transposed(const Gemm& g) {
   Gemm t = g;
-  std::swap(t.m, t.n), std::swap(t.a, t.b);
-  t.a_at = flipped(g.b_at), t.b_at = flipped(g.a_at), t.c_at = flipped(g.c_at);
+  std::swap(t.m, t.n);
+  std::swap(t.a, t.b);
+  t.a_at = flipped(g.b_at);
+  t.b_at = flipped(g.a_at);
+  t.c_at = flipped(g.c_at);
   return t;
 }
 
@@ -43,7 +46,10 @@ void gemm_on_cpu(const Gemm& g);
 void multiply_long(const Gemm& g) {
   const Tensor sums({g.batch, g.m, g.n});
   Gemm wide = g;
-  wide.c = sums.raw(), wide.c_at = {g.n, 1, g.m * g.n}, wide.c_f32 = true, wide.accumulate = false;
+  wide.c = sums.raw();
+  wide.c_at = {g.n, 1, g.m * g.n};
+  wide.c_f32 = true;
+  wide.accumulate = false;
   gemm_on_cpu(wide);
   parallel_for(g.batch * g.m, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -78,7 +84,9 @@ void gemm(const Gemm& asked) {
   if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
   trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k));
   Gemm g = asked;
-  make_dense(g.a_at, g.m, g.k), make_dense(g.b_at, g.k, g.n), make_dense(g.c_at, g.m, g.n);
+  make_dense(g.a_at, g.m, g.k);
+  make_dense(g.b_at, g.k, g.n);
+  make_dense(g.c_at, g.m, g.n);
   if (g.c_at.column_stride != 1 && g.c_at.row_stride == 1 && !g.bias_n) g = transposed(g);
   switch (g.device) {
     case Device::cpu: return gemm_on_cpu(g);

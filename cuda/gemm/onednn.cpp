@@ -40,7 +40,8 @@ Gemm as_made(const Gemm& g) {
   if (g.m * g.n < kMinBuffered || g.m * g.n > kMaxBuffered) return g;
   thread_local std::vector<float> buffer_mn(kMaxBuffered);
   Gemm made = g;
-  made.c = buffer_mn.data(), made.c_at = {g.n, 1, g.m * g.n};
+  made.c = buffer_mn.data();
+  made.c_at = {g.n, 1, g.m * g.n};
   return made;
 }
 

@@ -30,8 +30,10 @@ HD void transpose(Vec16 (&row)[kTransposed]) {
   constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * 16; };        // 0 16 1 17 of every group
   constexpr auto low_pairs = [](int j) { return j / 4 * 4 + j % 2 + j % 4 / 2 * 16; };  // 0 1 16 17
   constexpr auto even = [](int j) { return j / 4 % 2 * 8 + j % 4 + j / 8 * 16; };       // the even groups of both
-  shuffle<1, 2>(row, low, all), shuffle<2, 2>(row, low_pairs, all);
-  shuffle<4, 4>(row, even, all), shuffle<8, 4>(row, even, all);
+  shuffle<1, 2>(row, low, all);
+  shuffle<2, 2>(row, low_pairs, all);
+  shuffle<4, 4>(row, even, all);
+  shuffle<8, 4>(row, even, all);
 }
 
 // Where transpose() leaves column j.

@@ -29,23 +29,28 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
   for (; row + kRows <= rows; row += kRows) f(std::integral_constant<int, kRows>{}, row);
   auto rest = [&](auto few) {
     if constexpr (few() < kRows) {
-      if (row + few() <= rows) f(few, row), row += few();
+      if (row + few() <= rows) {
+        f(few, row);
+        row += few();
+      }
     }
   };
-  rest(std::integral_constant<int, 8>{}), rest(std::integral_constant<int, 4>{});
-  rest(std::integral_constant<int, 2>{}), rest(std::integral_constant<int, 1>{});
+  rest(std::integral_constant<int, 8>{});
+  rest(std::integral_constant<int, 4>{});
+  rest(std::integral_constant<int, 2>{});
+  rest(std::integral_constant<int, 1>{});
 }
 
 // Where the sums of a tile go: to `sums`, and at last, when c is of another type, from there to c.
 template <class Sum, class C> struct TileTo {
-  Sum* sums;
-  int64_t sum_stride;  // of rows
-  bool add;            // to what is in `sums`
-  C* c;                // null: not yet, or the sums are c itself
-  int64_t c_stride;
-  bool accumulate;  // to what is in c
-  const Sum* bias;  // of the first column; null: none, or it is in `sums` already
-  int64_t columns;  // that exist
+  Sum* sums = nullptr;
+  int64_t sum_stride = 0;  // of rows
+  bool add = false;        // to what is in `sums`
+  C* c = nullptr;          // null: not yet, or the sums are c itself
+  int64_t c_stride = 0;
+  bool accumulate = false;    // to what is in c
+  const Sum* bias = nullptr;  // of the first column; null: none, or it is in `sums` already
+  int64_t columns = 0;        // that exist
 };
 
 // Rows of packed a (ks x Rows) times two vectors of columns of packed b (ks x 2 vectors), vectors having `Bytes`.
@@ -62,16 +67,25 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
     prefetch();
     Vec left[Rows], right[Rows];
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) left[i] = Vec{}, right[i] = Vec{};
+    for (int i = 0; i < Rows; ++i) {
+      left[i] = Vec{};
+      right[i] = Vec{};
+    }
     const Packed *a_k = a, *b_k = b;
     for (int64_t k = 0; k < ks; ++k, a_k += Rows, b_k += kColumns) {
       const Vec b_left = *reinterpret_cast<const Vec*>(b_k), b_right = *reinterpret_cast<const Vec*>(b_k + kVector);
 #pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) Kind::multiply_add(left[i], a_k[i], b_left), Kind::multiply_add(right[i], a_k[i], b_right);
+      for (int i = 0; i < Rows; ++i) {
+        Kind::multiply_add(left[i], a_k[i], b_left);
+        Kind::multiply_add(right[i], a_k[i], b_right);
+      }
     }
     if (to.columns < kColumns || (to.c && Kind::kTerms == 1)) return store_some(left, right);
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) store(left[i], i, 0), store(right[i], i, kVector);
+    for (int i = 0; i < Rows; ++i) {
+      store(left[i], i, 0);
+      store(right[i], i, kVector);
+    }
   }
 
  private:
@@ -81,7 +95,10 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
     const char* const at = to.c ? reinterpret_cast<const char*>(to.c) : reinterpret_cast<const char*>(to.sums);
     const int64_t stride = to.c ? to.c_stride * int64_t{sizeof(C)} : to.sum_stride * int64_t{sizeof(Sum)};
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) __builtin_prefetch(at + i * stride, 0, 2), __builtin_prefetch(at + i * stride + Bytes, 0, 2);
+    for (int i = 0; i < Rows; ++i) {
+      __builtin_prefetch(at + i * stride, 0, 2);
+      __builtin_prefetch(at + i * stride + Bytes, 0, 2);
+    }
   }
 
   HD void store(Vec& sum, int i, int j) const {
@@ -100,7 +117,10 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
     Sum sums[Rows][kColumns];
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) std::memcpy(sums[i], &left[i], Bytes), std::memcpy(sums[i] + kVector, &right[i], Bytes);
+    for (int i = 0; i < Rows; ++i) {
+      std::memcpy(sums[i], &left[i], Bytes);
+      std::memcpy(sums[i] + kVector, &right[i], Bytes);
+    }
     for (int i = 0; i < Rows; ++i) {
       Sum* const at = to.sums + i * to.sum_stride;
       for (int64_t j = 0; j < to.columns && to.bias; ++j) sums[i][j] += to.bias[j];

@@ -51,10 +51,15 @@ struct Library {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
       if (!function) missing = std::string("lacks ") + name;
     };
-    find(create, "cublasLtCreate"), find(matmul, "cublasLtMatmul"), find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-    find(describe_product, "cublasLtMatmulDescCreate"), find(set_product, "cublasLtMatmulDescSetAttribute");
-    find(describe_matrix, "cublasLtMatrixLayoutCreate"), find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
-    find(create_preference, "cublasLtMatmulPreferenceCreate"), find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+    find(create, "cublasLtCreate");
+    find(matmul, "cublasLtMatmul");
+    find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    find(describe_product, "cublasLtMatmulDescCreate");
+    find(set_product, "cublasLtMatmulDescSetAttribute");
+    find(describe_matrix, "cublasLtMatrixLayoutCreate");
+    find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
+    find(create_preference, "cublasLtMatmulPreferenceCreate");
+    find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
     if (!missing.empty()) return missing;
     const cublasStatus_t status = create(&handle);
@@ -106,7 +111,10 @@ struct Plan {
   bool usable = false;
 };
 
-cudaDataType_t type_of(Dtype dtype) { return dtype == Dtype::f64 ? CUDA_R_64F : dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(Dtype dtype) {
+  if (dtype == Dtype::f64) return CUDA_R_64F;
+  return dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
 
 cublasLtMatrixLayout_t matrix(const Gemm& g, cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading, int64_t batch_stride) {
   cublasLtMatrixLayout_t m = nullptr;
@@ -142,7 +150,8 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   int found = 0;
   l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
   l.destroy_preference(preference);
-  plan.algorithm = best.algo, plan.usable = found > 0;
+  plan.algorithm = best.algo;
+  plan.usable = found > 0;
 }
 
 Plan make_plan(const Gemm& g) {

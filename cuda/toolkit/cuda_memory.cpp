@@ -58,7 +58,10 @@ class CudaMemory final : public DeviceMemory {
   int64_t system_allocations() const override { return growths_; }
   std::string room() const override {
     size_t free = 0, all = 0;
-    if (cudaMemGetInfo(&free, &all) != cudaSuccess) return static_cast<void>(cudaGetLastError()), std::string();
+    if (cudaMemGetInfo(&free, &all) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return {};
+    }
     return format_message("{} of {} free on the GPU", {show_bytes(static_cast<int64_t>(free)), show_bytes(static_cast<int64_t>(all))});
   }
   void copy_in(void* device, const void* host, int64_t bytes) override {
@@ -126,7 +129,10 @@ class CudaMemory final : public DeviceMemory {
   // False: the GPU has no more.
   bool from_pool(void** data, int64_t bytes) {
     const cudaError_t status = cudaMallocFromPoolAsync(data, static_cast<size_t>(bytes ? bytes : 1), pool_, the_stream());
-    if (status == cudaErrorMemoryAllocation) return static_cast<void>(cudaGetLastError()), false;
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      return false;
+    }
     check(status, "cudaMallocFromPoolAsync");
     return true;
   }
@@ -142,15 +148,20 @@ std::string look_at_gpu() {
   GpuFound found{.architectures = RICCI_CUDA_ARCHITECTURES};
   const cudaError_t status = cudaGetDeviceCount(&found.devices);
   cudaGetLastError();
-  found.error = status, found.error_text = cudaGetErrorString(status);
-  cudaDriverGetVersion(&found.driver), cudaRuntimeGetVersion(&found.runtime);
+  found.error = status;
+  found.error_text = cudaGetErrorString(status);
+  cudaDriverGetVersion(&found.driver);
+  cudaRuntimeGetVersion(&found.runtime);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) found.visible = visible;
   cudaDeviceProp gpu{};
   if (status == cudaSuccess && found.devices > 0) {
     int pools = 0;
     check(cudaGetDeviceProperties(&gpu, 0), "cudaGetDeviceProperties");
     check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0), "cudaDeviceGetAttribute");
-    found.name = gpu.name, found.major = gpu.major, found.minor = gpu.minor, found.memory_pools = pools != 0;
+    found.name = gpu.name;
+    found.major = gpu.major;
+    found.minor = gpu.minor;
+    found.memory_pools = pools != 0;
   }
   return why_no_gpu(found);
 }

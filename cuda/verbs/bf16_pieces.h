@@ -12,7 +12,10 @@ __device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) {
   const uint4 words = ptx::load16(p);
   const uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
   UNROLL(4)
-  for (int i = 0; i < 4; ++i) to[2 * i] = __uint_as_float(pairs[i] << 16), to[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+  for (int i = 0; i < 4; ++i) {
+    to[2 * i] = __uint_as_float(pairs[i] << 16);
+    to[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
+  }
 }
 
 // Rounded to nearest even.

@@ -50,7 +50,7 @@ template <class Program> struct RowKernel {
 };
 
 // A block as wide as the row, in whole warps.
-inline int threads_for_row(int64_t n) { return n >= 256 ? 256 : n <= 32 ? 32 : static_cast<int>((n + 31) / 32 * 32); }
+inline int threads_for_row(int64_t n) { return static_cast<int>(between<int64_t>(32, (n + 31) / 32 * 32, 256)); }
 
 template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
 

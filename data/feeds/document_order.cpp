@@ -51,7 +51,8 @@ void DocumentOrder::pass(int64_t tokens) {
   if (++place_.document < static_cast<int64_t>(documents_.size())) return enter_document();
   place_.document = 0;
   if (++place_.shard < tokens_.shards()) return enter_shard();
-  place_.shard = 0, ++place_.epoch;
+  place_.shard = 0;
+  ++place_.epoch;
   enter_epoch();
 }
 

@@ -85,7 +85,10 @@ void ShuffledSequences::fill() {
 StreamPlace ShuffledSequences::next() {
   if (sequences_.empty()) fill();
   const StreamPlace place = sequences_[order_(static_cast<uint64_t>(taken_++ % buffer_))];
-  if (taken_ % buffer_ == 0) block_ = head_.place(), sequences_.clear();
+  if (taken_ % buffer_ == 0) {
+    block_ = head_.place();
+    sequences_.clear();
+  }
   return place;
 }
 
@@ -103,7 +106,8 @@ LabelledIds ShuffledSequences::read_document() {
 
 void ShuffledSequences::go_to(const Place& place) {
   head_.go_to(place.block);
-  taken_ = place.taken, block_ = place.block;
+  taken_ = place.taken;
+  block_ = place.block;
   sequences_.clear();
 }
 

@@ -56,8 +56,11 @@ bool DocumentReader::next_anywhere(DocumentPiece& piece) {
       continue;
     }
     if (!in_member_) {
-      in_member_ = true, member_ended_ = false, line_ = 0;
-      text_.clear(), used_ = searched_ = 0;
+      in_member_ = true;
+      member_ended_ = false;
+      line_ = 0;
+      text_.clear();
+      used_ = searched_ = 0;
       decoder_ = std::make_unique<TextDecoder>(options_.encoding);
     }
     if (options_.format == DocumentFormat::text ? next_text(piece) : next_record(piece)) return true;
@@ -87,7 +90,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   }
   piece.text = document.substr(0, taken);
   at_.byte += static_cast<int64_t>(taken);
-  if (piece.ends) ++at_.document, at_.byte = 0;
+  if (piece.ends) at_ = {.input = at_.input, .document = at_.document + 1};
   piece.end = at_;
   return taken;
 }
@@ -103,7 +106,8 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
       continue;
     }
     if (rest.empty()) return false;
-    const std::string_view document = rest.substr(0, ends_here ? found + (keeps_separator_ ? separator_.size() : 0) : rest.size());
+    const size_t kept = keeps_separator_ ? separator_.size() : 0;
+    const std::string_view document = rest.substr(0, ends_here ? found + kept : rest.size());
     piece.place = separator_.empty() ? members_->name() : members_->name() + format_message(": document {}", {at_.document + 1});
     piece.label = -1;
     used_ += cut_piece(piece, document, ends_here || member_ended_);

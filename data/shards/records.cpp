@@ -59,7 +59,9 @@ void check(const DocumentOptions& o) {
     fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
-  if (o.format == DocumentFormat::tsv) column_of(kText, o.text_field), column_of(kLabel, o.label_field);
+  if (o.format != DocumentFormat::tsv) return;
+  column_of(kText, o.text_field);
+  column_of(kLabel, o.label_field);
 }
 
 Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place) {

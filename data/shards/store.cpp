@@ -221,7 +221,8 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
   const bool reads_characters = !given && request.reads_characters;
   for (const StoreSource& source : sources) {
     const bool reads = reads_characters || source.train_fraction > 0;
-    const int64_t here = reads ? units_of(source, reads_characters ? &characters : nullptr) : 0;
+    CharacterSet* const noted = reads_characters ? &characters : nullptr;
+    const int64_t here = reads ? units_of(source, noted) : 0;
     cuts.push_back(reads ? cut_of(source, here) : 0);
     units += here;
   }

@@ -56,8 +56,9 @@ std::string_view GzipStream::next() {
     if (!inside_) inflateReset(decoder_.get());
     const bool starts = !inside_;
     const int status = inflate(decoder_.get(), Z_NO_FLUSH);
-    if (status != Z_OK && status != Z_STREAM_END)
-      reject(starts ? "bytes that are not gzip follow its end" : decoder_->msg ? decoder_->msg : "damaged");
+    const bool is_sound = status == Z_OK || status == Z_STREAM_END;
+    if (!is_sound && starts) reject("bytes that are not gzip follow its end");
+    if (!is_sound) reject(decoder_->msg ? decoder_->msg : "damaged");
     inside_ = status != Z_STREAM_END;
   }
   return std::string_view(text_).substr(0, text_.size() - decoder_->avail_out);

@@ -25,7 +25,8 @@ void TextStream::fail_reading() const {
 
 void TextStream::open_file() {
   const TextSource::File& file = source_.files_[file_];
-  opened_ = true, yielded_ = false;
+  opened_ = true;
+  yielded_ = false;
   built_in_ = file.built_in.value_or("");
   if (file.built_in) return;
   try {
@@ -65,8 +66,8 @@ void TextStream::close_file() {
 
 int64_t TextStream::bytes_of_files() const {
   if (!opened_) return closed_;
-  const int64_t here = gzip_ ? gzip_->bytes_of_file() : handle_ ? archive_filter_bytes(handle_.get(), -1) : 0;
-  return closed_ + here;
+  if (gzip_) return closed_ + gzip_->bytes_of_file();
+  return closed_ + (handle_ ? archive_filter_bytes(handle_.get(), -1) : 0);
 }
 
 // A block of the open file; empty at its end.

@@ -1,5 +1,7 @@
-// UTF-8 decoding and encoding, one character at a time.
+// UTF-8 decoding and encoding, one character at a time, by the macros of ICU.
 #include "data/tokenizers/utf8.h"
+
+#include <unicode/utf8.h>
 
 #include <algorithm>
 
@@ -20,37 +22,25 @@ size_t announced_bytes(unsigned char first) {
   return 0;
 }
 
-// Bytes of the longest piece at `at` that begins a character but does not complete it; 1 where none does.
-size_t beginning_bytes(std::string_view text, size_t at) {
-  const size_t bytes = announced_bytes(static_cast<unsigned char>(text[at]));
-  size_t length = 1;
-  while (length + 1 < bytes && at + length < text.size() && continues(text[at + length])) {
-    // The second byte decides about overlong forms, surrogates and what is beyond the last code point.
-    const auto first = static_cast<unsigned char>(text[at]), second = static_cast<unsigned char>(text[at + 1]);
-    const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) || (first == 0xf0 && second < 0x90) ||
-                       (first == 0xf4 && second > 0x8f);
-    if (wrong) break;
-    ++length;
-  }
-  return length;
+struct Decoded {
+  UChar32 code;  // negative: no valid character starts there
+  size_t bytes;  // of the character, or of the longest piece that begins one but does not complete it; 1 where none does
+};
+
+Decoded decode(std::string_view text, size_t at) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + at;
+  const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - at, U8_MAX_LENGTH));
+  int32_t taken = 0;
+  UChar32 code = 0;
+  U8_NEXT(bytes, taken, length, code);
+  return {code, static_cast<size_t>(taken)};
 }
 
 }  // namespace
 
 Utf8Character decode_utf8(std::string_view text, size_t at) {
-  static constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const auto first = static_cast<unsigned char>(text[at]);
-  const size_t bytes = announced_bytes(first);
-  if (bytes == 1) return {first, 1};
-  if (bytes == 0 || at + bytes > text.size()) return {};
-  char32_t code = first & (0xffu >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!continues(text[at + i])) return {};
-    code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
-  }
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < smallest[bytes] || code > kLargestCodePoint || surrogate) return {};
-  return {code, bytes};
+  const auto [code, bytes] = decode(text, at);
+  return code < 0 ? Utf8Character() : Utf8Character{static_cast<char32_t>(code), bytes};
 }
 
 Utf8Character decode_utf8_before(std::string_view text, size_t at) {
@@ -64,14 +54,10 @@ Utf8Character decode_utf8_before(std::string_view text, size_t at) {
 }
 
 void append_utf8(char32_t code, std::string& text) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  const int continuations = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  static constexpr char32_t mark_of_first[] = {0, 0xc0, 0xe0, 0xf0};  // a leading 1 for each byte of the character
-  text += static_cast<char>(mark_of_first[continuations] | code >> (6 * continuations));
-  for (int i = continuations - 1; i >= 0; --i) text += static_cast<char>(0x80u | (code >> (6 * i) & 0x3fu));
+  char bytes[U8_MAX_LENGTH];
+  int32_t length = 0;
+  U8_APPEND_UNSAFE(bytes, length, static_cast<uint32_t>(code));
+  text.append(bytes, static_cast<size_t>(length));
 }
 
 size_t complete_utf8_prefix(std::string_view text) {
@@ -100,14 +86,9 @@ void check_utf8(const char* who, std::string_view text, int64_t offset) {
 std::string replace_invalid_utf8(std::string_view text) {
   std::string valid;
   for (size_t at = 0; at < text.size();) {
-    const Utf8Character character = decode_utf8(text, at);
-    if (character.bytes > 0) {
-      valid += text.substr(at, character.bytes);
-      at += character.bytes;
-    } else {
-      valid += "\xef\xbf\xbd";
-      at += beginning_bytes(text, at);
-    }
+    const auto [code, bytes] = decode(text, at);
+    valid += code < 0 ? "\xef\xbf\xbd" : text.substr(at, bytes);
+    at += bytes;
   }
   return valid;
 }

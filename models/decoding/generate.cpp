@@ -65,7 +65,10 @@ void generate_samples(const Model& model, std::span<const int64_t> prompt, int64
       // A text that has ended goes on in silence, beside the others.
       const auto sample = static_cast<int64_t>(s);
       texts_s[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling, static_cast<uint64_t>(i), static_cast<uint64_t>(s)));
-      if (goes_on_s[s] && !use(sample, texts_s[s].back())) goes_on_s[s] = false, --going;
+      if (goes_on_s[s] && !use(sample, texts_s[s].back())) {
+        goes_on_s[s] = false;
+        --going;
+      }
     }
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <vector>
 
 #include "core/error.h"
 #include "core/philox.h"
@@ -12,34 +14,77 @@ namespace {
 
 struct Candidate {
   int64_t token;
-  double weight;
+  double logit;
 };
 
-// The tokens that may be drawn, most probable first, with weights exp((l - max) / temperature). Equal logits keep the
-// order of their ids.
-std::vector<Candidate> candidates(std::span<const double> logits_v, const Sampling& s) {
-  std::vector<Candidate> all;
-  for (size_t v = 0; v < logits_v.size(); ++v)
-    if (!std::isnan(logits_v[v])) all.push_back({static_cast<int64_t>(v), logits_v[v]});
-  if (all.empty()) fail("sampling: every logit is NaN");
-  const size_t k = s.temperature == 0 ? 1 : s.top_k > 0 ? std::min(all.size(), static_cast<size_t>(s.top_k)) : all.size();
-  const auto before = [](const Candidate& a, const Candidate& b) { return a.weight != b.weight ? a.weight > b.weight : a.token < b.token; };
-  if (k < all.size()) std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(k), all.end(), before);
-  else std::sort(all.begin(), all.end(), before);
-  all.resize(k);
-  const double most = all.front().weight, temperature = s.temperature > 0 ? s.temperature : 1;
-  for (Candidate& c : all) c.weight = c.weight == most ? 1 : std::exp((c.weight - most) / temperature);
-  return all;
-}
+// The tokens that may be drawn, most probable first, equal ones in the order of their ids. They are put in order as far as they are
+// asked for: a draw mostly ends among the first.
+class Ranking {
+ public:
+  Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature > 0 ? s.temperature : 1) {
+    for (size_t v = 0; v < logits_v.size(); ++v)
+      if (!std::isnan(logits_v[v])) all_.push_back({static_cast<int64_t>(v), logits_v[v]});
+    if (all_.empty()) fail("sampling: every logit is NaN");
+    max_ = std::max_element(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) { return a.logit < b.logit; })->logit;
+    const size_t k = s.temperature == 0 ? 1 : static_cast<size_t>(s.top_k);
+    if (k == 0 || k >= all_.size()) return;
+    sort_to(k);
+    all_.resize(k);
+  }
 
-// Keeps the shortest head that has the share top_p of the weight.
-void cut_nucleus(std::vector<Candidate>& all, double top_p) {
-  if (top_p >= 1) return;
-  const double total = std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const Candidate& c) { return sum + c.weight; });
-  double sum = 0;
-  size_t kept = 0;
-  while (kept < all.size() && sum < top_p * total) sum += all[kept++].weight;
-  all.resize(std::max<size_t>(1, kept));
+  size_t size() const { return all_.size(); }
+  bool is_sorted() const { return sorted_ == all_.size(); }
+  void sort() { sort_to(all_.size()); }
+  int64_t token(size_t rank) const { return all_[rank].token; }
+  double weight(size_t rank) {
+    if (rank >= sorted_) sort_to(std::max<size_t>(2 * rank, 64));
+    return weight(all_[rank]);
+  }
+  // In the order in which they lie.
+  double sum_of_weights() const {
+    return std::accumulate(all_.begin(), all_.end(), 0.0, [this](double sum, const Candidate& c) { return sum + weight(c); });
+  }
+
+ private:
+  double weight(const Candidate& c) const { return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_); }
+  void sort_to(size_t end) {
+    const auto before = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; };
+    const auto at = [&](size_t rank) { return all_.begin() + static_cast<std::ptrdiff_t>(rank); };
+    end = std::min(end, all_.size());
+    if (end < all_.size()) std::nth_element(at(sorted_), at(end), all_.end(), before);
+    std::sort(at(sorted_), at(end), before);
+    sorted_ = end;
+  }
+
+  std::vector<Candidate> all_;
+  size_t sorted_ = 0;
+  double max_, temperature_;
+};
+
+// The token at which `uniform` of the weight lies, among those that together have the share top_p. `total` is the sum of all weights;
+// where it is wrong by up to `error` and the token depends on that: none.
+std::optional<int64_t> draw_from(Ranking& ranking, double top_p, double uniform, double total, double error) {
+  const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
+  size_t count = ranking.size();
+  if (top_p < 1) {
+    double sum = 0;
+    for (count = 0; count < ranking.size(); ++count) {
+      if (is_near(sum, top_p * total)) return {};
+      if (!(sum < top_p * total)) break;
+      sum += ranking.weight(count);
+    }
+    count = std::max<size_t>(1, count);
+    total = sum;
+    error = 0;
+  }
+  double left = uniform * total;
+  for (size_t rank = 0; rank < count; ++rank) {
+    const double weight = ranking.weight(rank);
+    if (is_near(left, weight)) return {};
+    if (left < weight) return ranking.token(rank);
+    left -= weight;
+  }
+  return ranking.token(count - 1);
 }
 
 }  // namespace
@@ -50,17 +95,15 @@ void check(const Sampling& s) {
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
 }
 
+// The weights are summed as they lie, which needs no order, and only where rounding may decide, from the largest on.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample) {
-  std::vector<Candidate> all = candidates(logits_v, sampling);
-  cut_nucleus(all, sampling.top_p);
-  double total = 0;
-  for (const Candidate& c : all) total += c.weight;
-  double left = Philox{sampling.seed, sample}.uniform_f64(index) * total;
-  for (const Candidate& c : all) {
-    if (left < c.weight) return c.token;
-    left -= c.weight;
-  }
-  return all.back().token;
+  Ranking ranking(logits_v, sampling);
+  const double uniform = Philox{sampling.seed, sample}.uniform_f64(index), total = ranking.sum_of_weights();
+  constexpr double kRoundingsOfTerm = 8;  // two sums of n terms and n differences are each wrong by up to n roundings
+  const double error = ranking.is_sorted() ? 0 : kRoundingsOfTerm * 0x1p-53 * static_cast<double>(ranking.size()) * total;
+  if (const auto token = draw_from(ranking, sampling.top_p, uniform, total, error)) return *token;
+  ranking.sort();
+  return *draw_from(ranking, sampling.top_p, uniform, ranking.sum_of_weights(), 0);
 }
 
 }  // namespace ricci

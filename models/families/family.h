@@ -95,9 +95,12 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 //   warn(keys, config, lines)   adds what a user should know of a config that works, a line each
 //   kSeesAll                    true: `causal` is false unless a run file says otherwise, or the mixer can do nothing else
 template <class F>
-concept FamilyOfModels = requires(const ModelKeys& keys, const typename F::Config& config, void (*made)(...)) {
+concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {
   { F::kTraits } -> std::convertible_to<FamilyTraits>;
-  visit_fields(std::declval<typename F::Config&>(), std::declval<const Fields&>());
+  {
+    F::build(keys, config, [](auto&&) {})
+    } -> std::same_as<void>;
+  visit_fields(config, field);
 };
 
 struct NoKeys {

@@ -10,6 +10,7 @@
 #include "core/memory/dry_run.h"
 #include "core/memory/request_watch.h"
 #include "cuda/device/device.h"
+#include "cuda/device/offset_heap.h"
 #include "models/layers/drop.h"
 #include "models/model.h"
 #include "models/training/train_step.h"
@@ -74,13 +75,34 @@ class PeakNotes {
     HeldBytes held = held_on(device_);
     held[static_cast<size_t>(HeldFor::other)] += bytes - before_;
     if (may_be_most) memory_.working = std::max(memory_.working, working_bytes(held));
-    if (now > memory_.peak) memory_.peak = now, memory_.at_peak = held;
+    if (now > memory_.peak) {
+      memory_.peak = now;
+      memory_.at_peak = held;
+    }
   }
 
  private:
   Device device_;
   int64_t before_, lasting_ = -1;  // lasting_: parameters and optimizer state
   StepMemory& memory_;
+};
+
+// The block that a graph of a step would have (cuda/device/graph.h), from the tensors that come and go in the step.
+class RecordedBlock {
+ public:
+  void operator()(const void* block, int64_t bytes) {
+    if (bytes >= 0) {
+      offset_of_[block] = heap_.allocate(bytes);
+    } else if (const auto found = offset_of_.find(block); found != offset_of_.end()) {
+      heap_.release(found->second);
+      offset_of_.erase(found);
+    }
+  }
+  int64_t bytes() const { return heap_.extent(); }
+
+ private:
+  OffsetHeap heap_;
+  std::map<const void*, int64_t> offset_of_;
 };
 
 std::vector<Plan::Kept> kept_by_forward(Setup& training) {
@@ -131,9 +153,15 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   notes.begin_steps();
   training.step(0);  // makes what later steps find
   const trace::Counter counter;
-  training.step(1);
+  RecordedBlock recorded;
+  {
+    const RequestWatch watch(
+        device, [](int64_t) {}, std::ref(recorded));
+    training.step(1);
+  }
   plan.work = counter.work();
-  plan.process = device == Device::cpu ? dry.arena_bytes() + kProgramBytes : plan.peak;
+  plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
+  plan.process = device == Device::cpu ? dry.arena_bytes() + kProgramBytes : plan.peak + plan.recorded;
   const int64_t peak = plan.peak, working = plan.working;
   plan.kept = kept_by_forward(training);
   if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");

@@ -25,6 +25,7 @@ struct StepShape {
   bool recompute_blocks = false;
   Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
+  bool cuda_graph = false;                  // the step is recorded (models/training/step_graph.h)
 };
 
 struct StepMemory {
@@ -35,10 +36,11 @@ struct StepMemory {
 };
 
 struct Plan : StepMemory {
-  // On the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included. Not counted: the
-  // Scratch of the chunks of parallel loops (core/memory/scratch.h), one for every thread at work, since a dry run begins no chunk.
-  // On a GPU: peak.
+  // On the CPU the most memory that the process holds, freed blocks that wait for a tensor of their size included, and the buffers of
+  // the threads (core/memory/scratch.h). On a GPU: peak, and the block of a recorded step, since memory of the steps before it stays in
+  // the driver's pool.
   int64_t process = 0;
+  int64_t recorded = 0;  // bytes of that block (Graph::bytes)
 
   struct Kept {
     std::string op, place;  // "linear", "models/layers/block.h:31"

@@ -64,8 +64,14 @@ class Formula {
 PublishedMemory sum_of(const std::string& name, const std::vector<PublishedMemory>& rows, double weights) {
   PublishedMemory sum{.name = name};
   for (const PublishedMemory& row : rows) {
-    sum.embedding += row.embedding, sum.qkv += row.qkv, sum.scores += row.scores, sum.projection += row.projection;
-    sum.feed_forward += row.feed_forward, sum.norms += row.norms, sum.logits += row.logits, sum.hierarchy += row.hierarchy;
+    sum.embedding += row.embedding;
+    sum.qkv += row.qkv;
+    sum.scores += row.scores;
+    sum.projection += row.projection;
+    sum.feed_forward += row.feed_forward;
+    sum.norms += row.norms;
+    sum.logits += row.logits;
+    sum.hierarchy += row.hierarchy;
     sum.in_total_alone += row.in_total_alone;
   }
   sum.weights = weights;
@@ -81,7 +87,9 @@ std::vector<PublishedMemory> top_down(const Formula& formula, double length) {
   std::vector<PublishedMemory> rows{formula.layers_of_model("top-down 64x, 7 layers", 7, coarsest),
       formula.layers_of_model("top-down 16x, 7 layers", 7, sixteenth), formula.layers_of_model("top-down 4x, 8 layers", 8, quarter),
       formula.with_ends(formula.layers_of_model("top-down 1x, 8 layers", 8, words), words)};
-  rows[0].hierarchy = 16 * formula.u(coarsest), rows[1].hierarchy = 16 * formula.u(sixteenth), rows[2].hierarchy = 16 * formula.u(quarter);
+  rows[0].hierarchy = 16 * formula.u(coarsest);
+  rows[1].hierarchy = 16 * formula.u(sixteenth);
+  rows[2].hierarchy = 16 * formula.u(quarter);
   rows[3].hierarchy = 7 * formula.u(words);
   rows.push_back(sum_of("top-down", rows, formula.weights(30)));
   return rows;
@@ -91,7 +99,8 @@ std::vector<PublishedMemory> bottom_up(const Formula& formula, const PublishedSe
   std::vector<PublishedMemory> rows{formula.layers_of_model("bottom-up 16x, 7 layers", 7, s.length / 16),
       formula.layers_of_model("bottom-up 4x, 8 layers", 8, s.length / 4),
       formula.with_ends(formula.layers_of_model("bottom-up 1x, 8 layers", 8, s.length), s.length)};
-  rows[0].hierarchy = formula.u(s.length / 16), rows[1].hierarchy = formula.u(s.length / 4);  // their pooled inputs
+  rows[0].hierarchy = formula.u(s.length / 16);
+  rows[1].hierarchy = formula.u(s.length / 4);  // their pooled inputs
   rows[2].hierarchy = formula.aggregation();
   rows.push_back(sum_of("bottom-up", rows, formula.weights(23, 4 * s.d * s.d)));
   return rows;

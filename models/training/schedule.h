@@ -43,7 +43,7 @@ struct Schedule {
   }
 
  private:
-  // How much of the way from `begin` to `end` is done at t, 0 to 1.
+  // The part of the way from `begin` to `end` that is done at t, 0 to 1.
   static double done(double t, double begin, double end) {
     if (t < begin) return 0;
     return t >= end ? 1 : (t - begin) / (end - begin);

@@ -16,7 +16,10 @@ void overwrite(const Tensor& fixed, const Tensor& next) {
 }  // namespace
 
 void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
-  if (inputs_.empty()) return static_cast<void>(inputs_ = batches);
+  if (inputs_.empty()) {
+    inputs_ = batches;
+    return;
+  }
   if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [inputs, weight] = inputs_[i];

@@ -26,6 +26,7 @@ class StepGraph {
   // Errors: inputs of another shape, what Graph::record refuses.
   using Compute = std::function<std::vector<Tensor>(const std::vector<WeightedInputs>&)>;
   const std::vector<Tensor>& run(const std::vector<WeightedInputs>& inputs, const Compute& compute);
+  int64_t bytes() const { return graph_.bytes(); }  // of the graph's block; 0 before the second step
 
  private:
   void take_inputs(const std::vector<WeightedInputs>& inputs);

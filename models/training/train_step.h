@@ -43,6 +43,8 @@ class TrainStep {
   // masters.
   double forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const;
 
+  int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
+
   // To be called when a result was not finite: runs the step again with every result looked at, and throws an error that
   // names the op that made the first NaN or infinity, and the step by its number in messages, which is 1 for the first (step 0).
   [[noreturn]] void explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const;

@@ -41,7 +41,8 @@ Outputs forward(const Problem& problem, const Views& in) {
   const Outputs out{like(q, {problem.batches, problem.queries, problem.d()}),
       like(q, {problem.batches, problem.heads, problem.queries}, sums_of(q.dtype()))};
   if (no_pairs(problem)) {
-    fill(out.y_bcd, 0), fill(out.lse_bnc, HUGE_VAL);
+    fill(out.y_bcd, 0);
+    fill(out.lse_bnc, HUGE_VAL);
     return out;
   }
   if (trace::enabled) trace::flops(flops_of(problem, 2));

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "ops/attention/kernels.h"
+#include "ops/pooling/lengths.h"
 
 namespace ricci {
 
@@ -46,14 +47,6 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
             {op, columns(layout.offset[a], layout.width), kNames[a], columns(layout.offset[b], layout.width), kNames[b]});
 }
 
-void check_lengths(const char* op, const Tensor& lengths_b, int64_t keys) {
-  if (lengths_b.device() == Device::cuda) return;
-  const Tensor read = to(lengths_b, Device::cpu);
-  for (int64_t i = 0; i < read.size(); ++i)
-    if (const int64_t length = read.data<int64_t>()[i]; length < 0 || length > keys)
-      fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, i, keys});
-}
-
 void check_options(const char* op, const Visibility& sees, const AttentionOptions& options) {
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
   if (!(options.scale >= 0 && std::isfinite(options.scale)))
@@ -74,7 +67,7 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
   find_tensors(op, views, checked);
   const int64_t d = checked.layout.width;
   if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
-  if (options.lengths_b) check_lengths(op, options.lengths_b, dims['C']);
+  check_lengths(op, options.lengths_b, dims['C']);
   const int64_t width = d / options.heads;
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(width));
   checked.problem = {dims['b'], dims['c'], dims['C'], options.heads, width, sees, scale};

@@ -34,8 +34,7 @@ struct Problem {
   // How many keys exist for a head: those of its sequence, without the padding behind it.
   HD int64_t keys_of(int64_t head) const {
     if (!lengths) return keys;
-    const int64_t length = lengths[head / heads];
-    return length < 0 ? 0 : length < keys ? length : keys;
+    return between<int64_t>(0, lengths[head / heads], keys);
   }
   // The number of the weight of query t and key 0; the other keys follow.
   HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }

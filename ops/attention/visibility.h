@@ -39,18 +39,17 @@ struct Visibility {
   HD bool visible(int64_t t, int64_t j) const { return t - scale * j >= least && t - scale * j < most; }
   // Query t sees the keys first_key .. end_key - 1 of `keys`, and key j is seen by the queries first_query .. end_query - 1 of
   // `queries`. Where the end is not above the first it is none.
-  HD int64_t first_key(int64_t t) const { return at_least_zero(whole_cells(t - most) + 1); }
-  HD int64_t end_key(int64_t t, int64_t keys) const { return smaller(whole_cells(t - least) + 1, keys); }
-  HD int64_t first_query(int64_t j) const { return at_least_zero(scale * j + least); }
-  HD int64_t end_query(int64_t j, int64_t queries) const { return smaller(scale * j + most, queries); }
+  HD int64_t first_key(int64_t t) const { return max<int64_t>(0, whole_cells(t - most) + 1); }
+  HD int64_t end_key(int64_t t, int64_t keys) const { return min(whole_cells(t - least) + 1, keys); }
+  HD int64_t first_query(int64_t j) const { return max<int64_t>(0, scale * j + least); }
+  HD int64_t end_query(int64_t j, int64_t queries) const { return min(scale * j + most, queries); }
 
  private:
   // tokens / scale, rounded down, of negative numbers too. Most keys are tokens, and a division takes long.
   HD int64_t whole_cells(int64_t tokens) const {
-    return scale == 1 ? tokens : tokens >= 0 ? tokens / scale : -((scale - 1 - tokens) / scale);
+    if (scale == 1) return tokens;
+    return tokens >= 0 ? tokens / scale : -((scale - 1 - tokens) / scale);
   }
-  HD static int64_t at_least_zero(int64_t n) { return n > 0 ? n : 0; }
-  HD static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 };
 
 }  // namespace ricci

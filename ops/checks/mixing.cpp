@@ -27,7 +27,9 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
         all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})},
             [f, triangle](CheckInputs in) -> CheckOutputs { return {f(in[0], in[1], triangle)}; }});
       };
-      metric({2, 5, 8}, 2), metric({1, 3, 5}, 1), metric({2, 1, 3}, 3);
+      metric({2, 5, 8}, 2);
+      metric({1, 3, 5}, 1);
+      metric({2, 1, 3}, 3);
     }
 }
 

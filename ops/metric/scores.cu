@@ -68,7 +68,8 @@ template <class A> struct ScoresKernel {
     const int64_t width = of.n.width, head = blockIdx.x / tiles() / tiles();
     const int64_t first = blockIdx.x / tiles() % tiles() * kSide, first_other = blockIdx.x % tiles() * kSide;
     A *const rows = dynamic_shared<A>(), *const others = rows + kSide * pitch(width);
-    load(rows, head, first), load(others, head, first_other);
+    load(rows, head, first);
+    load(others, head, first_other);
     __syncthreads();
     const int y = static_cast<int>(threadIdx.x) / kSide, x = static_cast<int>(threadIdx.x) % kSide;
     if (first + y >= of.n.positions || first_other + x >= of.n.positions) return;
@@ -120,7 +121,8 @@ HOST Grads scores_backward(const Tensor& dr_bncC, const Tensor& p_bcd, const Ten
   if (wants_gradient(0)) {
     const Tensor u = times_whole(p, metric_of(m_nl, triangle, n.width, sums));
     dp = like(p);
-    add_weighted(n, r, false, u, dp, false), add_weighted(n, r, true, u, dp, true);
+    add_weighted(n, r, false, u, dp, false);
+    add_weighted(n, r, true, u, dp, true);
     dp = convert(dp, p_bcd.dtype());
   }
   if (wants_gradient(1)) {

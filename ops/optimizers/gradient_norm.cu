@@ -50,7 +50,8 @@ struct ClipFactor {
   double* factor;
   HD void operator()(int64_t) const {
     const bool finite = math::isfinite(*norm) && math::isfinite(*loss);
-    *factor = !finite ? __builtin_nan("") : clip > 0 && *norm > clip ? clip / *norm : 1;
+    const double clipped = clip > 0 && *norm > clip ? clip / *norm : 1;
+    *factor = finite ? clipped : __builtin_nan("");
   }
 };
 

@@ -5,7 +5,7 @@
 
 namespace ricci {
 
-// Error: a length outside 0 .. context. On cuda, where reading them would mean to wait, nothing is checked.
+// Error: a length outside 0 .. context. Nothing is checked on cuda, where reading them would mean to wait, and while a graph is recorded.
 void check_lengths(const char* op, const Tensor& lengths_b, int64_t context);
 
 // Lengths as kernels read them; null: every position of every sequence counts.
@@ -14,8 +14,7 @@ struct Lengths {
   int64_t context = 0;
   HD int64_t of(int64_t b) const {
     if (!length_b) return context;
-    const int64_t length = length_b[b];
-    return length < 0 ? 0 : length < context ? length : context;
+    return between<int64_t>(0, length_b[b], context);
   }
 };
 

@@ -50,7 +50,8 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
     if (static_cast<int>(letters.size()) != t.shape().rank())
       fail("contract: {}{} does not have the indices '{}' of '{}'", {name, show(t.shape()), letters, f.text()});
   };
-  rank("a", f.a, a), rank("b", f.b, b);
+  rank("a", f.a, a);
+  rank("b", f.b, b);
   for (size_t i = 0; i < f.a.size(); ++i) {
     const size_t j = f.b.find(f.a[i]);
     if (j == f.b.npos || a.shape()[static_cast<int>(i)] == b.shape()[static_cast<int>(j)]) continue;
@@ -78,13 +79,18 @@ inline int64_t stride_of(char letter, const std::string& letters, const Shape& s
   return stride;
 }
 
+HOST Kind kind_of(bool in_a, bool in_b, bool in_y) {
+  if (!in_y) return sum;
+  if (in_a && in_b) return batch;
+  return in_a ? row : column;
+}
+
 // The indices of one kind in the order of `letters`, merged where all tensors allow it.
 HOST std::vector<Index> indices_of(Kind kind, const Formula& f, const Tensor& a, const Tensor& b, const Shape& y) {
   std::vector<Index> found;
   for (char letter : kind == sum ? f.a : f.y) {
     const bool in_a = has(f.a, letter), in_b = has(f.b, letter), in_y = has(f.y, letter);
-    const Kind is = !in_y ? sum : in_a && in_b ? batch : in_a ? row : column;
-    if (is != kind) continue;
+    if (kind_of(in_a, in_b, in_y) != kind) continue;
     const int64_t extent = extent_of(letter, f, a, b);
     const Index i{extent, stride_of(letter, f.a, a.shape()), stride_of(letter, f.b, b.shape()), stride_of(letter, f.y, y)};
     if (extent == 1) continue;
@@ -109,11 +115,16 @@ HOST Index take_longest(std::vector<Index>& list) {
   return taken;
 }
 
+HOST Shape shape_of(const Formula& f, const Tensor& a, const Tensor& b) {
+  Shape shape;
+  for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
+  return shape;
+}
+
 // The product itself, nothing recorded, as `result`: the dtype of the factors, or f32 where they are bf16. Every letter is in at
 // least two of the three.
 HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
-  Shape shape;
-  for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
+  const Shape shape = shape_of(f, a, b);
   std::vector<Index> loops;
   Index of[4];
   size_t summed_from = 0;
@@ -123,8 +134,7 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
     if (kind == sum) summed_from = loops.size();  // from here on the loops add to the same elements
     loops.insert(loops.end(), list.begin(), list.end());
   }
-  const bool nothing = a.size() == 0 || b.size() == 0;
-  if (nothing) return zeros(shape, result, a.device());
+  if (a.size() == 0 || b.size() == 0) return zeros(shape, result, a.device());
   // Sums of several products are not rounded in between.
   const bool f32 = a.dtype() == Dtype::bf16 && (result == Dtype::f32 || summed_from < loops.size());
   const Tensor y = like(a, shape, f32 ? Dtype::f32 : a.dtype());
@@ -134,7 +144,9 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
     int64_t in_a = 0, in_b = 0, in_y = 0;
     bool accumulate = false;
     for (size_t i = 0; i < loops.size(); ++i) {
-      in_a += count[i] * loops[i].a, in_b += count[i] * loops[i].b, in_y += count[i] * loops[i].y;
+      in_a += count[i] * loops[i].a;
+      in_b += count[i] * loops[i].b;
+      in_y += count[i] * loops[i].y;
       accumulate |= i >= summed_from && count[i] > 0;
     }
     // clang-format off
@@ -180,7 +192,7 @@ HOST Tensor contract(std::string_view formula, const Arg& a, const Arg& b) {
   check_factors(f, a, b);
   const std::string all_of_a = f.a;
   const Tensor summed_a = without_lone(a, f.a, f.b, f.y), summed_b = without_lone(b, f.b, all_of_a, f.y);
-  return record_product(f, Arg(summed_a, a.site), Arg(summed_b, b.site));
+  return record_product(f, Arg(summed_a, a.site.file, a.site.line), Arg(summed_b, b.site.file, b.site.line));
 }
 
 }  // namespace ricci

@@ -106,7 +106,8 @@ struct CrossEntropyOfPieces {
       load(l_v, v, l);
       for (int i = 0; i < kPiece; ++i) {
         const float p = power(l[i], row.most) * factor;
-        l[i] = target == kNoTarget || v + i >= vocabulary ? 0 : v + i == target ? p - share : p;
+        const float gradient = v + i == target ? p - share : p;
+        l[i] = target == kNoTarget || v + i >= vocabulary ? 0 : gradient;
       }
       store_piece(l_v + v, l);
     }

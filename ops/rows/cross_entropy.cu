@@ -29,7 +29,8 @@ template <class T> struct Forward {
     row.once([&] {
       lse_r[r] = double(math::log(sum)) + double(most);
       const bool known = target >= 0 && target < row.n;
-      nll_r[r] = target == kNoTarget ? 0 : known ? lse_r[r] - double(A(l_rv(r, target))) : __builtin_nan("");
+      const double nll = known ? lse_r[r] - double(A(l_rv(r, target))) : __builtin_nan("");
+      nll_r[r] = target == kNoTarget ? 0 : nll;
     });
   }
 };
@@ -42,7 +43,10 @@ struct Mean {
   template <class Row> HD void operator()(int64_t, Row row) const {
     const double n = row.sum([&](int64_t r) { return target_r[r] == kNoTarget ? 0.0 : 1.0; });
     const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
-    row.once([&] { *counted = n > 0 ? n : 1, *loss = sum / *counted; });
+    row.once([&] {
+      *counted = n > 0 ? n : 1;
+      *loss = sum / *counted;
+    });
   }
 };
 

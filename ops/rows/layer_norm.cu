@@ -36,7 +36,10 @@ template <class T> struct Forward {
     const A rstd = 1 / math::sqrt(variance + eps);
     if (bias_d) row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d]) + A(bias_d[d])); });
     else row.each([&](int64_t d) { y_rd(r, d) = T((A(s_d[d]) - mean) * rstd * A(gain_d[d])); });
-    row.once([&] { mean_r[r] = mean, rstd_r[r] = rstd; });
+    row.once([&] {
+      mean_r[r] = mean;
+      rstd_r[r] = rstd;
+    });
   }
 };
 

@@ -65,7 +65,10 @@ template <int kPieces> struct ForwardKernel {
       for (int i = 0; i < kPiece; ++i) s[p][i] = (s[p][i] - mean) * rstd * gain[i] + bias[i];
     });
     row.store(of.y_rd, s);
-    if (threadIdx.x % 32 == 0) of.mean_r[row.row] = mean, of.rstd_r[row.row] = rstd;
+    if (threadIdx.x % 32 == 0) {
+      of.mean_r[row.row] = mean;
+      of.rstd_r[row.row] = rstd;
+    }
   }
   // s = x + branch, rounded as it is stored.
   __device__ void add_branch(const WarpRow<kPieces>& row, float (&s)[kPieces][kPiece]) const {
@@ -91,7 +94,10 @@ template <int kPieces> struct BackwardKernel {
       float gain[kPiece];
       load_piece(of.gain_d + column, gain);
       UNROLL(8)
-      for (int i = 0; i < kPiece; ++i) g[p][i] *= gain[i], n[p][i] = (n[p][i] - mean) * rstd;
+      for (int i = 0; i < kPiece; ++i) {
+        g[p][i] *= gain[i];
+        n[p][i] = (n[p][i] - mean) * rstd;
+      }
     });
     const float mean_g = row.mean([&](int p, int i) { return g[p][i]; }),
                 mean_gn = row.mean([&](int p, int i) { return g[p][i] * n[p][i]; });

@@ -50,7 +50,10 @@ struct Mean {
   template <class Row> HD void operator()(int64_t, Row row) const {
     const double n = row.sum([&](int64_t r) { return bags.counts(r) ? 1.0 : 0.0; });
     const double sum = row.sum([&](int64_t r) { return nll_r[r]; });
-    row.once([&] { *counted = n > 0 ? n : 1, *loss = sum / *counted; });
+    row.once([&] {
+      *counted = n > 0 ? n : 1;
+      *loss = sum / *counted;
+    });
   }
 };
 

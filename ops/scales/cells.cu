@@ -58,7 +58,10 @@ template <class T> HD int64_t place_of_largest(const T* x, int64_t size, int64_t
   int64_t place = 0;
   A largest = A(x[0]);
   for (int64_t q = 1; q < size; ++q)
-    if (const A value = A(x[q * d]); value > largest || value != value) largest = value, place = q;
+    if (const A value = A(x[q * d]); value > largest || value != value) {
+      largest = value;
+      place = q;
+    }
   return place;
 }
 

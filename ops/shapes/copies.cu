@@ -57,14 +57,13 @@ template <class Word> struct TransposeLoop {
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t at[2];
       t.outside.locate(unit / t.tiles_j(), at);
-      const int64_t j = unit % t.tiles_j() * kTile, rows = smaller(t.extent_j - j, kTile);
+      const int64_t j = unit % t.tiles_j() * kTile, rows = min(t.extent_j - j, kTile);
       for (int64_t l = 0; l < t.extent_l; l += kTile)
-        one_tile(t.from + at[0] + j + l * t.from_step_l, t.to + at[1] + j * t.to_step_j + l, rows, smaller(t.extent_l - l, kTile));
+        one_tile(t.from + at[0] + j + l * t.from_step_l, t.to + at[1] + j * t.to_step_j + l, rows, min(t.extent_l - l, kTile));
     }
   }
 
  private:
-  HD static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
   // Through a buffer: lines of `from` that lie a power of two apart push each other out of the cache.
   HD void one_tile(const Word* from, Word* to, int64_t rows, int64_t columns) const {
     Word buffer[kTile][kTile + 1];

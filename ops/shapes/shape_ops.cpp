@@ -51,7 +51,10 @@ Tensor slice_of(const Tensor& x, int index, int64_t first, int64_t count) {
 Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   const int rank = x.shape().rank();
   int64_t in_x[Shape::kMaxRank] = {}, step = 1;
-  for (int d = rank - 1; d >= 0; --d) in_x[d] = step, step *= x.shape()[d];
+  for (int d = rank - 1; d >= 0; --d) {
+    in_x[d] = step;
+    step *= x.shape()[d];
+  }
   Shape shape;
   for (int d : order) shape.push_back(x.shape()[d]);
   Strided<2> s;
@@ -103,7 +106,7 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
 
 Tensor reshape(const Arg& x, const Shape& shape) {
   DIMS(any_dtype(x));
-  return record("reshape", {x}, x.detached().reshaped(shape), keep(x.shape()),
+  return record("reshape", {x}, Moved{x.detached().reshaped(shape)}, keep(x.shape()),
       [](const Tensor& dy, const Shape& shape) -> Grads { return {dy.reshaped(shape)}; });
 }
 
@@ -112,7 +115,7 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
   const int at = checked_index("slice", x.shape(), index);
   if (first < 0 || count < 0 || count > x.shape()[at] - first)
     fail("slice: {} .. {} are not all in index {} of {}", {first, first + count, at, show(x.shape())});
-  return record("slice", {x}, slice_of(x, at, first, count), keep(x.shape(), at, first),
+  return record("slice", {x}, Moved{slice_of(x, at, first, count)}, keep(x.shape(), at, first),
       [](const Tensor& dy, const Shape& shape, int at, int64_t first) -> Grads {
         const Tensor dx = zeros(shape, dy.dtype(), dy.device());
         copy_range("slice'", dy, 0, dx, first, at, dy.shape()[at]);
@@ -133,19 +136,20 @@ Tensor concatenate(const std::vector<Arg>& parts, int index) {
     copy_range("concatenate", part, 0, y, first, at, counts.back());
     first += counts.back();
   }
-  return record("concatenate", parts, y, keep(counts, at), [](const Tensor& dy, const std::vector<int64_t>& counts, int at) -> Grads {
-    Grads dparts;
-    int64_t first = 0;
-    for (size_t i = 0; i < counts.size(); first += counts[i++])
-      dparts.push_back(wants_gradient(static_cast<int>(i)) ? slice_of(dy, at, first, counts[i]) : Tensor());
-    return dparts;
-  });
+  return record(
+      "concatenate", parts, Moved{y}, keep(counts, at), [](const Tensor& dy, const std::vector<int64_t>& counts, int at) -> Grads {
+        Grads dparts;
+        int64_t first = 0;
+        for (size_t i = 0; i < counts.size(); first += counts[i++])
+          dparts.push_back(wants_gradient(static_cast<int>(i)) ? slice_of(dy, at, first, counts[i]) : Tensor());
+        return dparts;
+      });
 }
 
 Tensor permute(const Arg& x, const std::vector<int>& order) {
   DIMS(any_dtype(x));
   const std::vector<int> inverse = checked_order(x.shape(), order);
-  return record("permute", {x}, permuted(x, order), keep(inverse),
+  return record("permute", {x}, Moved{permuted(x, order)}, keep(inverse),
       [](const Tensor& dy, const std::vector<int>& inverse) -> Grads { return {permuted(dy, inverse)}; });
 }
 
@@ -162,8 +166,7 @@ Tensor transpose(const Arg& x, int i, int j) {
 Tensor cast(const Arg& x, Dtype dtype) {
   DIMS(x);
   if (dtype == Dtype::i64) fail("cast: to i64, expected f32, f64 or bf16");
-  return record(
-      "cast", {x}, convert(x, dtype), keep(x.dtype()), [](const Tensor& dy, Dtype dtype) -> Grads { return {convert(dy, dtype)}; });
+  return record("cast", {x}, convert(x, dtype), keep(), [](const Tensor& dy) -> Grads { return {convert(dy, gradient_dtype(0))}; });
 }
 
 }  // namespace ricci

@@ -219,7 +219,7 @@ void forward_cpu(const Problem& problem, const Tensor& v_bcd, const Tensor& coef
     with_vectors([&](auto bytes) {
       using Task = ForwardTask<T, bytes()>;
       constexpr int64_t kLanes = Task::S::kLanes;
-      parallel_for(problem.batches * problem.heads * strips_of(problem, kLanes), 1, [&](int64_t begin, int64_t end) {
+      parallel_for_with_scratch(problem.batches * problem.heads * strips_of(problem, kLanes), 1, [&](int64_t begin, int64_t end) {
         const Scratch<Accumulator<T>> memory(problem.positions * kLanes);
         run_with_vectors<bytes()>(
             Task{problem, problem.active(), walks_of(problem), v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>(), memory.data()}, begin,
@@ -236,7 +236,7 @@ void backward_cpu(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_
       using Task = BackwardTask<T, bytes()>;
       constexpr int64_t kLanes = Task::S::kLanes;
       const int64_t slices = gradient_slices_cpu(problem), strips = strips_of(problem, kLanes);
-      parallel_for(problem.batches * problem.heads * slices, 1, [&](int64_t begin, int64_t end) {
+      parallel_for_with_scratch(problem.batches * problem.heads * slices, 1, [&](int64_t begin, int64_t end) {
         const Scratch<Accumulator<T>> memory((walks_of(problem) + 1) * problem.positions * kLanes);
         run_with_vectors<bytes()>(
             Task{problem, problem.active(), walks_of(problem), dy_bcd.data<T>(), v_bcd.data<T>(), coef_bcx.data<T>(), dv_bcd.data<T>(),

@@ -2,8 +2,7 @@
 #include <cmath>
 
 #include "apps/lab/drawing/page.h"
-#include "apps/lab/drawing/svg.h"
-#include "apps/lab/plot/records.h"
+#include "apps/lab/plot/curves.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

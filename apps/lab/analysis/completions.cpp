@@ -1,12 +1,10 @@
-#include "apps/lab/analysis/completions.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/lab/analysis/analyses.h"
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -16,7 +14,6 @@
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
 using Ids = std::vector<int64_t>;
 
 struct Completion {
@@ -26,7 +23,7 @@ struct Completion {
 
 // The logits behind the last whole cell.
 std::vector<double> last_logits(const TextRun& run, const Ids& ids) {
-  const NoTape unrecorded;
+  const NoTape no_tape;
   const Training off(false);
   const Tensor logits_bmv = to(convert(run.open.model.logits({ids_tensor(ids, 1, run.open.device)}), Dtype::f64), Device::cpu);
   const double* const end = logits_bmv.data<double>() + logits_bmv.size();
@@ -39,18 +36,18 @@ Completion complete(const TextRun& run, const Ids& before, const Ids& next, cons
 }
 
 // A given text is read to its last whole cell, and what is behind that is not known as a whole.
-Completion of_given(const TextRun& run, const CompletionsOptions& options) {
+Completion complete_given(const TextRun& run, const CompletionsOptions& options) {
   const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
   Ids ids = run.open.run.tokenizer()->encode(options.given);
-  const int64_t most = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
+  const int64_t max = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
   if (whole == 0) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
   ids.resize(static_cast<size_t>(whole));
-  if (whole > most) ids.erase(ids.begin(), ids.end() - most);
+  if (whole > max) ids.erase(ids.begin(), ids.end() - max);
   return complete(run, ids, {}, options);
 }
 
 std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options) {
-  if (!options.given.empty()) return {of_given(run, options)};
+  if (!options.given.empty()) return {complete_given(run, options)};
   const int64_t scale = run.open.run.config().model.of<Coarse>().scale, whole = run.open.context / scale * scale, length = whole + scale;
   const int64_t there = run.tokens.size() / length;
   if (there == 0)
@@ -88,19 +85,32 @@ double found_share(const std::vector<Completion>& all) {
   return tokens > 0 ? found / tokens : 0;
 }
 
-std::string json_of(const TextRun& run, const std::vector<Completion>& all) {
+// A row for each place, with what the text shows of it and what the JSON tells.
+ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, const CompletionsOptions& options) {
   const Tokenizer& tokenizer = *run.open.run.tokenizer();
-  json places = json::array();
-  for (const Completion& each : all) {
-    json expected = json::array();
-    for (const Expected& e : each.expected)
-      expected.push_back({{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}});
-    places.push_back({{"text", tokenizer.decode(each.before)}, {"next", tokenizer.decode(each.next)}, {"next_ids", each.next},
-        {"expected", std::move(expected)}});
-  }
-  return json{{"run", run.name}, {"scale", run.open.run.config().model.of<Coarse>().scale}, {"found", found_share(all)},
-      {"places", std::move(places)}}
-      .dump(1, ' ', false, json::error_handler_t::replace);
+  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), all, value); };
+  add({.heading = "the text in front", .left = true}, [&](const Completion& each) {
+    const auto few = std::min<ptrdiff_t>(options.shown * scale, std::ssize(each.before));
+    return "…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end()));
+  });
+  add({.heading = "the next cell", .left = true, .missing = "?"},
+      [&](const Completion& each) { return each.next.empty() ? Value() : Value(joined(texts_of(tokenizer, each.next))); });
+  add({.heading = "expected, with probabilities", .left = true}, [&](const Completion& each) {
+    std::vector<std::string> texts;
+    for (const Expected& e : each.expected) texts.push_back(fmt::format("{} {:.3f}", shown(tokenizer, e.id), e.probability));
+    return joined(texts);
+  });
+  add({.key = "text"}, [&](const Completion& each) { return tokenizer.decode(each.before); });
+  add({.key = "next"}, [&](const Completion& each) { return tokenizer.decode(each.next); });
+  add({.key = "next_ids"}, &Completion::next);
+  add({.key = "expected"}, [&](const Completion& each) {
+    return values_of(each.expected, [&](const Expected& e) {
+      return Object{{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}};
+    });
+  });
+  return table;
 }
 
 }  // namespace
@@ -123,24 +133,14 @@ Report analyse_completions(const CompletionsOptions& options) {
   if (run.open.context < run.open.run.config().model.of<Coarse>().scale)
     fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.of<Coarse>().scale});
   const std::vector<Completion> all = completions_of(run, options);
-  const Tokenizer& tokenizer = *run.open.run.tokenizer();
   const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
-  Report report;
-  report.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale);
-  report.texts = 3;
-  report.table = {{"the text in front", "the next cell", "expected, with probabilities"}};
-  for (const Completion& each : all) {
-    const auto few = std::min<ptrdiff_t>(options.shown * scale, std::ssize(each.before));
-    std::vector<std::string> expected;
-    for (const Expected& e : each.expected) expected.push_back(fmt::format("{} {:.3f}", shown(tokenizer, e.id), e.probability));
-    report.table.push_back({"…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end())),
-        each.next.empty() ? "?" : joined(texts_of(tokenizer, each.next)), joined(expected)});
-  }
+  Report report{.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale),
+      .table = table_of(run, all, options)};
   if (options.given.empty())
     report.notes.push_back(
         fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",
             100 * found_share(all), scale));
-  report.json = json_of(run, all);
+  report.json = Object{{"run", run.name}, {"scale", scale}, {"found", found_share(all)}, {"places", json_of(report.table)}};
   return report;
 }
 

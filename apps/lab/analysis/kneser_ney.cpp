@@ -17,7 +17,10 @@ KneserNey::Gram KneserNey::gram_of(std::span<const int64_t> tokens) {
 // Equal neighbours become one with their number.
 void KneserNey::count_sorted(std::vector<Gram> sorted, Order& order) {
   for (const Gram& gram : sorted) {
-    if (order.grams.empty() || order.grams.back() != gram) order.grams.push_back(gram), order.counts.push_back(0);
+    if (order.grams.empty() || order.grams.back() != gram) {
+      order.grams.push_back(gram);
+      order.counts.push_back(0);
+    }
     ++order.counts.back();
   }
 }
@@ -30,7 +33,9 @@ void KneserNey::add_histories(Order& order, size_t length) {
     if (order.histories.empty() || order.histories.back().gram != history) order.histories.push_back({history});
     History& last = order.histories.back();
     last.count += order.counts[i];
-    ++(order.counts[i] == 1 ? last.ones : order.counts[i] == 2 ? last.twos : last.more);
+    if (order.counts[i] == 1) ++last.ones;
+    else if (order.counts[i] == 2) ++last.twos;
+    else ++last.more;
   }
 }
 
@@ -59,13 +64,13 @@ KneserNey::KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab)
   for (size_t i = 0; i + order <= text.size(); ++i) grams.push_back(gram_of(text.subspan(i, order)));
   for (size_t length = order; length > 0; --length) {
     std::sort(grams.begin(), grams.end());
-    Order& of = orders_[length - 1];
-    count_sorted(std::move(grams), of);
-    add_histories(of, length);
-    set_discounts(of);
+    Order& grams_of_length = orders_[length - 1];
+    count_sorted(std::move(grams), grams_of_length);
+    add_histories(grams_of_length, length);
+    set_discounts(grams_of_length);
     // A shorter n-gram counts once for each different token seen in front of it.
     grams.clear();
-    for (Gram gram : of.grams) {
+    for (Gram gram : grams_of_length.grams) {
       std::rotate(gram.begin(), gram.begin() + 1, gram.end());
       gram.back() = -1;
       grams.push_back(gram);

@@ -1,13 +1,10 @@
-#include "apps/lab/analysis/memory.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 
+#include "apps/lab/analysis/analyses.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
@@ -19,12 +16,7 @@
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
-
-std::string megabytes(int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) * 1e-6); }
-int64_t held(const StepMemory& memory, HeldFor use) { return memory.at_peak[static_cast<size_t>(use)]; }
-
-// The least validation loss that was recorded.
+// The lowest validation loss that was recorded.
 void add_recorded(MemoryRow& row, const std::string& folder) {
   if (!std::filesystem::exists(folder + "/metrics.jsonl")) return;
   const RunRecords records = read_records(folder);
@@ -61,60 +53,65 @@ MemoryRow row_of_file(const std::string& path, const MemoryOptions& options) {
   return memory_row(config.name, config, options);
 }
 
-std::vector<Cells> table_of(const std::vector<MemoryRow>& rows) {
-  std::vector<Cells> table = {{"run", "family", "memory", "loss", "parameters", "activations, workspace MB", "all tensors MB", "weights",
-      "gradients", "optimizer", "nats/token", "perplexity"}};
-  for (const MemoryRow& row : rows)
-    table.push_back(
-        {row.name, row.family, row.is_planned ? "planned" : "measured", row.loss ? row.loss_from : "-", with_commas(row.memory.parameters),
-            megabytes(row.memory.working), megabytes(row.memory.peak), megabytes(held(row.memory, HeldFor::parameters)),
-            megabytes(held(row.memory, HeldFor::gradients)), megabytes(held(row.memory, HeldFor::optimizer_state)),
-            row.loss ? fmt::format("{:.4f}", *row.loss) : "-", row.loss ? fmt::format("{:.2f}", std::exp(*row.loss)) : "-"});
-  return table;
-}
-
-std::string json_of(const std::vector<MemoryRow>& rows) {
-  json all = json::array();
-  for (const MemoryRow& row : rows) {
-    all.push_back({{"run", row.name}, {"family", row.family}, {"memory", row.is_planned ? "planned" : "measured"},
-        {"parameters", row.memory.parameters}, {"working_bytes", row.memory.working}, {"peak_bytes", row.memory.peak}});
-    for (size_t use = 0; use < row.memory.at_peak.size(); ++use)
-      all.back()["at_peak"][ricci::name_of(static_cast<HeldFor>(use))] = row.memory.at_peak[use];
-    if (row.loss) all.back().update({{"loss_from", row.loss_from}, {"nats_per_token", *row.loss}, {"perplexity", std::exp(*row.loss)}});
+ResultTable table_of(const std::vector<MemoryRow>& rows) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), rows, value); };
+  const auto megabytes = [&](const std::string& heading, const std::string& key, const auto& bytes) {
+    add({.heading = heading, .key = key, .format = "{:.1f}", .factor = 1e-6}, bytes);
+  };
+  const auto of_loss = [&](Column column, const auto& value) {
+    add(std::move(column), [&](const MemoryRow& row) { return row.loss ? Value(value(row)) : Value(); });
+  };
+  add({.heading = "run", .key = "run", .left = true}, &MemoryRow::name);
+  add({.heading = "family", .key = "family", .left = true}, &MemoryRow::family);
+  add({.heading = "memory", .key = "memory", .left = true}, [](const MemoryRow& row) { return row.is_planned ? "planned" : "measured"; });
+  of_loss({.heading = "loss", .key = "loss_from", .left = true}, [](const MemoryRow& row) { return row.loss_from; });
+  add({.heading = "parameters", .key = "parameters", .format = ","}, [](const MemoryRow& row) { return row.memory.parameters; });
+  megabytes("activations, workspace MB", "working_bytes", [](const MemoryRow& row) { return row.memory.working; });
+  megabytes("all tensors MB", "peak_bytes", [](const MemoryRow& row) { return row.memory.peak; });
+  for (size_t i = 0; i <= static_cast<size_t>(HeldFor::other); ++i) {
+    const auto use = static_cast<HeldFor>(i);
+    std::string heading;
+    if (use == HeldFor::parameters) heading = "weights";
+    if (use == HeldFor::gradients) heading = "gradients";
+    if (use == HeldFor::optimizer_state) heading = "optimizer";
+    megabytes(heading, std::string("at_peak.") + name_of(use), [i](const MemoryRow& row) { return row.memory.at_peak[i]; });
   }
-  return all.dump(1, ' ', false, json::error_handler_t::replace);
+  of_loss({.heading = "nats/token", .key = "nats_per_token", .format = "{:.4f}"}, [](const MemoryRow& row) { return *row.loss; });
+  of_loss({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const MemoryRow& row) { return std::exp(*row.loss); });
+  return table;
 }
 
 // The losses of a coarse model and of a classifier are not those of the next token.
 bool is_of_next_token(const MemoryRow& row) { return traits_of(choice_of<Family>("family", row.family)).writes_text(); }
 bool is_drawn(const MemoryRow& row) { return row.loss && is_of_next_token(row); }
 
-Panel panel_of(const std::vector<MemoryRow>& rows, const char* title, int64_t StepMemory::*bytes, std::map<std::string, int>& colours) {
-  Panel panel{title, "perplexity", {}};
-  for (const auto& [family, colour] : colours) {
-    Curve curve{.name = family, .colour = colour, .dashed = false, .points = {}, .marked = true};
-    std::vector<const MemoryRow*> own;
-    for (const MemoryRow& row : rows)
-      if (row.family == family && is_drawn(row)) own.push_back(&row);
-    std::sort(own.begin(), own.end(), [&](const MemoryRow* a, const MemoryRow* b) { return a->memory.*bytes < b->memory.*bytes; });
-    for (const MemoryRow* row : own) {
-      curve.points.push_back({static_cast<double>(row->memory.*bytes) * 1e-6, std::exp(*row->loss)});
-      curve.labels.push_back(row->name + (row->is_planned ? " (planned)" : ""));
-    }
-    panel.curves.push_back(std::move(curve));
-  }
-  return panel;
-}
-
+// A curve for each family, its runs from left to right.
 Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
-  Chart chart;
-  chart.title = title, chart.x_name = "MB", chart.scattered = true;
-  std::map<std::string, int> colours;
+  Chart chart{.title = title,
+      .x_name = "MB",
+      .scattered = true,
+      .panels = {{"against the peak of activations and workspace", "perplexity"}, {"against the peak of all tensors", "perplexity"}}};
+  std::vector<std::string> families;
   for (const MemoryRow& row : rows)
-    if (is_drawn(row) && colours.emplace(row.family, static_cast<int>(colours.size())).second)
-      chart.legend.push_back({row.family, colours[row.family], false});
-  chart.panels.push_back(panel_of(rows, "against the peak of activations and workspace", &StepMemory::working, colours));
-  chart.panels.push_back(panel_of(rows, "against the peak of all tensors", &StepMemory::peak, colours));
+    if (is_drawn(row) && std::find(families.begin(), families.end(), row.family) == families.end()) families.push_back(row.family);
+  for (const std::string& family : families) {
+    std::vector<MemoryRow> drawn;
+    std::copy_if(
+        rows.begin(), rows.end(), std::back_inserter(drawn), [&](const MemoryRow& row) { return row.family == family && is_drawn(row); });
+    add_curves(chart, family, {});
+    const int colour = chart.legend.back().colour;
+    for (const auto& [panel, bytes] : {std::pair{0, &StepMemory::working}, {1, &StepMemory::peak}}) {
+      std::stable_sort(
+          drawn.begin(), drawn.end(), [&](const MemoryRow& a, const MemoryRow& b) { return a.memory.*bytes < b.memory.*bytes; });
+      Curve curve{.name = family, .colour = colour, .marked = true};
+      for (const MemoryRow& row : drawn) {
+        curve.points.push_back({static_cast<double>(row.memory.*bytes) * 1e-6, std::exp(*row.loss)});
+        curve.labels.push_back(row.name + (row.is_planned ? " (planned)" : ""));
+      }
+      chart.panels[static_cast<size_t>(panel)].curves.push_back(std::move(curve));
+    }
+  }
   return chart;
 }
 
@@ -122,11 +119,14 @@ Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
 
 MemoryRow memory_row(const std::string& name, const TrainConfig& config, const MemoryOptions& options) {
   StepShape shape = step_shape_of(config);
-  if (options.batch) shape.sequences = options.batch, shape.micro_batches = 1;
+  if (options.batch) {
+    shape.sequences = options.batch;
+    shape.micro_batches = 1;
+  }
   const Plan plan = plan_step(config.model, config.optimizer, shape);
-  MemoryRow row{name, ricci::name_of(config.model.family), plan, true, {}, ""};
-  if (available(shape.device) && plan.process <= static_cast<int64_t>(options.measured))
-    row.memory = measure_step(config.model, config.optimizer, shape), row.is_planned = false;
+  MemoryRow row{name, name_of(config.model.family), plan, true, {}, ""};
+  row.is_planned = !available(shape.device) || plan.process > static_cast<int64_t>(options.measured);
+  if (!row.is_planned) row.memory = measure_step(config.model, config.optimizer, shape);
   return row;
 }
 
@@ -135,10 +135,9 @@ Report analyse_memory(const MemoryOptions& options) {
   for (const std::string& path : options.runs)
     rows.push_back(std::filesystem::is_directory(path) ? row_of_folder(path, options) : row_of_file(path, options));
   const bool has_points = std::any_of(rows.begin(), rows.end(), is_drawn);
-  Report report;
+  Report report{.table = table_of(rows)};
   report.title =
       options.batch ? fmt::format("memory of a training step of {} sequences", options.batch) : "memory of a training step of each run";
-  report.table = table_of(rows), report.texts = 4, report.json = json_of(rows);
   if (has_points) report.chart = chart_of(rows, "perplexity against " + report.title);
   report.notes = {"measured: the peaks of two steps, by what each tensor is held for; planned: the same by a dry run, where a step holds "
                   "more than --measured.",

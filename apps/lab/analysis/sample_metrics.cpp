@@ -31,12 +31,12 @@ double repeated_share(std::span<const int64_t> ids, size_t n) {
 
 void Bleu::add(const std::vector<std::string>& candidate, const std::vector<std::vector<std::string>>& references) {
   for (size_t n = 1; n <= kMax; ++n) {
-    Grams most;  // in any one reference
+    Grams max;  // in any one reference
     for (const auto& reference : references)
-      for (const auto& [gram, count] : grams_of(reference, n)) most[gram] = std::max(most[gram], count);
+      for (const auto& [gram, count] : grams_of(reference, n)) max[gram] = std::max(max[gram], count);
     for (const auto& [gram, count] : grams_of(candidate, n)) {
-      const auto found = most.find(gram);
-      matched_[n - 1] += static_cast<double>(found == most.end() ? 0 : std::min(count, found->second));
+      const auto found = max.find(gram);
+      matched_[n - 1] += static_cast<double>(found == max.end() ? 0 : std::min(count, found->second));
       all_[n - 1] += static_cast<double>(count);
     }
   }
@@ -44,9 +44,12 @@ void Bleu::add(const std::vector<std::string>& candidate, const std::vector<std:
   double nearest = 0, distance = -1;
   for (const auto& reference : references) {  // of equally near ones the shorter
     const double other = static_cast<double>(reference.size()), d = std::abs(other - length);
-    if (distance < 0 || d < distance || (d == distance && other < nearest)) nearest = other, distance = d;
+    if (distance >= 0 && (d > distance || (d == distance && other >= nearest))) continue;
+    nearest = other;
+    distance = d;
   }
-  candidates_ += length, references_ += nearest;
+  candidates_ += length;
+  references_ += nearest;
 }
 
 double Bleu::value() const {

@@ -1,13 +1,11 @@
-#include "apps/lab/analysis/samples.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/lab/analysis/analyses.h"
 #include "apps/lab/analysis/kneser_ney.h"
 #include "apps/lab/analysis/sample_metrics.h"
 #include "apps/run/corpus/corpus.h"
@@ -19,7 +17,6 @@
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
 using Ids = std::vector<int64_t>;
 
 constexpr size_t kOrder = 4;  // of the n-gram model
@@ -30,7 +27,7 @@ struct Place {
   std::vector<Ids> completions;
 };
 
-struct OfRun {
+struct Samples {
   std::string name;
   std::vector<Place> places;
   std::vector<double> seconds;  // of the sequences that were written alone
@@ -77,37 +74,39 @@ Ids joined(const Ids& a, const Ids& b) {
   return both;
 }
 
-// The mean over sequences, of what is written and of what stands in the text. of(prompt, continuation)
-template <class Of> std::pair<double, double> means(const OfRun& run, const Of& of) {
+// The mean over sequences of value(prompt, continuation), of what is written and of what stands in the text.
+template <class Get> std::pair<double, double> means(const Samples& run, const Get& value) {
   double written = 0, truth = 0, count = 0;
   for (const Place& place : run.places) {
-    for (const Ids& each : place.completions) written += of(place.prompt, each), ++count;
-    truth += of(place.prompt, place.truth);
+    for (const Ids& each : place.completions) written += value(place.prompt, each);
+    count += static_cast<double>(place.completions.size());
+    truth += value(place.prompt, place.truth);
   }
   return {written / count, truth / static_cast<double>(run.places.size())};
 }
 
-void measure_texts(OfRun& of, const TextRun& run) {
+void measure_texts(Samples& samples, const TextRun& run) {
   for (size_t n = 1; n <= kOrder; ++n)
-    std::tie(of.repeats[n - 1], of.true_repeats[n - 1]) = means(of, [&](const Ids&, const Ids& text) { return repeated_share(text, n); });
+    std::tie(samples.repeats[n - 1], samples.true_repeats[n - 1]) =
+        means(samples, [&](const Ids&, const Ids& text) { return repeated_share(text, n); });
   const Tokenizer& tokenizer = *run.open.run.tokenizer();
   Bleu bleu;
-  for (const Place& place : of.places) {
+  for (const Place& place : samples.places) {
     std::vector<std::vector<std::string>> references;
     for (const Ids& each : place.completions) references.push_back(words_of(tokenizer.decode(each)));
     bleu.add(words_of(tokenizer.decode(place.truth)), references);
   }
-  of.bleu = bleu.value();
+  samples.bleu = bleu.value();
 }
 
 // The 4-gram models, one for each training text in the tokens of a tokenizer: runs that share both share the model.
 class NgramModels {
  public:
-  const KneserNey& of(const TextRun& run, const Tokens& train, int64_t most) {
+  const KneserNey& model_of(const TextRun& run, const Tokens& train, int64_t max) {
     const std::pair key(run.open.run.tokenizer()->hash(), train.hash());
     auto found = models_.find(key);
     if (found == models_.end())
-      found = models_.emplace(key, KneserNey(ids_at(train, 0, std::min(most, train.size())), kOrder, run.open.model.config().vocab)).first;
+      found = models_.emplace(key, KneserNey(ids_at(train, 0, std::min(max, train.size())), kOrder, run.open.model.config().vocab)).first;
     return found->second;
   }
 
@@ -115,29 +114,31 @@ class NgramModels {
   std::map<std::pair<uint64_t, uint64_t>, KneserNey> models_;
 };
 
-void measure_ngrams(OfRun& of, const KneserNey& model) {
-  const auto [nats, true_nats] = means(of,
+void measure_ngrams(Samples& samples, const KneserNey& model) {
+  const auto [nats, true_nats] = means(samples,
       [&](const Ids& prompt, const Ids& text) { return model.nats_per_token(joined(prompt, text), static_cast<int64_t>(prompt.size())); });
-  of.ngram_perplexity = std::exp(nats), of.true_ngram_perplexity = std::exp(true_nats);
+  samples.ngram_perplexity = std::exp(nats);
+  samples.true_ngram_perplexity = std::exp(true_nats);
 }
 
 // Nats per token of the judge, whose tokenizer may be another one: then the texts are written out and read again.
-void judge(OfRun& of, const TextRun& run, const OpenModel& judge) {
-  const Tokenizer &own = *run.open.run.tokenizer(), &other = *judge.run.tokenizer();
-  const bool same = own.hash() == other.hash();
-  const auto read = [&](const Ids& ids) { return same ? ids : other.encode(own.decode(ids)); };
-  const auto [nats, true_nats] = means(of, [&](const Ids& prompt, const Ids& text) {
+void judge(Samples& samples, const TextRun& run, const OpenModel& judge) {
+  const Tokenizer &writer = *run.open.run.tokenizer(), &reader = *judge.run.tokenizer();
+  const bool same = writer.hash() == reader.hash();
+  const auto read = [&](const Ids& ids) { return same ? ids : reader.encode(writer.decode(ids)); };
+  const auto [nats, true_nats] = means(samples, [&](const Ids& prompt, const Ids& text) {
     const Ids before = read(prompt), behind = read(text);
     const auto first = std::max<int64_t>(1, static_cast<int64_t>(before.size()));
     const std::vector<double> all = nats_of_text(judge.model, joined(before, behind), first, judge.context, judge.device);
     return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(std::max<size_t>(1, all.size()));
   });
-  of.judge_perplexity = std::exp(nats), of.true_judge_perplexity = std::exp(true_nats);
+  samples.judge_perplexity = std::exp(nats);
+  samples.true_judge_perplexity = std::exp(true_nats);
 }
 
 // The runs take turns, so that what else the machine does falls on all of them.
-std::vector<OfRun> write_all(const std::vector<TextRun>& runs, const SamplesOptions& options) {
-  std::vector<OfRun> all;
+std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOptions& options) {
+  std::vector<Samples> all;
   for (const TextRun& run : runs) all.push_back({.name = run.name, .places = places_of(run, options), .seconds = {}});
   const auto count = static_cast<int64_t>(runs.size());
   Progress progress({.steps = count * (options.prompts + options.timed), .unit = "prompt", .out = stderr});
@@ -158,63 +159,50 @@ std::vector<OfRun> write_all(const std::vector<TextRun>& runs, const SamplesOpti
   return all;
 }
 
-Cells row_of(const std::string& name, const double* repeats, const std::string& bleu, double ngram, const std::optional<double>& judge,
-    const std::string& seconds) {
-  Cells row = {name, fmt::format("{:.2f}", ngram), judge ? fmt::format("{:.2f}", *judge) : "-", bleu};
-  for (size_t n = 0; n < kOrder; ++n) row.push_back(fmt::format("{:.3f}", repeats[n]));
-  row.push_back(seconds);
-  return row;
+// What is told of what a run wrote, and of the text itself.
+void add_row(ResultTable& table, const std::string& name, const double* repeats, Value bleu, double ngram,
+    const std::optional<double>& judge, Value seconds) {
+  table.add_row({name, ngram, judge, std::move(bleu), repeats[0], repeats[1], repeats[2], repeats[3], std::move(seconds)});
 }
 
-std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
-  std::vector<Cells> rows = {
-      {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"}};
-  for (const OfRun& run : runs) {
-    rows.push_back(row_of(run.name, run.repeats, fmt::format("{:.2f}", run.bleu), run.ngram_perplexity, run.judge_perplexity,
-        run.seconds.empty() ? "-" : fmt::format("{:.3f}", median(run.seconds))));
-    rows.push_back(row_of("  the text itself", run.true_repeats, "-", run.true_ngram_perplexity, run.true_judge_perplexity, "-"));
+ResultTable table_of(const std::vector<Samples>& runs) {
+  ResultTable table;
+  for (const char* heading :
+      {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"})
+    table.columns.push_back({.heading = heading, .format = table.columns.size() < 4 ? "{:.2f}" : "{:.3f}", .left = table.columns.empty()});
+  for (const Samples& run : runs) {
+    add_row(table, run.name, run.repeats, run.bleu, run.ngram_perplexity, run.judge_perplexity,
+        run.seconds.empty() ? Value() : Value(median(run.seconds)));
+    add_row(table, "  the text itself", run.true_repeats, {}, run.true_ngram_perplexity, run.true_judge_perplexity, {});
   }
-  return rows;
+  return table;
 }
 
-json as_json(const double* repeats, double ngram, const std::optional<double>& judge) {
-  return {{"repeated", {repeats[0], repeats[1], repeats[2], repeats[3]}}, {"ngram_perplexity", ngram},
-      {"judge_perplexity", judge ? json(*judge) : json()}};
+Value json_of(const double* repeats, double ngram, const std::optional<double>& judge) {
+  return Object{{"repeated", std::vector<double>(repeats, repeats + kOrder)}, {"ngram_perplexity", ngram},
+      {"judge_perplexity", judge ? Value(*judge) : Value(nullptr)}};
 }
 
-std::string json_of(const std::vector<OfRun>& runs, const std::vector<TextRun>& opened) {
-  json all = json::array();
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const OfRun& run = runs[r];
-    const Tokenizer& tokenizer = *opened[r].open.run.tokenizer();
-    json one{{"run", run.name}, {"samples", as_json(run.repeats, run.ngram_perplexity, run.judge_perplexity)},
-        {"text", as_json(run.true_repeats, run.true_ngram_perplexity, run.true_judge_perplexity)}, {"bleu", run.bleu},
-        {"seconds", run.seconds}, {"texts", json::array()}};
-    for (const Place& place : run.places) {
-      json completions = json::array();
-      for (const Ids& each : place.completions) completions.push_back(tokenizer.decode(each));
-      one["texts"].push_back(
-          {{"prompt", tokenizer.decode(place.prompt)}, {"text", tokenizer.decode(place.truth)}, {"completions", completions}});
-    }
-    all.push_back(std::move(one));
-  }
-  return all.dump(1, ' ', false, json::error_handler_t::replace);
-}
-
-Chart chart_of(const std::vector<OfRun>& runs, const std::string& title) {
-  Chart chart;
-  chart.title = title, chart.x_name = "n", chart.whole_x = true;
-  Panel panel{"repeated n-grams", "share of all in a sequence", {}};
-  const auto add = [&](const std::string& name, const double* repeats) {
-    const int colour = static_cast<int>(panel.curves.size());
-    Curve curve{.name = name, .colour = colour, .dashed = colour >= kColours, .points = {}, .marked = true};
-    for (size_t n = 0; n < kOrder; ++n) curve.points.push_back({static_cast<double>(n + 1), repeats[n]});
-    chart.legend.push_back({name, colour, curve.dashed});
-    panel.curves.push_back(std::move(curve));
+Value json_of(const Samples& run, const Tokenizer& tokenizer) {
+  const auto text_of_ids = [&](const Ids& ids) { return tokenizer.decode(ids); };
+  const auto as_object = [&](const Place& place) {
+    return Object{{"prompt", text_of_ids(place.prompt)}, {"text", text_of_ids(place.truth)},
+        {"completions", values_of(place.completions, text_of_ids)}};
   };
-  for (const OfRun& run : runs) add(run.name, run.repeats);
+  return Object{{"run", run.name}, {"samples", json_of(run.repeats, run.ngram_perplexity, run.judge_perplexity)},
+      {"text", json_of(run.true_repeats, run.true_ngram_perplexity, run.true_judge_perplexity)}, {"bleu", run.bleu},
+      {"seconds", run.seconds}, {"texts", values_of(run.places, as_object)}};
+}
+
+Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
+  Chart chart{.title = title, .x_name = "n", .whole_x = true, .panels = {{"repeated n-grams", "share of all in a sequence"}}};
+  const auto add = [&](const std::string& name, const double* repeats) {
+    std::vector<Point> points;
+    for (size_t n = 0; n < kOrder; ++n) points.push_back({static_cast<double>(n + 1), repeats[n]});
+    add_curves(chart, name, {points});
+  };
+  for (const Samples& run : runs) add(run.name, run.repeats);
   add("the text itself", runs[0].true_repeats);
-  chart.panels.push_back(std::move(panel));
   return chart;
 }
 
@@ -223,22 +211,27 @@ Chart chart_of(const std::vector<OfRun>& runs, const std::string& title) {
 Report analyse_samples(const SamplesOptions& options) {
   check(options.sampling);
   ModelOptions of_judge = options.text.model;
-  of_judge.checkpoint = "last", of_judge.context = 0;
+  of_judge.checkpoint = "last";
+  of_judge.context = 0;
   std::optional<OpenModel> judge_model;
   if (!options.judge.empty()) judge_model.emplace(open_language_model(options.judge, of_judge, text_writers()));
   const std::vector<TextRun> runs = open_text_runs(options.text, text_writers());
   std::vector<Tokens> training;  // opened before anything is written, so that a missing text is told first
   for (const TextRun& run : runs) training.push_back(training_text(run));
-  std::vector<OfRun> measured = write_all(runs, options);
+  std::vector<Samples> measured = write_all(runs, options);
   NgramModels ngrams;
   for (size_t r = 0; r < runs.size(); ++r) {
     measure_texts(measured[r], runs[r]);
-    measure_ngrams(measured[r], ngrams.of(runs[r], training[r], options.training_tokens));
+    measure_ngrams(measured[r], ngrams.model_of(runs[r], training[r], options.training_tokens));
     if (judge_model) judge(measured[r], runs[r], *judge_model);
   }
-  Report report;
-  report.title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts);
-  report.table = table_of(measured), report.json = json_of(measured, runs), report.chart = chart_of(measured, report.title);
+  Value::List json;
+  for (size_t r = 0; r < runs.size(); ++r) json.push_back(json_of(measured[r], *runs[r].open.run.tokenizer()));
+  Report report{
+      .title = fmt::format("{} samples of {} tokens behind each of {} prompts", options.completions, options.tokens, options.prompts),
+      .table = table_of(measured),
+      .json = json};
+  report.chart = chart_of(measured, report.title);
   report.notes = {fmt::format("prompts: {} tokens; temperature {}, top-k {}, top-p {}", options.prompt, options.sampling.temperature,
                       options.sampling.top_k, options.sampling.top_p),
       "4-gram: Kneser-Ney, of the tokens of the run's training text. BLEU: of words, the text itself against the completions.",

@@ -1,11 +1,9 @@
-#include "apps/lab/analysis/shuffle.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "apps/lab/analysis/analyses.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/random.h"
@@ -14,9 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
-
-struct OfRun {
+struct RunNats {
   std::string name;
   int64_t context = 0, shuffled = 0, windows = 0;
   std::vector<double> nats, increases;  // [window x distance]
@@ -34,86 +30,86 @@ std::vector<double> second_half(
   return all;
 }
 
-OfRun analyse(const TextRun& run, const ShuffleOptions& options) {
+RunNats analyse(const TextRun& run, const ShuffleOptions& options) {
   const int64_t context = run.open.context, there = (run.tokens.size() - 1) / context;
   if (context < 4) fail("shuffle: a context of {}, expected 4 or more", {context});
   if (there < 1) fail("shuffle: {} has {} tokens, fewer than a window of {} and one more", {run.tokens.name(), run.tokens.size(), context});
-  OfRun of{run.name, context, context / 2, std::min(options.windows, there), {}, {}};
+  RunNats result{run.name, context, context / 2, std::min(options.windows, there), {}, {}};
   const int64_t at_once = rows_at_once(run.open.model, context);
-  Progress progress({.steps = of.windows, .unit = "window", .out = stderr});
-  for (int64_t w = 0; w < of.windows; w += at_once) {
-    const int64_t rows = std::min(at_once, of.windows - w);
+  Progress progress({.steps = result.windows, .unit = "window", .out = stderr});
+  for (int64_t w = 0; w < result.windows; w += at_once) {
+    const int64_t rows = std::min(at_once, result.windows - w);
     std::vector<int64_t> inputs, shuffled, targets;
     for (int64_t r = w; r < w + rows; ++r) {
       // Windows are spread over the text.
-      const std::vector<int64_t> ids = ids_at(run.tokens, r * there / of.windows * context, context + 1);
+      const std::vector<int64_t> ids = ids_at(run.tokens, r * there / result.windows * context, context + 1);
       const std::vector<int64_t> mixed =
-          with_shuffled_start({ids.data(), static_cast<size_t>(context)}, of.shuffled, options.seed, static_cast<uint64_t>(r));
-      inputs.insert(inputs.end(), ids.begin(), ids.end() - 1), targets.insert(targets.end(), ids.begin() + 1, ids.end());
+          with_shuffled_start({ids.data(), static_cast<size_t>(context)}, result.shuffled, options.seed, static_cast<uint64_t>(r));
+      inputs.insert(inputs.end(), ids.begin(), ids.end() - 1);
+      targets.insert(targets.end(), ids.begin() + 1, ids.end());
       shuffled.insert(shuffled.end(), mixed.begin(), mixed.end());
     }
-    const std::vector<double> plain = second_half(run, inputs, targets, rows, of.shuffled),
-                              after = second_half(run, shuffled, targets, rows, of.shuffled);
-    of.nats.insert(of.nats.end(), plain.begin(), plain.end());
-    for (size_t i = 0; i < plain.size(); ++i) of.increases.push_back(after[i] - plain[i]);
+    const std::vector<double> plain = second_half(run, inputs, targets, rows, result.shuffled),
+                              after = second_half(run, shuffled, targets, rows, result.shuffled);
+    result.nats.insert(result.nats.end(), plain.begin(), plain.end());
+    for (size_t i = 0; i < plain.size(); ++i) result.increases.push_back(after[i] - plain[i]);
     progress.update(w + rows, 0, run.name);
   }
-  return of;
+  return result;
 }
 
 std::string range_of(const ShuffleRow& row) {
   return row.distance == row.last_distance ? std::to_string(row.distance) : fmt::format("{} - {}", row.distance, row.last_distance);
 }
 
-std::vector<Cells> table_of(const std::vector<OfRun>& runs) {
-  std::vector<Cells> rows = {{"distance"}};
-  std::vector<std::vector<ShuffleRow>> of_runs;
+std::vector<ShuffleRow> ranges_of(const RunNats& run) { return shuffle_rows(run.nats, run.increases, run.distances(), true); }
+
+// The ranges are those of the longest context; a run tells of those that it has.
+ResultTable table_of(const std::vector<RunNats>& runs) {
+  ResultTable table;
   const auto longest =
-      std::max_element(runs.begin(), runs.end(), [](const OfRun& a, const OfRun& b) { return a.distances() < b.distances(); });
-  for (const OfRun& run : runs) {
-    of_runs.push_back(shuffle_rows(run.nats, run.increases, run.distances(), true));
-    for (const char* what : {", in order", ", shuffled", ", +-"}) rows[0].push_back(run.name + what);
+      std::max_element(runs.begin(), runs.end(), [](const RunNats& a, const RunNats& b) { return a.distances() < b.distances(); });
+  table.columns = {{.heading = "distance", .left = true}};
+  std::vector<std::vector<ShuffleRow>> of_runs;
+  for (const RunNats& run : runs) {
+    of_runs.push_back(ranges_of(run));
+    for (const auto& [name, format] : {std::pair{", in order", "{:.4f}"}, {", shuffled", "{:+.4f}"}, {", +-", "{:.4f}"}})
+      table.columns.push_back({.heading = run.name + name, .format = format});
   }
-  for (const ShuffleRow& range : shuffle_rows(longest->nats, longest->increases, longest->distances(), true)) {
-    Cells& row = rows.emplace_back(Cells{range_of(range)});
-    for (const auto& of_run : of_runs) {
-      const size_t i = rows.size() - 2;
-      const bool same = i < of_run.size() && of_run[i].last_distance == range.last_distance;
-      row.push_back(same ? fmt::format("{:.4f}", of_run[i].nats) : "-"),
-          row.push_back(same ? fmt::format("{:+.4f}", of_run[i].increase) : "-");
-      row.push_back(same ? fmt::format("{:.4f}", of_run[i].error) : "-");
+  const std::vector<ShuffleRow> ranges = ranges_of(*longest);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    std::vector<Value> row{range_of(ranges[i])};
+    for (const std::vector<ShuffleRow>& rows : of_runs) {
+      const bool same = i < rows.size() && rows[i].last_distance == ranges[i].last_distance;
+      for (const auto number : {&ShuffleRow::nats, &ShuffleRow::increase, &ShuffleRow::error})
+        row.emplace_back(same ? std::optional(rows[i].*number) : std::nullopt);
     }
+    table.add_row(row);
   }
-  return rows;
+  return table;
 }
 
 // A dot for each range of distances, at its middle on the logarithmic axis.
-Chart chart_of(const std::vector<OfRun>& runs, const std::string& title) {
-  Chart chart;
-  chart.title = title, chart.x_name = "distance from the shuffled part, in tokens", chart.log_x = true;
-  Panel panel{"increase of the negative log likelihood", "nats per token", {}};
-  for (size_t r = 0; r < runs.size(); ++r) {
-    const int colour = static_cast<int>(r);
-    Curve curve{.name = runs[r].name, .colour = colour, .dashed = colour >= kColours, .points = {}, .marked = true};
-    for (const ShuffleRow& row : shuffle_rows(runs[r].nats, runs[r].increases, runs[r].distances(), true))
-      curve.points.push_back({std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance)), row.increase});
-    chart.legend.push_back({curve.name, colour, curve.dashed});
-    panel.curves.push_back(std::move(curve));
+Chart chart_of(const std::vector<RunNats>& runs, const std::string& title) {
+  Chart chart{.title = title,
+      .x_name = "distance from the shuffled part, in tokens",
+      .log_x = true,
+      .panels = {{"increase of the negative log likelihood", "nats per token"}}};
+  for (const RunNats& run : runs) {
+    std::vector<Point> points;
+    for (const ShuffleRow& row : ranges_of(run))
+      points.push_back({std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance)), row.increase});
+    add_curves(chart, run.name, {points});
   }
-  chart.panels.push_back(std::move(panel));
   return chart;
 }
 
-std::string json_of(const std::vector<OfRun>& runs) {
-  json all = json::array();
-  for (const OfRun& run : runs) {
-    json rows = json::array();
-    for (const ShuffleRow& row : shuffle_rows(run.nats, run.increases, run.distances(), false))
-      rows.push_back({{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}});
-    all.push_back({{"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows},
-        {"distances", std::move(rows)}});
-  }
-  return all.dump(1, ' ', false, json::error_handler_t::replace);
+Value json_of(const RunNats& run) {
+  const auto as_object = [](const ShuffleRow& row) {
+    return Object{{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}};
+  };
+  return Object{{"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows},
+      {"distances", values_of(shuffle_rows(run.nats, run.increases, run.distances(), false), as_object)}};
 }
 
 }  // namespace
@@ -139,10 +135,12 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
         of_window += increases[static_cast<size_t>(w * distances + d)];
       }
       of_window /= static_cast<double>(last - first + 1);
-      row.increase += of_window, squares += of_window * of_window;
+      row.increase += of_window;
+      squares += of_window * of_window;
     }
     const auto n = static_cast<double>(windows);
-    row.nats /= n * static_cast<double>(last - first + 1), row.increase /= n;
+    row.nats /= n * static_cast<double>(last - first + 1);
+    row.increase /= n;
     row.error = windows > 1 ? std::sqrt(std::max(0.0, squares / n - row.increase * row.increase) / (n - 1)) : 0;
     rows.push_back(row);
     if (last == distances) break;
@@ -151,12 +149,13 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 }
 
 Report analyse_shuffle(const ShuffleOptions& options) {
-  std::vector<OfRun> runs;
+  std::vector<RunNats> runs;
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
-  Report report;
-  report.title = "likelihood behind a shuffled half of the context";
-  report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);
-  for (const OfRun& run : runs)
+  Report report{.title = "likelihood behind a shuffled half of the context",
+      .table = table_of(runs),
+      .json = values_of(runs, [](const RunNats& run) { return json_of(run); })};
+  report.chart = chart_of(runs, report.title);
+  for (const RunNats& run : runs)
     report.notes.push_back(
         fmt::format("{}: {} windows of {} tokens, of which the first {} are shuffled; nats per token, +- standard error of the increase",
             run.name, run.windows, run.context, run.shuffled));

@@ -80,13 +80,14 @@ std::string shown(const Tokenizer& tokenizer, int64_t id) {
 }
 
 std::string shown(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
+  const auto sign_of = [&](char c) -> std::string {
+    if (c == ' ' && ids.size() == 1) return "␣";
+    if (c == '\n') return "↵";
+    if (c == '\t') return "⇥";
+    return static_cast<unsigned char>(c) < 32 ? "\uFFFD" : std::string(1, c);
+  };
   std::string result;
-  for (const char c : replace_invalid_utf8(tokenizer.decode(ids)))
-    result += c == ' ' && ids.size() == 1          ? "␣"
-              : c == '\n'                          ? "↵"
-              : c == '\t'                          ? "⇥"
-              : static_cast<unsigned char>(c) < 32 ? "\uFFFD"
-                                                   : std::string(1, c);
+  for (const char c : replace_invalid_utf8(tokenizer.decode(ids))) result += sign_of(c);
   return result;
 }
 

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "apps/lab/drawing/svg.h"
-#include "apps/terminal/table.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/names.h"
@@ -14,8 +11,6 @@
 
 namespace ricci::apps {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 struct Timed {
   LayerRow row;
@@ -26,7 +21,7 @@ struct Timed {
 LayerRow row_of(const LayerOptions& options, int64_t scale, int64_t length) {
   LayerRow row{.scale = scale, .length = length, .positions = length / scale, .seconds = {}};
   constexpr double kPublishedBytes = 2;  // of a value
-  const double bytes = options.size.dtype == Dtype::f64 ? 8 : options.size.dtype == Dtype::f32 ? 4 : 2;
+  const auto bytes = static_cast<double>(size_of(options.size.dtype));
   const PublishedSetting setting{.batch = static_cast<double>(options.sequences),
       .length = static_cast<double>(row.positions),
       .d = static_cast<double>(options.size.width),
@@ -37,8 +32,11 @@ LayerRow row_of(const LayerOptions& options, int64_t scale, int64_t length) {
 
 StepSize size_of(const LayerOptions& options, int64_t positions) {
   StepSize size = options.size;
-  size.layers = 1, size.alone = false, size.preset = Preset::gpt;
-  size.sequences = options.sequences, size.positions = positions;
+  size.layers = 1;
+  size.alone = false;
+  size.preset = Preset::gpt;
+  size.sequences = options.sequences;
+  size.positions = positions;
   if (size.feed_forward == 0) size.feed_forward = 4 * size.width;
   return size;
 }
@@ -48,28 +46,14 @@ std::string title_of(const LayerOptions& o) {
       name_of(o.size.device));
 }
 
-std::string megabytes(double bytes) { return fmt::format("{:.3f}", bytes * 1e-6); }
-
-template <class Value>
-Panel panel_of(const LayerOptions& options, const std::vector<LayerRow>& rows, const char* title, const char* unit, const Value& value) {
-  Panel panel{title, unit, {}};
-  for (size_t s = 0; s < options.scales.size(); ++s) {
-    const int colour = static_cast<int>(s);
-    Curve curve{
-        .name = fmt::format("{}x", options.scales[s]), .colour = colour, .dashed = colour >= kColours, .points = {}, .marked = true};
-    for (const LayerRow& row : rows)
-      if (row.scale == options.scales[s] && value(row) > 0) curve.points.push_back({static_cast<double>(row.length), value(row)});
-    std::sort(curve.points.begin(), curve.points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
-    if (!curve.points.empty()) panel.curves.push_back(std::move(curve));
-  }
-  return panel;
-}
-
 }  // namespace
 
 void check(const LayerOptions& options) {
   BenchOptions same;
-  same.lengths = options.lengths, same.sequences = options.sequences, same.rounds = options.rounds, same.size = options.size;
+  same.lengths = options.lengths;
+  same.sequences = options.sequences;
+  same.rounds = options.rounds;
+  same.size = options.size;
   check(same);
   if (options.size.feed_forward != 0 && options.size.feed_forward != 4 * options.size.width)
     fail("--ff: {}, expected {} with --layer: the paper's formula is of feed-forward layers of four times the width",
@@ -99,46 +83,41 @@ std::vector<LayerRow> measure_layer(const LayerOptions& options, Progress& progr
         if (round >= 0) each.seconds.push_back(seconds_now() - started);
         progress.update(++done, 0, fmt::format("{}x, {} tokens", each.row.scale, length));
       }
-    for (Timed& each : layers) each.row.seconds = spread_of(each.seconds), rows.push_back(each.row);
+    for (Timed& each : layers) {
+      each.row.seconds = spread_of(each.seconds);
+      rows.push_back(each.row);
+    }
   }
   return rows;
 }
 
-std::vector<std::vector<std::string>> cells_of(const LayerOptions&, const std::vector<LayerRow>& rows) {
-  std::vector<std::vector<std::string>> cells = {
-      {"scale", "tokens", "positions", "forward ms", "least ms", "kept MB", "by the paper's formula MB"}};
-  for (const LayerRow& row : rows)
-    cells.push_back({fmt::format("{}x", row.scale), std::to_string(row.length), std::to_string(row.positions),
-        fmt::format("{:.3f}", row.seconds.median * 1e3), fmt::format("{:.3f}", row.seconds.least * 1e3),
-        megabytes(static_cast<double>(row.kept)), megabytes(row.published)});
-  return cells;
-}
-
-std::string table_of(const LayerOptions& options, const std::vector<LayerRow>& rows) {
-  return title_of(options) + "\n" + aligned(cells_of(options, rows), 1);
-}
-
-std::string json_of(const LayerOptions& options, const std::vector<LayerRow>& rows) {
-  json all = json::array();
-  for (const LayerRow& row : rows)
-    all.push_back({{"scale", row.scale}, {"tokens", row.length}, {"positions", row.positions}, {"forward_ms", row.seconds.median * 1e3},
-        {"least_ms", row.seconds.least * 1e3}, {"most_ms", row.seconds.most * 1e3}, {"kept_bytes", row.kept},
-        {"published_bytes", row.published}});
-  return json{{"layer", title_of(options)}, {"rounds", options.rounds}, {"rows", std::move(all)}}.dump(1);
-}
-
-Chart chart_of(const LayerOptions& options, const std::vector<LayerRow>& rows) {
-  Chart chart;
-  chart.title = title_of(options), chart.x_name = "tokens of a sequence", chart.log_x = chart.log_y = true;
-  chart.panels.push_back(
-      panel_of(options, rows, "time of a forward", "ms, median", [](const LayerRow& row) { return row.seconds.median * 1e3; }));
-  chart.panels.push_back(panel_of(
-      options, rows, "memory kept for the backward", "MB", [](const LayerRow& row) { return static_cast<double>(row.kept) * 1e-6; }));
-  chart.panels.push_back(
-      panel_of(options, rows, "the same by the paper's formula", "MB", [](const LayerRow& row) { return row.published * 1e-6; }));
-  for (size_t s = 0; s < options.scales.size(); ++s)
-    chart.legend.push_back({fmt::format("{}x", options.scales[s]), static_cast<int>(s), static_cast<int>(s) >= kColours});
-  return chart;
+Report report_of(const LayerOptions& options, const std::vector<LayerRow>& rows) {
+  Report report{.title = title_of(options)};
+  const auto add = [&](Column column, const auto& value) { report.table.add(std::move(column), rows, value); };
+  add({.heading = "scale", .key = "scale", .format = "{}x", .left = true}, &LayerRow::scale);
+  add({.heading = "tokens", .key = "tokens"}, &LayerRow::length);
+  add({.heading = "positions", .key = "positions"}, &LayerRow::positions);
+  add({.heading = "forward ms", .key = "forward_ms", .format = "{:.3f}", .panel = "time of a forward", .unit = "ms, median"},
+      [](const LayerRow& row) { return row.seconds.median * 1e3; });
+  add({.heading = "least ms", .key = "least_ms", .format = "{:.3f}"}, [](const LayerRow& row) { return row.seconds.min * 1e3; });
+  add({.key = "most_ms"}, [](const LayerRow& row) { return row.seconds.max * 1e3; });
+  add({.heading = "kept MB",
+          .key = "kept_bytes",
+          .format = "{:.3f}",
+          .factor = 1e-6,
+          .panel = "memory kept for the backward",
+          .unit = "MB"},
+      &LayerRow::kept);
+  add({.heading = "by the paper's formula MB",
+          .key = "published_bytes",
+          .format = "{:.3f}",
+          .factor = 1e-6,
+          .panel = "the same by the paper's formula",
+          .unit = "MB"},
+      &LayerRow::published);
+  report.json = Object{{"layer", report.title}, {"rounds", options.rounds}, {"rows", json_of(report.table)}};
+  report.chart = chart_of(report, "scale", "tokens", "tokens of a sequence");
+  return report;
 }
 
 }  // namespace ricci::apps

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "apps/lab/benchmark/measure.h"
-#include "apps/lab/plot/chart.h"
 
 namespace ricci::apps {
 
@@ -29,9 +28,6 @@ std::vector<LayerRow> measure_layer(const LayerOptions& options, Progress& progr
 int64_t steps_of(const LayerOptions& options);  // of the progress
 void check(const LayerOptions& options);
 
-std::vector<std::vector<std::string>> cells_of(const LayerOptions& options, const std::vector<LayerRow>& rows);
-std::string table_of(const LayerOptions& options, const std::vector<LayerRow>& rows);
-std::string json_of(const LayerOptions& options, const std::vector<LayerRow>& rows);
-Chart chart_of(const LayerOptions& options, const std::vector<LayerRow>& rows);
+Report report_of(const LayerOptions& options, const std::vector<LayerRow>& rows);
 
 }  // namespace ricci::apps

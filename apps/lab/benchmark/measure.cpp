@@ -16,7 +16,8 @@ constexpr int kWarmUps = 2;  // steps before those that are measured: memory is 
 
 StepSize size_at(const BenchOptions& options, int64_t length) {
   StepSize size = options.size;
-  size.positions = length, size.sequences = options.sequences ? options.sequences : options.tokens / length;
+  size.positions = length;
+  size.sequences = options.sequences ? options.sequences : options.tokens / length;
   return size;
 }
 
@@ -50,14 +51,14 @@ struct Contestant {
   }
 };
 
-std::vector<OpRow> time_ops(Contestant& of, int64_t rounds) {
+std::vector<OpRow> time_ops(Contestant& contestant, int64_t rounds) {
   const trace::Timer timer;
-  of.step();
+  contestant.step();
   trace::restart();
-  for (int64_t i = 0; i < rounds; ++i) of.step();
+  for (int64_t i = 0; i < rounds; ++i) contestant.step();
   std::vector<OpRow> rows;
   for (const auto& [op, work] : timer.work())
-    if (op != "before the tape") rows.push_back({of.row.mixer, op, work.calls, work.seconds, work.flops, work.bytes});
+    if (op != "before the tape") rows.push_back({contestant.row.mixer, op, work.calls, work.seconds, work.flops, work.bytes});
   std::stable_sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) { return a.seconds > b.seconds; });
   return rows;
 }
@@ -69,25 +70,33 @@ Spread spread_of(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   // Between two neighbours in proportion, as NumPy's quantile.
   const auto quantile = [&](double q) {
-    const double place = q * static_cast<double>(seconds.size() - 1);
-    const size_t first = static_cast<size_t>(place), second = std::min(first + 1, seconds.size() - 1);
-    return seconds[first] + (place - static_cast<double>(first)) * (seconds[second] - seconds[first]);
+    const double rank = q * static_cast<double>(seconds.size() - 1);
+    const size_t first = static_cast<size_t>(rank), second = std::min(first + 1, seconds.size() - 1);
+    return seconds[first] + (rank - static_cast<double>(first)) * (seconds[second] - seconds[first]);
   };
   return {seconds.front(), quantile(0.25), quantile(0.5), quantile(0.75), seconds.back()};
 }
 
 double floor_of(const OpRow& op, const Peaks& peaks) { return std::max(op.flops / peaks.flops, op.bytes / peaks.bytes); }
 
+double seconds_of(const Benchmark& bench, const std::string& mixer) {
+  double seconds = 0;
+  for (const OpRow& op : bench.ops) seconds += op.mixer == mixer ? op.seconds : 0;
+  return seconds;
+}
+
 void check(const BenchOptions& options) {
-  const auto at_most = [](const char* option, int64_t value, int64_t most) {
-    if (value > most) fail("{}: {}, expected {} or less", {option, value, most});
+  const auto check_bound = [](const char* option, int64_t value, int64_t max) {
+    if (value > max) fail("{}: {}, expected {} or less", {option, value, max});
   };
   constexpr int64_t kMax = 1 << 19, kMaxLayers = 1024, kMaxRounds = 1 << 20;
-  at_most("--width", options.size.width, kMax), at_most("--ff", options.size.feed_forward, kMax),
-      at_most("--layers", options.size.layers, kMaxLayers);
-  at_most("--tokens", options.tokens, kMax), at_most("--sequences", options.sequences, kMax),
-      at_most("--rounds", options.rounds, kMaxRounds);
-  for (const int64_t length : options.lengths) at_most("--lengths", length, kMax);
+  check_bound("--width", options.size.width, kMax);
+  check_bound("--ff", options.size.feed_forward, kMax);
+  check_bound("--layers", options.size.layers, kMaxLayers);
+  check_bound("--tokens", options.tokens, kMax);
+  check_bound("--sequences", options.sequences, kMax);
+  check_bound("--rounds", options.rounds, kMaxRounds);
+  for (const int64_t length : options.lengths) check_bound("--lengths", length, kMax);
   if (options.size.width % options.size.heads) fail("--heads: {} does not divide the width {}", {options.size.heads, options.size.width});
   for (const int64_t length : options.lengths)
     if (!options.sequences && options.tokens % length)
@@ -117,7 +126,10 @@ Benchmark measure(const BenchOptions& options, Progress& progress) {
         if (round >= 0) each.seconds.push_back(seconds_now() - started);
         note(each);
       }
-    for (Contestant& each : contestants) each.row.seconds = spread_of(each.seconds), all.rows.push_back(each.row);
+    for (Contestant& each : contestants) {
+      each.row.seconds = spread_of(each.seconds);
+      all.rows.push_back(each.row);
+    }
     if (!options.roofline || length != *std::max_element(options.lengths.begin(), options.lengths.end())) continue;
     all.peaks = measured_peaks(options.size.device, options.size.dtype);
     for (Contestant& each : contestants) {

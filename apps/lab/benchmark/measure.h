@@ -1,4 +1,6 @@
-// What steps of mixers take: time, memory and work against the number of positions, and each op beside the roofs of the device.
+// What steps of mixers take: time, memory and work against the number of positions, and each op beside the roofs of the device. In the
+// order to read: mixer_step.h is the step that is measured, measure.h measures it, report.cpp tells of it; layer.h does the same for one
+// layer at several scales.
 #pragma once
 #include <map>
 #include <optional>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "apps/lab/benchmark/mixer_step.h"
+#include "apps/lab/report/report.h"
 #include "apps/terminal/progress.h"
 #include "cuda/peaks.h"
 #include "cuda/trace.h"
@@ -22,9 +25,9 @@ struct BenchOptions {
   StepSize size;  // but for sequences and positions
 };
 
-// Of the time of a step, in seconds, over the rounds.
+// The seconds of a step over the rounds.
 struct Spread {
-  double least = 0, lower_quartile = 0, median = 0, upper_quartile = 0, most = 0;
+  double min = 0, lower_quartile = 0, median = 0, upper_quartile = 0, max = 0;
 };
 Spread spread_of(std::vector<double> seconds);
 
@@ -37,7 +40,7 @@ struct MixerRow {
   std::optional<int64_t> process_bytes;  // that a process on the CPU holds which does this alone, by a dry run
 };
 
-// Of an op over all rounds.
+// An op over all rounds.
 struct OpRow {
   std::string mixer, op;
   int64_t calls = 0;
@@ -51,7 +54,7 @@ struct Benchmark {
   std::optional<Peaks> peaks;  // with a roofline
 };
 
-// Of each length all mixers take turns, a step each per round, so that what else the machine does falls on all of them.
+// At each length all mixers take turns, a step each per round, so that what else the machine does falls on all of them.
 // Errors: those of check, of MixerStep and of memory.
 Benchmark measure(const BenchOptions& options, Progress& progress);
 int64_t steps_of(const BenchOptions& options);  // of the progress
@@ -61,5 +64,12 @@ void check(const BenchOptions& options);
 
 // The least time in which the work of an op can be done at the peaks.
 double floor_of(const OpRow& op, const Peaks& peaks);
+// The seconds of all ops of a mixer.
+double seconds_of(const Benchmark& bench, const std::string& mixer);
+
+// A row for each length and mixer; the JSON also has the ops of a roofline.
+Report report_of(const Benchmark& bench);
+// The ops that take a thousandth of a step or more beside the roofs, where these were measured.
+Report roofline_of(const Benchmark& bench);
 
 }  // namespace ricci::apps

@@ -22,7 +22,9 @@ Tensor random(const Shape& shape, uint64_t stream, const StepSize& size) {
 // Mixers are causal, as in a language model.
 MixerShape shape_of(const StepSize& size, int64_t layers) {
   MixerShape shape;
-  shape.d = size.width, shape.ctx = size.positions, shape.init = {size.preset, layers};
+  shape.d = size.width;
+  shape.ctx = size.positions;
+  shape.init = {size.preset, layers};
   return shape;
 }
 
@@ -35,7 +37,8 @@ template <class M> typename M::Config config_of(const StepSize& size) {
 template <class M> Stack<M> stack_of(const StepSize& size) {
   BlockConfig block;
   const bool post = size.preset == Preset::msa;
-  block.norm = post ? Norm::post : Norm::pre, block.activation = post ? Activation::relu : Activation::gelu;
+  block.norm = post ? Norm::post : Norm::pre;
+  block.activation = post ? Activation::relu : Activation::gelu;
   block.ff = size.feed_forward ? size.feed_forward : size.width;
   const StackConfig<M> config{shape_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)};
   return Stack<M>(config);
@@ -73,12 +76,14 @@ struct MixerStep::Any {
     if (size.alone) {
       const auto mixer = std::make_shared<M>(shape_of(size, 1), config_of<M>(size));
       draw_weights(*mixer);
-      module = mixer, forward = [mixer](const Arg& x) { return (*mixer)(x, Tensor()); };
+      module = mixer;
+      forward = [mixer](const Arg& x) { return (*mixer)(x, Tensor()); };
     } else {
       const auto stack = std::make_shared<Stack<M>>(stack_of<M>(size));
       Blocks<M> blocks{*stack};
       draw_weights(blocks);
-      module = stack, forward = [stack](const Arg& x) { return (*stack)(x, Tensor()); };
+      module = stack;
+      forward = [stack](const Arg& x) { return (*stack)(x, Tensor()); };
     }
   }
 };
@@ -103,7 +108,7 @@ void MixerStep::operator()() {
 }
 
 void MixerStep::forward() {
-  const NoTape unrecorded;
+  const NoTape no_tape;
   any_->forward(any_->x_bcd);
   synchronize(any_->size.device);
 }

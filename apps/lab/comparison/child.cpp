@@ -82,7 +82,8 @@ class StopRequest {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);
   for (const int signal : kRequestsToEnd)
-    if (struct sigaction now = {}; ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) std::signal(signal, SIG_DFL);
+    if (struct sigaction current = {}; ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
+      std::signal(signal, SIG_DFL);
   std::signal(SIGTTOU, SIG_IGN);
   waiting.end();
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -110,7 +111,10 @@ Ended wait_for(pid_t child) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return {status, asked};
     if (ended < 0 && errno != EINTR) fail("cannot wait for a child process: {}", {std::strerror(errno)});
-    if (Interrupt::requested() && !asked) ::kill(child, SIGTERM), asked = true;
+    if (Interrupt::requested() && !asked) {
+      ::kill(child, SIGTERM);
+      asked = true;
+    }
     stop.answer(child);
     ::usleep(kWait);
   }

@@ -40,10 +40,10 @@ std::string layers_text(const std::vector<int64_t>& layers, int64_t count) {
   return layers.size() > 1 ? "[" + text + "]" : text;
 }
 
-// Number `n` of what may be changed of a model, as an override; and which number it has as it is.
+// Number `n` of what may be changed of a model, as an override; and the number that the model has.
 struct Choices {
   std::function<std::string(int64_t n)> text;
-  int64_t now, most;
+  int64_t current, max;
 };
 
 Choices choices_of(const TrainConfig& config, Change change) {
@@ -64,7 +64,7 @@ class Matcher {
  public:
   Matcher(std::vector<std::string> common, int64_t vocab) : common_(std::move(common)), vocab_(vocab) {}
 
-  Matched of(const Contestant& contestant, const std::string& changed) const {
+  Matched with_key(const Contestant& contestant, const std::string& changed) const {
     Matched result{contestant.name, contestant.file, {}, contestant.overrides_and(common_), changed, {}};
     if (!changed.empty()) result.overrides.push_back(changed);
     result.config = contestant.config(changed.empty() ? common_ : with(changed));
@@ -79,12 +79,12 @@ class Matcher {
     std::map<int64_t, double> known;
     const auto amount = [&](int64_t n) {
       const auto found = known.find(n);
-      return found != known.end() ? found->second : known[n] = amount_of(of(contestant, choices.text(n)).plan, equal);
+      return found != known.end() ? found->second : known[n] = amount_of(with_key(contestant, choices.text(n)).plan, equal);
     };
     const double target = amount_of(first.plan, equal);
-    if (const double least = amount(1); least > target)
-      fail("{}: {} {} even with {}, more than the {} of {}", {contestant.name, least, name_of(equal), choices.text(1), target, first.name});
-    return of(contestant, choices.text(closest(amount, target, choices.now, choices.most)));
+    if (const double min = amount(1); min > target)
+      fail("{}: {} {} even with {}, more than the {} of {}", {contestant.name, min, name_of(equal), choices.text(1), target, first.name});
+    return with_key(contestant, choices.text(closest(amount, target, choices.current, choices.max)));
   }
 
  private:
@@ -110,19 +110,19 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
 // The first position that evaluations are to score, so that the losses of all models are of the same tokens. Errors: a model whose loss
 // counts no token of a window; models that count other positions of generated rows, of which evaluations leave none out.
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
-  int64_t most = 0, first = 0;
+  int64_t last = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {
     const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // in front of it no row has a target
-    const int64_t own = std::max(sorted, first_counted(configs[i], vocab));
-    if (own >= *configs[i].context)
+    const int64_t counted = std::max(sorted, first_counted(configs[i], vocab));
+    if (counted >= *configs[i].context)
       fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});
-    if (i == 0) first = own;
-    if (is_sorting(configs[i]) && own != first)
+    if (i == 0) first = counted;
+    if (is_sorting(configs[i]) && counted != first)
       fail("{}: its loss counts the positions of a row from {} on, but that of {} from {} on",
-          {contestants[i].name, own, contestants[0].name, first});
-    most = std::max({most, own, configs[i].eval_from});
+          {contestants[i].name, counted, contestants[0].name, first});
+    last = std::max({last, counted, configs[i].eval_from});
   }
-  return is_sorting(configs[0]) ? 0 : most;
+  return is_sorting(configs[0]) ? 0 : last;
 }
 
 // Error: a name that no model has.
@@ -137,12 +137,16 @@ void check_names(const std::vector<Contestant>& contestants, const std::vector<s
 }  // namespace
 
 double amount_of(const Plan& plan, Equal equal) {
-  return equal == Equal::flops ? plan.flops() : static_cast<double>(equal == Equal::memory ? plan.peak : plan.parameters);
+  if (equal == Equal::flops) return plan.flops();
+  return static_cast<double>(equal == Equal::memory ? plan.peak : plan.parameters);
 }
 
-int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t most) {
-  int64_t below = 1, above = std::clamp<int64_t>(guess, 2, most);
-  while (above < most && value(above) < target) below = above, above = std::min(most, 2 * above);
+int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t max) {
+  int64_t below = 1, above = std::clamp<int64_t>(guess, 2, max);
+  while (above < max && value(above) < target) {
+    below = above;
+    above = std::min(max, 2 * above);
+  }
   while (above - below > 1) {
     const int64_t middle = (below + above) / 2;
     (value(middle) < target ? below : above) = middle;
@@ -163,13 +167,12 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
   if (std::any_of(configs.begin(), configs.end(), [&](const TrainConfig& config) { return config.eval_from != from; }))
     all_common.push_back("eval_from=" + std::to_string(from));
   const Matcher matcher(all_common, vocab);
-  const Matched first = matcher.of(contestants[0], "");
+  const Matched first = matcher.with_key(contestants[0], "");
   std::vector<Matched> all;
   for (size_t i = 0; i < contestants.size(); ++i) {
     if (!only.empty() && std::find(only.begin(), only.end(), contestants[i].name) == only.end()) continue;
-    all.push_back(i == 0                    ? first
-                  : equal == Equal::nothing ? matcher.of(contestants[i], "")
-                                            : matcher.closest_to(contestants[i], first, equal, change));
+    const bool as_it_is = i == 0 || equal == Equal::nothing;
+    all.push_back(as_it_is ? matcher.with_key(contestants[i], "") : matcher.closest_to(contestants[i], first, equal, change));
     all.back().beside_first = amount_of(all.back().plan, equal) / amount_of(first.plan, equal);
   }
   return all;

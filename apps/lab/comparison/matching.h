@@ -15,7 +15,7 @@ enum class Equal : uint8_t {
   nothing,     // none: each model is as its run file says
   parameters,  // numbers that are trained
   flops,       // of a step
-  memory,      // most bytes of tensors at one time in a step
+  memory,      // the largest number of bytes of tensors at one time in a step
 };
 constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flops", "memory"}; }
 
@@ -46,7 +46,7 @@ double amount_of(const Plan& plan, Equal equal);  // of nothing: parameters
 std::vector<Matched> matched(const std::vector<Contestant>& contestants, const std::vector<std::string>& common, Equal equal, Change change,
     const std::vector<std::string>& only = {});
 
-// The number from 1 to `most` whose value is closest to the target; values grow with numbers. Starts to look around `guess`.
-int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t most);
+// The number from 1 to `max` whose value is closest to the target; values grow with numbers. Starts to look around `guess`.
+int64_t closest(const std::function<double(int64_t)>& value, double target, int64_t guess, int64_t max);
 
 }  // namespace ricci::apps

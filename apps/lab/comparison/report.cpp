@@ -4,21 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/config/builds.h"
 #include "apps/run/config/yaml.h"
 #include "apps/run/folder/said.h"
-#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
 namespace ricci::apps {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 const std::vector<double>& column(const RunRecords& run, const char* key) {
   const auto found = run.columns.find(key);
@@ -26,32 +22,28 @@ const std::vector<double>& column(const RunRecords& run, const char* key) {
   return found->second;
 }
 
-template <class Value> std::vector<double> of_seeds(const Compared& model, const Value& value) {
+template <class Get> std::vector<double> of_seeds(const Compared& model, const Get& value) {
   std::vector<double> all;
   for (const Outcome& outcome : model.outcomes) all.push_back(value(outcome));
   return all;
 }
 
-double mean_of(const Compared& model, double Outcome::*member) {
-  return mean_spread(of_seeds(model, [&](const Outcome& o) { return o.*member; })).mean;
-}
+template <class Get> MeanSpread spread_over_seeds(const Compared& model, const Get& value) { return mean_spread(of_seeds(model, value)); }
 
+double mean_of(const Compared& model, double Outcome::*member) {
+  return spread_over_seeds(model, [&](const Outcome& o) { return o.*member; }).mean;
+}
 MeanSpread nats_of(const Compared& model) {
-  return mean_spread(of_seeds(model, [](const Outcome& o) { return o.least_nats; }));
+  return spread_over_seeds(model, [](const Outcome& o) { return o.min_nats; });
 }
 MeanSpread accuracy_of(const Compared& model) {
-  return mean_spread(of_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); }));
+  return spread_over_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); });
 }
 
-// "+-0.0123"; nothing is known of a single seed's.
-std::string half_width_of(const Compared& model, const MeanSpread& spread) {
-  return model.outcomes.size() > 1 ? fmt::format("+-{:.4f}", spread.half_width) : "";
+std::string amount_name(Equal equal) {
+  if (equal == Equal::flops) return "FLOPs";
+  return equal == Equal::memory ? "planned MB" : "parameters";
 }
-
-// "+0.4%": so much more than the first model has.
-std::string beside_first(const Compared& model) { return fmt::format("{:+.1f}%", 100 * (model.model.beside_first - 1)); }
-
-const char* amount_name(Equal equal) { return equal == Equal::flops ? "FLOPs" : equal == Equal::memory ? "planned MB" : "parameters"; }
 
 const TrainConfig& config_of(const Comparison& comparison) { return comparison.models[0].model.config; }
 
@@ -73,24 +65,80 @@ template <class Y> std::vector<Point> mean_curve(const Compared& model, double M
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.measurements.size());
   std::vector<Point> points;
   for (size_t i = 0; i < count; ++i)
-    points.push_back({mean_spread(of_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; })).mean,
-        mean_spread(of_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); })).mean});
+    points.push_back({spread_over_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; }).mean,
+        spread_over_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); }).mean});
   return points;
 }
 
-json outcome_json(const Outcome& outcome) {
-  json curve = json::array();
-  for (const Measurement& m : outcome.measurements) {
-    curve.push_back({{"tokens", m.tokens}, {"seconds", m.seconds}, {"nats", m.nats}});
-    if (m.accuracy) curve.back()["accuracy"] = *m.accuracy;
-  }
-  json result{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.least_nats}};
-  if (outcome.accuracy) result["accuracy"] = *outcome.accuracy;
-  result["seconds"] = outcome.seconds;
-  result["tokens_per_second"] = outcome.tokens_per_second;
-  result["peak_bytes"] = outcome.peak_bytes;
-  result["evaluations"] = curve;
+Value json_of(const Outcome& outcome) {
+  ResultTable curve;
+  curve.add({.key = "tokens"}, outcome.measurements, &Measurement::tokens);
+  curve.add({.key = "seconds"}, outcome.measurements, &Measurement::seconds);
+  curve.add({.key = "nats"}, outcome.measurements, &Measurement::nats);
+  curve.add({.key = "accuracy"}, outcome.measurements, &Measurement::accuracy);
+  Object result{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.min_nats}};
+  if (outcome.accuracy) result.emplace_back("accuracy", *outcome.accuracy);
+  result.insert(result.end(), {{"seconds", outcome.seconds}, {"tokens_per_second", outcome.tokens_per_second},
+                                  {"peak_bytes", outcome.peak_bytes}, {"evaluations", ricci::apps::json_of(curve)}});
   return result;
+}
+
+// A mean over seeds, and what a single seed leaves unknown: its deviation and the half of its interval.
+template <class Get>
+void add_spread(ResultTable& table, const std::vector<Compared>& models, Column mean, const std::string& prefix, const Get& spread) {
+  const auto known = [](const Compared& model, double value) { return model.outcomes.size() > 1 ? Value(value) : Value(); };
+  table.add(std::move(mean), models, [&](const Compared& model) { return spread(model).mean; });
+  table.add({.key = prefix + "deviation"}, models, [&](const Compared& model) { return known(model, spread(model).deviation); });
+  table.add({.heading = "95% +-", .key = prefix + "interval_95_half_width", .format = "+-{:.4f}", .missing = ""}, models,
+      [&](const Compared& model) { return known(model, spread(model).half_width); });
+}
+
+ResultTable table_of(const Comparison& comparison) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
+  add({.heading = "model", .key = "name", .left = true}, [](const Compared& m) { return m.model.name; });
+  add({.key = "keys"}, [](const Compared& m) { return m.model.overrides; });
+  add({.heading = "changed", .key = "changed", .left = true}, [](const Compared& m) { return m.model.changed; });
+  add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.model.plan.parameters; });
+  add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
+      [](const Compared& m) { return m.model.plan.flops(); });
+  add({.heading = "planned MB", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
+      [](const Compared& m) { return m.model.plan.peak; });
+  add({.heading = amount_name(comparison.equal) + " beside first", .format = "{:+.1f}%", .factor = 100},
+      [](const Compared& m) { return m.model.beside_first - 1; });
+  if (!is_trained(comparison)) return table;
+  add({.heading = "measured MB", .format = "{:.1f}", .factor = 1e-6}, [](const Compared& m) { return mean_of(m, &Outcome::peak_bytes); });
+  add_spread(
+      table, comparison.models, {.heading = "least nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
+  if (has_accuracy(comparison))
+    add_spread(table, comparison.models, {.heading = "accuracy at that evaluation", .key = "accuracy", .format = "{:.4f}"}, "accuracy_",
+        accuracy_of);
+  if (has_perplexity(comparison))
+    add({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const Compared& m) { return std::exp(nats_of(m).mean); });
+  add({.heading = "tokens/s", .format = ","}, [](const Compared& m) { return std::llround(mean_of(m, &Outcome::tokens_per_second)); });
+  add({.heading = "seconds", .format = "{:.1f}"}, [](const Compared& m) { return mean_of(m, &Outcome::seconds); });
+  add({.key = "runs"}, [](const Compared& m) { return values_of(m.outcomes, [](const Outcome& outcome) { return json_of(outcome); }); });
+  return table;
+}
+
+Chart chart_of(const Comparison& comparison, const std::string& title) {
+  Chart chart{.title = title, .x_name = "tokens read in training"};
+  const size_t seeds = comparison.models[0].outcomes.size();
+  const std::string mean = seeds > 1 ? ", mean of " + std::to_string(seeds) + " seeds" : "";
+  chart.panels = {{"validation loss", "nats per " + unit_of(comparison) + mean},
+      {"validation loss", "against time", {}, "seconds of training"},
+      {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
+  const auto nats = [](const Measurement& m) { return m.nats; };
+  const auto accuracy = [](const Measurement& m) { return m.accuracy.value_or(0); };
+  if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right"});
+  for (const Compared& model : comparison.models) {
+    std::vector<std::vector<Point>> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats),
+        {{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}}};
+    if (has_accuracy(comparison)) curves.insert(curves.begin() + 1, mean_curve(model, &Measurement::tokens, accuracy));
+    add_curves(chart, model.model.name, curves, false);
+    chart.panels.back().curves.back().marked = true;
+  }
+  return chart;
 }
 
 }  // namespace
@@ -101,10 +149,15 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
         &speed = column(records, "tokens_per_s"), &peak = column(records, "peak_bytes");
   const auto accuracies = records.columns.find("val_accuracy");
   Outcome outcome;
-  outcome.run = run, outcome.seed = seed, outcome.builds = builds_in(read_text(run + "/config.yaml", kMaxYaml));
+  outcome.run = run;
+  outcome.seed = seed;
+  outcome.builds = builds_in(read_text(run + "/config.yaml", kMaxYaml));
   std::vector<double> speeds;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (speed[i] > 0) outcome.seconds += (tokens[i] - (i ? tokens[i - 1] : 0)) / speed[i], speeds.push_back(speed[i]);
+    if (speed[i] > 0) {
+      outcome.seconds += (tokens[i] - (i ? tokens[i - 1] : 0)) / speed[i];
+      speeds.push_back(speed[i]);
+    }
     if (std::isfinite(peak[i])) outcome.peak_bytes = std::max(outcome.peak_bytes, peak[i]);
     if (!std::isfinite(nats[i])) continue;
     outcome.measurements.push_back({tokens[i], outcome.seconds, nats[i]});
@@ -113,8 +166,9 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
   }
   if (outcome.measurements.empty()) fail("{}: the validation loss was not measured", {records.path});
   const auto less = [](const Measurement& a, const Measurement& b) { return a.nats < b.nats; };
-  const auto least = std::min_element(outcome.measurements.begin(), outcome.measurements.end(), less);
-  outcome.least_nats = least->nats, outcome.accuracy = least->accuracy;
+  const auto best = std::min_element(outcome.measurements.begin(), outcome.measurements.end(), less);
+  outcome.min_nats = best->nats;
+  outcome.accuracy = best->accuracy;
   std::sort(speeds.begin(), speeds.end());
   if (!speeds.empty()) outcome.tokens_per_second = speeds[speeds.size() / 2];
   return outcome;
@@ -127,88 +181,14 @@ std::string scored_note(const Comparison& comparison) {
       "losses of the positions from {} on of each window of {}", config.eval_from, config.context.value_or(config.model.ctx));
 }
 
-std::vector<Cells> cells_of(const Comparison& comparison) {
-  std::vector<Cells> rows = {
-      {"model", "changed", "parameters", "GFLOP/step", "planned MB", fmt::format("{} beside first", amount_name(comparison.equal))}};
-  if (is_trained(comparison)) {
-    rows[0].insert(rows[0].end(), {"measured MB", "least nats/" + unit_of(comparison), "95% +-"});
-    if (has_accuracy(comparison)) rows[0].insert(rows[0].end(), {"accuracy at that evaluation", "95% +-"});
-    if (has_perplexity(comparison)) rows[0].push_back("perplexity");
-    rows[0].insert(rows[0].end(), {"tokens/s", "seconds"});
-  }
-  for (const Compared& model : comparison.models) {
-    const Plan& plan = model.model.plan;
-    Cells& row = rows.emplace_back(Cells{model.model.name, model.model.changed, with_commas(plan.parameters),
-        fmt::format("{:.2f}", plan.flops() * 1e-9), fmt::format("{:.1f}", static_cast<double>(plan.peak) * 1e-6), beside_first(model)});
-    if (!is_trained(comparison)) continue;
-    const MeanSpread nats = nats_of(model);
-    row.insert(row.end(),
-        {fmt::format("{:.1f}", mean_of(model, &Outcome::peak_bytes) * 1e-6), fmt::format("{:.4f}", nats.mean), half_width_of(model, nats)});
-    if (has_accuracy(comparison)) {
-      const MeanSpread accuracy = accuracy_of(model);
-      row.insert(row.end(), {fmt::format("{:.4f}", accuracy.mean), half_width_of(model, accuracy)});
-    }
-    if (has_perplexity(comparison)) row.push_back(fmt::format("{:.2f}", std::exp(nats.mean)));
-    row.insert(row.end(),
-        {with_commas(std::llround(mean_of(model, &Outcome::tokens_per_second))), fmt::format("{:.1f}", mean_of(model, &Outcome::seconds))});
-  }
-  return rows;
-}
-
-std::string table_of(const Comparison& comparison) {
+Report report_of(const Comparison& comparison) {
+  Report report{.title = comparison.title, .table = table_of(comparison)};
+  report.json = Object{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
+      {"equal", name_of(comparison.equal)}, {"eval_from", config_of(comparison).eval_from}, {"models", json_of(report.table)}};
   const std::string note = scored_note(comparison);
-  return comparison.title + "\n" + aligned(cells_of(comparison), 2) + (note.empty() ? "" : "\n" + note);
-}
-
-std::string json_of(const Comparison& comparison) {
-  json result{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command}, {"equal", name_of(comparison.equal)},
-      {"eval_from", config_of(comparison).eval_from}, {"models", json::array()}};
-  for (const Compared& model : comparison.models) {
-    const Plan& plan = model.model.plan;
-    json outcomes = json::array();
-    for (const Outcome& outcome : model.outcomes) outcomes.push_back(outcome_json(outcome));
-    result["models"].push_back({{"name", model.model.name}, {"keys", model.model.overrides}, {"changed", model.model.changed},
-        {"parameters", plan.parameters}, {"flops_per_step", plan.flops()}, {"planned_bytes", plan.peak}});
-    if (!is_trained(comparison)) continue;
-    const MeanSpread nats = nats_of(model);
-    json& row = result["models"].back();
-    row["least_nats"] = nats.mean;
-    if (model.outcomes.size() > 1) row["deviation"] = nats.deviation, row["interval_95_half_width"] = nats.half_width;
-    if (has_accuracy(comparison)) {
-      const MeanSpread accuracy = accuracy_of(model);
-      row["accuracy"] = accuracy.mean;
-      if (model.outcomes.size() > 1)
-        row["accuracy_deviation"] = accuracy.deviation, row["accuracy_interval_95_half_width"] = accuracy.half_width;
-    }
-    if (has_perplexity(comparison)) row["perplexity"] = std::exp(nats.mean);
-    row["runs"] = outcomes;
-  }
-  return result.dump(1);
-}
-
-Chart chart_of(const Comparison& comparison) {
-  Chart chart;
-  const std::string note = scored_note(comparison);
-  chart.title = comparison.title + (note.empty() ? "" : "; " + note), chart.x_name = "tokens read in training";
-  const std::string seeds =
-      comparison.models[0].outcomes.size() > 1 ? ", mean of " + std::to_string(comparison.models[0].outcomes.size()) + " seeds" : "";
-  chart.panels = {{"validation loss", "nats per " + unit_of(comparison) + seeds, {}, ""},
-      {"validation loss", "against time", {}, "seconds of training"},
-      {"least validation loss", "against memory", {}, "MB of tensors, at most"}};
-  const auto nats = [](const Measurement& m) { return m.nats; };
-  const auto accuracy = [](const Measurement& m) { return m.accuracy.value_or(0); };
-  if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right", {}, ""});
-  for (size_t i = 0; i < comparison.models.size(); ++i) {
-    const Compared& model = comparison.models[i];
-    const int colour = static_cast<int>(i);
-    std::vector<std::vector<Point>> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats),
-        {{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}}};
-    if (has_accuracy(comparison)) curves.insert(curves.begin() + 1, mean_curve(model, &Measurement::tokens, accuracy));
-    for (size_t p = 0; p < chart.panels.size(); ++p)
-      chart.panels[p].curves.push_back({model.model.name, colour, p + 1 == chart.panels.size(), curves[p], {}});
-    chart.legend.push_back({model.model.name, colour, false});
-  }
-  return chart;
+  if (!note.empty()) report.notes.push_back(note);
+  if (is_trained(comparison)) report.chart = chart_of(comparison, comparison.title + (note.empty() ? "" : "; " + note));
+  return report;
 }
 
 }  // namespace ricci::apps

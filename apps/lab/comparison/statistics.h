@@ -1,9 +1,24 @@
 // What several seeds say of a model.
 #pragma once
+#include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
+#include "core/error.h"
+
 namespace ricci::apps {
+
+// The 97.5% quantile of Student's t distribution; less than 0.2% off. Error: less than one degree of freedom.
+inline double student_t(size_t degrees_of_freedom) {
+  constexpr double kFew[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139};
+  if (degrees_of_freedom == 0) fail("student_t: 0 degrees of freedom, expected at least 1");
+  if (degrees_of_freedom <= std::size(kFew)) return kFew[degrees_of_freedom - 1];
+  // The normal distribution's quantile, and the first terms of what is added to it for a finite number (Abramowitz and Stegun, 26.7.5).
+  constexpr double z = 1.959964;
+  const auto n = static_cast<double>(degrees_of_freedom);
+  return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
+}
 
 // The deviation is that of a sample. The mean of all seeds that there could be lies within `half_width` of the mean with a probability
 // of 95%, where single values are normally distributed (Student's t): it is half of the width of the 95% interval. Of a single value,
@@ -11,9 +26,16 @@ namespace ricci::apps {
 struct MeanSpread {
   double mean = 0, deviation = 0, half_width = 0;
 };
-MeanSpread mean_spread(const std::vector<double>& values);
-
-// The 97.5% quantile of Student's t distribution; less than 0.2% off. Error: less than one degree of freedom.
-double student_t(size_t degrees_of_freedom);
+inline MeanSpread mean_spread(const std::vector<double>& values) {
+  MeanSpread result;
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / n;
+  if (values.size() < 2) return result;
+  double squares = 0;
+  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.deviation = std::sqrt(squares / (n - 1));
+  result.half_width = student_t(values.size() - 1) * result.deviation / std::sqrt(n);
+  return result;
+}
 
 }  // namespace ricci::apps

@@ -1,10 +1,8 @@
-#include "apps/lab/drawing/clipping.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "apps/lab/plot/panel_axes.h"
+#include "apps/lab/drawing/svg.h"
 
 namespace ricci::apps {
 namespace {

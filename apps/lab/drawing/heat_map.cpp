@@ -6,6 +6,8 @@
 #include <cmath>
 #include <span>
 
+#include "data/tokenizers/utf8.h"
+
 namespace ricci::apps {
 namespace {
 
@@ -28,19 +30,11 @@ Colour between(std::span<const Colour> colours, double share) {
   return mixed;
 }
 
-size_t letters(const std::string& text) {  // continuation bytes of UTF-8 take no room
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-std::string text(double x, double y, const char* classes, const std::string& more, const std::string& content) {
-  return fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"{}\"{}>{}</text>\n", x, y, classes, more, escaped(content));
-}
-
 std::string image(double x, double y, double width, double height, int64_t columns, const std::vector<Colour>& pixels) {
   return fmt::format("<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
-                     "style=\"image-rendering:pixelated\" href=\"{}\"/>\n"
-                     "<rect x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" class=\"axis\" fill=\"none\"/>\n",
-      x, y, width, height, to_data_address(to_png(columns, pixels)), x, y, width, height);
+                     "style=\"image-rendering:pixelated\" href=\"{}\"/>\n",
+             x, y, width, height, to_data_address(to_png(columns, pixels))) +
+         svg_rectangle(x, y, width, height, "class=\"axis\" fill=\"none\"");
 }
 
 // The labels of one side: all of them, or every tenth number and the like where there are too many.
@@ -56,7 +50,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& given, int64_
 
 double room_for(const std::vector<std::string>& labels) {
   double room = 0;
-  for (const std::string& label : labels) room = std::max(room, kLetter * static_cast<double>(letters(label)) + 8);
+  for (const std::string& label : labels) room = std::max(room, kLetter * static_cast<double>(count_characters(label)) + 8);
   return std::min(room, kMaxLabel);
 }
 
@@ -79,11 +73,12 @@ std::string draw_labels(const Box& box, const std::vector<std::string>& rows, co
   std::string svg;
   for (size_t i = 0; i < rows.size(); ++i)
     if (!rows[i].empty())
-      svg += text(box.left - 5, box.top + (static_cast<double>(i) + 0.5) * box.cell_height + 3.5, "muted", " text-anchor=\"end\"", rows[i]);
+      svg += svg_text(
+          box.left - 5, box.top + (static_cast<double>(i) + 0.5) * box.cell_height + 3.5, "muted", " text-anchor=\"end\"", rows[i]);
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].empty()) continue;
     const double x = box.left + (static_cast<double>(i) + 0.5) * box.cell_width + 3.5, y = box.top - 5;
-    svg += text(x, y, "muted", fmt::format(" transform=\"rotate(-90 {:.6g} {:.6g})\"", x, y), columns[i]);
+    svg += svg_text(x, y, "muted", fmt::format(" transform=\"rotate(-90 {:.6g} {:.6g})\"", x, y), columns[i]);
   }
   return svg;
 }
@@ -94,8 +89,8 @@ std::string draw_legend(const Box& box, const ColourScale& scale) {
   for (int64_t i = 0; i < kSteps; ++i)
     pixels.push_back(scale.at(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
   const double y = box.top + box.height + 30;
-  return image(box.left, y, 160, 9, kSteps, pixels) + text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
-         text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
+  return image(box.left, y, 160, 9, kSteps, pixels) + svg_text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
+         svg_text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
 }
 
 }  // namespace
@@ -118,7 +113,8 @@ Shrunk shrunk(const HeatMap& map) {
     for (int64_t i = 0; i < count; i += block) kept.push_back(labels.empty() ? std::to_string(i) : labels[static_cast<size_t>(i)]);
     labels = kept;
   };
-  every(result.map.row_labels, rows), every(result.map.column_labels, map.columns);
+  every(result.map.row_labels, rows);
+  every(result.map.column_labels, map.columns);
   return result;
 }
 
@@ -132,7 +128,7 @@ Colour ColourScale::at(double value) const {
 ColourScale scale_of(const std::vector<double>& values) {
   ColourScale scale;
   for (double value : values)
-    if (std::isfinite(value)) scale.low = std::min(scale.low, value), scale.high = std::max(scale.high, value);
+    if (std::isfinite(value)) scale = {std::min(scale.low, value), std::max(scale.high, value)};
   return scale;
 }
 
@@ -148,19 +144,14 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
   const double width = extent(map.columns), height = extent(map.rows());
   const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width / static_cast<double>(map.columns),
       height / static_cast<double>(map.rows()), width, height};
-  const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(letters(map.title)) * 1.25) + kEdge,
+  const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(count_characters(map.title)) * 1.25) + kEdge,
                whole_height = box.top + height + kLegend + kEdge;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
-      "font-family=\"system-ui, 'DejaVu Sans', Arial, sans-serif\" font-size=\"11\">\n<title>{2}</title>\n",
-      whole_width, whole_height, escaped(map.title));
-  if (with_style) svg += "<style>\n" + style_of(theme) + "</style>\n";
-  svg += fmt::format("<rect width=\"{:.6g}\" height=\"{:.6g}\" class=\"background\"/>\n", whole_width, whole_height);
-  svg += text(kEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
-  svg += text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
+  std::string svg = svg_head(whole_width, whole_height, 11, map.title, with_style ? style_of(theme) : "");
+  svg += svg_text(kEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
+  svg += svg_text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
   const double middle = box.top + height / 2;
-  svg += text(kEdge + 6, middle, "muted", fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle),
-      map.row_name);
+  svg += svg_text(kEdge + 6, middle, "muted",
+      fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle), map.row_name);
   const ColourScale scale = scale_of(map.values);
   svg += image(box.left, box.top, width, height, map.columns * pixels_per_cell(map), pixels_of(map, scale));
   return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";

@@ -1,27 +1,34 @@
 #include "apps/lab/drawing/page.h"
 
-#include <nlohmann/json.hpp>
-
 namespace ricci::apps {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kStyle = R"(
 body{margin:0;background:var(--background);color:var(--ink);font:14px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}
-main{max-width:1180px;margin:0 auto;padding:16px;position:relative}
+)";
+constexpr const char* kChartStyle = R"(main{max-width:1180px;margin:0 auto;padding:16px;position:relative}
 svg{display:block;width:100%;height:auto;touch-action:pan-y}
 button{position:absolute;right:44px;top:34px;font:inherit;font-size:13px;color:var(--muted);background:none;border:1px solid var(--grid);border-radius:6px;padding:3px 10px;cursor:pointer}
 button:hover{color:var(--ink);border-color:var(--muted)}
 #values{position:fixed;display:none;pointer-events:none;background:var(--background);border:1px solid var(--grid);border-radius:8px;padding:8px 12px;box-shadow:0 4px 18px rgba(0,0,0,.18);font-size:13px;font-variant-numeric:tabular-nums;white-space:nowrap}
 #values td{padding:1px 0 1px 10px}#values td+td{text-align:right;padding-left:16px}#values i{display:inline-block;width:10px;height:10px;border-radius:5px;margin-right:7px}
-.faint{color:var(--muted)}
-.runs{border-collapse:collapse;margin:8px 28px 28px;font-variant-numeric:tabular-nums}
-.runs th{font-weight:600;color:var(--muted);text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--muted)}
-.runs td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
-.runs th:first-child,.runs td:first-child{text-align:left;padding-left:0}
+.muted{color:var(--muted)}
+.wide table{border-collapse:collapse;margin:8px 28px 28px;font-variant-numeric:tabular-nums}
+.wide th{font-weight:600;color:var(--muted);text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--muted)}
+.wide td{text-align:right;padding:6px 0 6px 28px;border-bottom:1px solid var(--grid)}
+.wide th:first-child,.wide td:first-child{text-align:left;padding-left:0}
 .wide{overflow-x:auto}
 p{margin:6px 28px}
+)";
+constexpr const char* kTextStyle = R"(main{max-width:1500px;margin:0 auto;padding:16px 28px 40px}
+h2{border-top:1px solid var(--grid);padding-top:14px}
+.row{display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start}
+figure{margin:0;max-width:100%;overflow-x:auto} figure.wide{flex-basis:100%}
+figcaption,.muted{color:var(--muted)} figcaption{font-size:12.5px;max-width:640px;margin:2px 14px 10px}
+svg{display:block;max-width:100%;height:auto}
+pre{white-space:pre-wrap;background:var(--grid);padding:10px 14px;border-radius:6px}
+table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nums}
+th,td{text-align:left;vertical-align:top;padding:4px 14px 4px 0;border-bottom:1px solid var(--grid)} th{color:var(--muted);font-weight:600}
 )";
 
 // Finds the nearest point of every curve and tells its value. Points are [x, y] or [x, smoothed, measured].
@@ -49,13 +56,13 @@ const cell = (row, text, name) => { const td = row.insertCell(); td.textContent 
 function hide() { marks.replaceChildren(); values.style.display = 'none'; }
 function fill(panel, found, at) {
   const table = document.createElement('table'), head = table.insertRow();
-  cell(head, panel.x_name, 'faint'); cell(head, show(at));
-  if (found.some(([, point]) => point.length > 2)) cell(head, 'measured', 'faint');
+  cell(head, panel.x_name, 'muted'); cell(head, show(at));
+  if (found.some(([, point]) => point.length > 2)) cell(head, 'measured', 'muted');
   for (const [curve, point] of found) {
     const row = table.insertRow(), swatch = document.createElement('i');
     swatch.className = 'f' + curve.colour;
     cell(row, curve.name).prepend(swatch); cell(row, show(point[1]));
-    if (point.length > 2) cell(row, show(point[2]), 'faint');
+    if (point.length > 2) cell(row, show(point[2]), 'muted');
   }
   values.replaceChildren(table);
 }
@@ -82,68 +89,77 @@ const is_dark = () => (root.dataset.theme || (chart.theme === 'auto' ? (matchMed
 document.querySelector('button').addEventListener('click', () => root.dataset.theme = is_dark() ? 'light' : 'dark');
 )";
 
-json points_of(const Curve& curve, int columns) {
-  json points = json::array();
-  if (curve.raw.empty()) {
-    for (const Point& p : thinned(curve.points, columns)) points.push_back({p.x, p.y});
-    return points;
-  }
-  // The smoothed curve decides which points stay; the measured value goes with each.
-  size_t at = 0;
+Value points_of(const Curve& curve, int columns) {
+  Value::List points;
+  size_t i = 0;
   for (const Point& p : thinned(curve.points, columns)) {
-    while (curve.points[at].x != p.x || curve.points[at].y != p.y) ++at;
-    points.push_back({p.x, p.y, curve.raw[curve.raw_before + at].y});
+    points.emplace_back(Value::List{p.x, p.y});
+    if (curve.raw.empty()) continue;
+    // The smoothed curve decides which points stay; the measured value goes with each.
+    while (curve.points[i].x != p.x || curve.points[i].y != p.y) ++i;
+    points.back() = Value::List{p.x, p.y, curve.raw[curve.raw_before + i].y};
   }
   return points;
 }
 
-json to_json(const Axis& axis) { return {{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
+Value json_of(const Axis& axis) { return Object{{"low", axis.low}, {"high", axis.high}, {"log", axis.log}}; }
 
-json to_json(const Panel& panel, const PanelBox& box, const std::string& x_name) {
-  json curves = json::array();
-  for (const Curve& curve : panel.curves)
-    curves.push_back(
-        {{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}});
-  return {{"left", box.left}, {"top", box.top}, {"width", box.width}, {"height", box.height}, {"x", to_json(box.x)}, {"y", to_json(box.y)},
-      {"x_name", x_name}, {"curves", std::move(curves)}};
+Value json_of(const Panel& panel, const PanelBox& box, const std::string& x_name) {
+  const auto as_object = [&](const Curve& curve) {
+    return Object{{"name", curve.name}, {"colour", curve.colour % kColours}, {"points", points_of(curve, static_cast<int>(box.width))}};
+  };
+  return Object{{"left", box.left}, {"top", box.top}, {"width", box.width}, {"height", box.height}, {"x", json_of(box.x)},
+      {"y", json_of(box.y)}, {"x_name", x_name}, {"curves", values_of(panel.curves, as_object)}};
 }
 
-// JSON inside of HTML: no text may end the element it stands in. Bytes that are no UTF-8 become U+FFFD.
-std::string embedded(const json& value) {
+// JSON inside of HTML: no text may end the element it stands in.
+std::string embedded(const Value& value) {
   std::string result;
-  for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace))
-    if (c == '<') result += "\\u003c";
-    else result += c;
+  for (const char c : json_text(value, -1)) result += c == '<' ? "\\u003c" : std::string(1, c);
   return result;
 }
 
-std::string table_rows(const std::vector<std::vector<std::string>>& table) {
-  std::string html;
-  for (size_t i = 0; i < table.size(); ++i) {
-    html += "<tr>";
-    for (const std::string& cell : table[i]) html += (i ? "<td>" : "<th>") + escaped(cell) + (i ? "</td>" : "</th>");
-    html += "</tr>\n";
-  }
-  return html;
+// A page, well-formed as XML too where its body is.
+std::string page(const std::string& title, const std::string& style, const std::string& body, Theme theme) {
+  return "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
+         "name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
+         escaped(title) + "</title>\n<style>" + kStyle + style + style_of(theme) + "</style>\n</head>\n<body>\n<main>\n" + body +
+         "</body>\n</html>\n";
 }
 
 }  // namespace
 
-std::string to_page(
-    const Chart& chart, const std::vector<std::vector<std::string>>& table, Theme theme, const std::vector<std::string>& notes) {
-  json data = {{"theme", theme == Theme::automatic ? "auto" : theme == Theme::dark ? "dark" : "light"}, {"panels", json::array()}};
+std::string to_page(const Chart& chart, const ResultTable& table, Theme theme, const std::vector<std::string>& notes) {
+  Value::List panels;
   const Layout layout = layout_of(chart);
   for (size_t i = 0; i < chart.panels.size(); ++i)
-    data["panels"].push_back(to_json(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
-  std::string sentences;
-  for (const std::string& note : notes) sentences += "<p class=\"faint\">" + escaped(note) + "</p>\n";
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-         "content=\"width=device-width\">\n<title>" +
-         escaped(chart.title) + "</title>\n<style>" + kStyle + style_of(theme) +
-         "</style>\n</head>\n<body>\n<main>\n<button>light / dark</button>\n" + to_svg(chart, theme, false) +
-         "<div class=\"wide\"><table class=\"runs\">\n" + table_rows(table) + "</table></div>\n" + sentences +
-         "</main>\n<div id=\"values\"></div>\n" + "<script type=\"application/json\" id=\"chart\">" + embedded(data) +
-         "</script>\n<script>" + kScript + "</script>\n</body>\n</html>\n";
+    panels.push_back(json_of(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
+  return page(chart.title, kChartStyle,
+      "<button>light / dark</button>\n" + to_svg(chart, theme, false) + "<div class=\"wide\">" + html_table(table) + "</div>\n" +
+          html_notes(notes) + "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
+          embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
+      theme);
+}
+
+std::string text_page(const std::string& title, const std::string& body, Theme theme) {
+  return page(title, kTextStyle, "<h1>" + escaped(title) + "</h1>\n" + body + "</main>\n", theme);
+}
+
+std::string html_table(const ResultTable& table) {
+  std::string html = "<table>\n";
+  const std::vector<Cells> rows = cells_of(table);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    html += "<tr>";
+    for (const std::string& cell : rows[i]) html += (i ? "<td>" : "<th>") + escaped(cell) + (i ? "</td>" : "</th>");
+    html += "</tr>\n";
+  }
+  return html + "</table>\n";
+}
+
+std::string html_notes(const std::vector<std::string>& notes) {
+  std::string html;
+  for (const std::string& note : notes) html += "<p class=\"muted\">" + escaped(note) + "</p>\n";
+  return html;
 }
 
 }  // namespace ricci::apps

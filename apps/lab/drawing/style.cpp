@@ -1,13 +1,16 @@
-// Colours and texts of a drawing.
+// Colours and elements of a drawing.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "apps/lab/drawing/svg.h"
 #include "core/error.h"
+#include "data/tokenizers/utf8.h"
 
 namespace ricci::apps {
 namespace {
+
+constexpr const char* kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif";
 
 struct Palette {
   const char *background, *ink, *muted, *grid, *axis;
@@ -30,27 +33,11 @@ std::string rules(const std::string& root, const Palette& p) {
   return css;
 }
 
-// The number of bytes of the UTF-8 character that text starts with, 0 where there is none that XML allows.
-size_t character(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool outside =
-      (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90) || (lead == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe);
-  return overlong || outside ? 0 : length;
-}
-
 }  // namespace
 
 Theme parse_theme(const std::string& name) {
-  if (name == "auto") return Theme::automatic;
-  if (name == "light") return Theme::light;
-  if (name == "dark") return Theme::dark;
+  for (const Theme theme : {Theme::light, Theme::dark, Theme::automatic})
+    if (name == name_of(theme)) return theme;
   fail("theme: expected auto, light or dark, got '{}'", {name});
 }
 
@@ -62,19 +49,40 @@ std::string style_of(Theme theme) {
 
 std::string escaped(std::string_view text) {
   std::string result;
-  while (!text.empty()) {
-    const size_t length = character(text);
-    switch (text[0]) {
+  for (size_t i = 0; i < text.size();) {
+    const auto [code, bytes] = decode_utf8(text, i);
+    const bool is_allowed = bytes > 0 && code >= 32 && code != 127 && code != 0xfffe && code != 0xffff;
+    switch (text[i]) {
       case '&': result += "&amp;"; break;
       case '<': result += "&lt;"; break;
       case '>': result += "&gt;"; break;
       case '"': result += "&quot;"; break;
       case '\'': result += "&#39;"; break;
-      default: result.append(length ? text.substr(0, length) : "\uFFFD");
+      default: result += is_allowed ? text.substr(i, bytes) : "\uFFFD";
     }
-    text.remove_prefix(std::max<size_t>(length, 1));
+    i += std::max<size_t>(bytes, 1);
   }
   return result;
+}
+
+std::string svg_head(double width, double height, int font_size, const std::string& title, const std::string& rules) {
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
+             "font-family=\"{2}\" font-size=\"{3}\">\n<title>{4}</title>\n",
+             width, height, kFont, font_size, escaped(title)) +
+         (rules.empty() ? "" : "<style>\n" + rules + "</style>\n") + svg_rectangle(0, 0, width, height, "class=\"background\"");
+}
+
+std::string svg_text(double x, double y, const std::string& classes, const std::string& more, const std::string& content) {
+  return fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"{}\"{}>{}</text>\n", x, y, classes, more, escaped(content));
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& classes, const std::string& more) {
+  return fmt::format("<line x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\" class=\"{}\"{}/>\n", x1, y1, x2, y2, classes, more);
+}
+
+std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes) {
+  return fmt::format("<rect x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" {}/>\n", x, y, width, height, attributes);
 }
 
 }  // namespace ricci::apps

@@ -5,23 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/lab/drawing/clipping.h"
-#include "apps/lab/plot/panel_axes.h"
+#include "data/tokenizers/utf8.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr double kWidth = 960, kEdge = 28, kLeft = 58, kGap = 34, kLetter = 7.4;  // kLetter: width of a letter of 13 units
 constexpr double kTitle = 58, kLegendRow = 24, kHead = 34, kFoot = 46, kTall = 340, kShort = 170;
-constexpr const char* kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif";
 
 struct Placed {
   double x, y;
 };
 
-double width_of(const std::string& text) {  // continuation bytes of UTF-8 take no room
-  return kLetter * static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
+double width_of(const std::string& text) { return kLetter * static_cast<double>(count_characters(text)); }
 
 // Longer names lose their middle.
 std::string fitting(const std::string& text) {
@@ -39,20 +35,14 @@ std::vector<Placed> place_legend(const Chart& chart) {
   double x = kEdge, y = kTitle + 10;
   for (const LegendEntry& entry : chart.legend) {
     const double width = 34 + width_of(fitting(entry.name)) + 22;
-    if (x > kEdge && x + width > kWidth - kEdge) x = kEdge, y += kLegendRow;
+    if (x > kEdge && x + width > kWidth - kEdge) {
+      x = kEdge;
+      y += kLegendRow;
+    }
     places.push_back({x, y});
     x += width;
   }
   return places;
-}
-
-// ---- Elements
-std::string text(double x, double y, const char* classes, const char* more, const std::string& content) {
-  return fmt::format("<text x=\"{:.6g}\" y=\"{:.6g}\" class=\"{}\"{}>{}</text>\n", x, y, classes, more, escaped(content));
-}
-
-std::string line(double x1, double y1, double x2, double y2, const std::string& classes, const std::string& more = "") {
-  return fmt::format("<line x1=\"{:.6g}\" y1=\"{:.6g}\" x2=\"{:.6g}\" y2=\"{:.6g}\" class=\"{}\"{}/>\n", x1, y1, x2, y2, classes, more);
 }
 
 // The dashes of the curves of a round. Only those of validation have dashes; dots tell the rounds apart: none, one, and pairs of them.
@@ -75,17 +65,17 @@ std::string draw_axes(const PanelBox& box, const std::string& x_name) {
   std::string svg;
   for (const Tick& tick : ticks(box.y, box.height > 200 ? 7 : 4)) {
     const double y = place(box, {box.x.low, tick.value}).y;
-    svg += line(box.left, y, box.left + box.width, y, "grid");
-    svg += text(box.left - 8, y + 4.5, "muted", " text-anchor=\"end\"", tick.label);
+    svg += svg_line(box.left, y, box.left + box.width, y, "grid");
+    svg += svg_text(box.left - 8, y + 4.5, "muted", " text-anchor=\"end\"", tick.label);
   }
   const double bottom = box.top + box.height;
-  svg += line(box.left, bottom, box.left + box.width, bottom, "axis");
+  svg += svg_line(box.left, bottom, box.left + box.width, bottom, "axis");
   for (const Tick& tick : ticks(box.x, std::max(4, static_cast<int>(box.width / 85)))) {
     const double x = place(box, {tick.value, box.y.low}).x;
-    svg += line(x, bottom, x, bottom + 5, "axis");
-    svg += text(x, bottom + 20, "muted", " text-anchor=\"middle\"", tick.label);
+    svg += svg_line(x, bottom, x, bottom + 5, "axis");
+    svg += svg_text(x, bottom + 20, "muted", " text-anchor=\"middle\"", tick.label);
   }
-  return svg + text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", x_name);
+  return svg + svg_text(box.left + box.width / 2, bottom + 39, "muted", " text-anchor=\"middle\"", x_name);
 }
 
 std::string draw_curve(const PanelBox& box, const Curve& curve) {
@@ -135,7 +125,7 @@ std::string draw_labels(const PanelBox& box, const Panel& panel) {
       const auto found = std::find_if(areas.begin(), areas.end(), is_free);
       const Area chosen = found == areas.end() ? areas[0] : *found;
       taken.push_back(chosen);
-      svg += text(chosen.left, chosen.bottom - kDescent, "ink", "", label);
+      svg += svg_text(chosen.left, chosen.bottom - kDescent, "ink", "", label);
     }
   return svg;
 }
@@ -146,7 +136,7 @@ std::string draw_outside(const PanelBox& box, const Panel& panel) {
   const std::string words = words_of(outside, false);
   if (words.empty()) return "";
   const double room = box.width + kLeft - width_of(panel.title + panel.unit) - 30;
-  return marks_of(panel, box) + text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"",
+  return marks_of(panel, box) + svg_text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"",
                                     width_of(words) <= room ? words : words_of(outside, true));
 }
 
@@ -165,9 +155,9 @@ std::string draw_legend(const Chart& chart) {
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
-    svg += line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour),
+    svg += svg_line(x, y - 4.5, x + 26, y - 4.5, "curve " + stroke(entry.colour),
         dashes(entry.colour < 0 ? entry.round : round_of(entry.colour), entry.dashed));
-    svg += text(x + 34, y, "ink", "", fitting(entry.name));
+    svg += svg_text(x + 34, y, "ink", "", fitting(entry.name));
   }
   return svg;
 }
@@ -180,7 +170,7 @@ Layout layout_of(const Chart& chart) {
   const Axis x = common_x_axis(chart);
   for (size_t i = 0; i < chart.panels.size();) {
     // The first panel has a row of its own, the others go in rows of up to three.
-    const size_t columns = i == 0 ? 1 : std::min<size_t>(chart.panels.size() - i, chart.panels.size() - 1 == 4 ? 2 : 3);
+    const size_t max_columns = chart.panels.size() - 1 == 4 ? 2 : 3, columns = i == 0 ? 1 : std::min(chart.panels.size() - i, max_columns);
     const double height = i == 0 ? kTall : kShort, top = layout.height + kHead;
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
@@ -194,16 +184,11 @@ Layout layout_of(const Chart& chart) {
 
 std::string to_svg(const Chart& chart, Theme theme, bool with_style) {
   const Layout layout = layout_of(chart);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.6g} {1:.6g}\" width=\"{0:.6g}\" height=\"{1:.6g}\" role=\"img\" "
-      "font-family=\"{2}\" font-size=\"13\">\n<title>{3}</title>\n",
-      layout.width, layout.height, kFont, escaped(chart.title));
-  std::string style = ".grid,.axis{stroke-width:1} .curve,.raw{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round} "
+  std::string rules = ".grid,.axis{stroke-width:1} .curve,.raw{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round} "
                       ".raw{stroke-width:1;opacity:.35} text{font-variant-numeric:tabular-nums}\n";
-  if (with_style) style += style_of(theme);
-  svg += "<style>\n" + style + "</style>\n";
-  svg += fmt::format("<rect width=\"{:.6g}\" height=\"{:.6g}\" class=\"background\"/>\n", layout.width, layout.height);
-  svg += text(kEdge, 36, "ink", " font-size=\"20\" font-weight=\"600\"", fitting(chart.title)) + draw_legend(chart);
+  if (with_style) rules += style_of(theme);
+  std::string svg = svg_head(layout.width, layout.height, 13, chart.title, rules);
+  svg += svg_text(kEdge, 36, "ink", " font-size=\"20\" font-weight=\"600\"", fitting(chart.title)) + draw_legend(chart);
   for (size_t i = 0; i < chart.panels.size(); ++i) svg += draw_panel(layout.boxes[i], chart.panels[i], x_name_of(chart.panels[i], chart));
   return svg + "</svg>\n";
 }

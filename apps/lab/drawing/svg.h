@@ -4,13 +4,15 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/lab/plot/chart.h"
+#include "apps/lab/drawing/chart.h"
+#include "core/choice.h"
 
 namespace ricci::apps {
 
-enum class Theme { light, dark, automatic };  // automatic: as the reader's system is set
+enum class Theme : uint8_t { light, dark, automatic };  // automatic: as the reader's system is set
+constexpr auto choices(Theme) { return std::array{"light", "dark", "auto"}; }
 
-// automatic, light or dark. Error: any other name.
+// auto, light or dark. Error: any other name.
 Theme parse_theme(const std::string& name);
 
 // Where a panel stands in the drawing, in its units (of about a pixel), and its axes.
@@ -30,6 +32,13 @@ Layout layout_of(const Chart& chart);
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
 
+// Curves whose y axis leaves some values out end at the border. Triangles at the upper and lower border of the box tell of those values.
+std::string marks_of(const Panel& panel, const PanelBox& box);
+// The path through the points, cut where it leaves the box.
+std::string path_through(const std::vector<Point>& points, const PanelBox& box);
+
+// ---- What all drawings are made of (style.cpp)
+
 // The colours as rules of CSS, for the classes that the drawing uses. In a page the attribute data-theme of its root, light
 // or dark, goes before the theme. The first seven colours of the palette are those of Okabe and Ito (2008), which colour-blind readers can
 // tell apart.
@@ -37,5 +46,13 @@ std::string style_of(Theme theme);
 
 // Text for XML and HTML: &, <, > and quotes as entities; what is no character there becomes U+FFFD.
 std::string escaped(std::string_view text);
+
+// The first element of a drawing with its title and `rules` of CSS; the background covers it.
+std::string svg_head(double width, double height, int font_size, const std::string& title, const std::string& rules);
+
+// Elements. classes: of the style; more: attributes with a blank before each.
+std::string svg_text(double x, double y, const std::string& classes, const std::string& more, const std::string& content);
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& classes, const std::string& more = "");
+std::string svg_rectangle(double x, double y, double width, double height, const std::string& attributes);
 
 }  // namespace ricci::apps

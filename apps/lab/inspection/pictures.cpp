@@ -1,11 +1,9 @@
-#include "apps/lab/inspection/pictures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "apps/lab/drawing/heat_map.h"
-#include "apps/lab/plot/chart.h"
+#include "apps/lab/inspection/report.h"
 
 namespace ricci::apps {
 namespace {
@@ -73,18 +71,15 @@ void add_matrices(std::vector<Picture>& all, const Found&, const LayerFound& lay
 // One chart per layer, with a curve per head.
 void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& layer) {
   if (!layer.forms.m_nkK) return;
-  Chart chart;
-  const char* const what = layer.forms.symmetric ? "eigenvalues" : "singular values";
-  chart.title = fmt::format("{}: {} of {}", layer.name, what, layer.forms.name);
-  chart.x_name = "number, from the largest on";
-  Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
-  for (size_t i = 0; i < layer.heads.size(); ++i) {
-    const int colour = static_cast<int>(i);
-    Curve& curve = panel.curves.emplace_back(Curve{fmt::format("head {}", layer.heads[i].head), colour, false, {}, {}});
-    for (size_t n = 0; n < layer.heads[i].spectrum.size(); ++n)
-      curve.points.push_back({static_cast<double>(n + 1), layer.heads[i].spectrum[n]});
-    std::erase_if(curve.points, [](const Point& p) { return !drawable(p.y); });
-    chart.legend.push_back({curve.name, colour, curve.dashed});
+  const char* const numbers = layer.forms.symmetric ? "eigenvalues" : "singular values";
+  Chart chart{.title = fmt::format("{}: {} of {}", layer.name, numbers, layer.forms.name),
+      .x_name = "number, from the largest on",
+      .panels = {{numbers, ""}}};
+  for (const HeadFound& head : layer.heads) {
+    std::vector<Point> points;
+    for (size_t n = 0; n < head.spectrum.size(); ++n)
+      if (drawable(head.spectrum[n])) points.push_back({static_cast<double>(n + 1), head.spectrum[n]});
+    add_curves(chart, fmt::format("head {}", head.head), {points}, false);
   }
   const std::string sentence = layer.forms.symmetric
                                    ? "Along the directions of large eigenvalues positions that are alike score high, along those of "

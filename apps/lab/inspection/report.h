@@ -1,10 +1,25 @@
-// What was found as files: a drawing each, a page with all of them, and the numbers.
+// ricci-inspect, in the order to read: found.h looks into a model, pictures.cpp draws what was found, report.cpp writes the files: a
+// drawing each, a page with all of them, and the numbers.
 #pragma once
+#include <functional>
 #include <string>
+#include <vector>
 
-#include "apps/lab/inspection/pictures.h"
+#include "apps/lab/inspection/found.h"
+#include "apps/lab/report/report.h"
 
 namespace ricci::apps {
+
+// A drawing with a sentence that says what it shows.
+struct Picture {
+  std::string name;  // of its file, without .svg
+  std::string sentence;
+  int64_t layer = 0;
+  Drawing svg;
+};
+
+// In the order of layers, and within a layer of kinds: scores, coefficients, matrices, spectrum, distances. They refer to `found`.
+std::vector<Picture> pictures_of(const Found& found);
 
 // One page that needs nothing else, well-formed as XML too.
 std::string page_of(const Found& found, const std::vector<Picture>& pictures, Theme theme);

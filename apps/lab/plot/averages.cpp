@@ -1,8 +1,8 @@
-#include "apps/lab/plot/averages.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "apps/lab/plot/curves.h"
 
 namespace ricci::apps {
 namespace {
@@ -21,7 +21,8 @@ void bridge(std::vector<Point>& points, const std::vector<double>& steps, const 
       along += gap_of(steps[i - 1], steps[i]);
       points[i].y = points[left].y + along / length * (points[right].y - points[left].y);
     }
-    left = right, length = 0;
+    left = right;
+    length = 0;
   }
 }
 

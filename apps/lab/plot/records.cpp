@@ -36,15 +36,20 @@ std::string with_quoted_names(std::string_view line) {
     size_t length = 0;
     for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
       if (!in_string && !length && line.substr(i).starts_with(name)) length = name.size();
-    if (length) result.append("\"NaN\""), i += length - 1;
-    else result += line[i];
+    if (!length) result += line[i];
+    if (!length) continue;
+    result.append("\"NaN\"");
+    i += length - 1;
   }
   return result;
 }
 
 double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
   if (value.is_null()) return kNothing;
-  if (value.is_string() && value == "NaN") return ++run.not_finite, kNothing;
+  if (value.is_string() && value == "NaN") {
+    ++run.not_finite;
+    return kNothing;
+  }
   if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(value.dump(), 40)});
   return value.get<double>();
 }

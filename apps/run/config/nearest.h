@@ -14,17 +14,17 @@ namespace ricci::apps {
 // optimal string alignment distance).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// Whether a word of so many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
+// True if a word of that many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
 constexpr bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
 
 // ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
-// What to say behind an unknown key: how it is called here (kOtherNames), or which known key or section is near. One in
+// The end of an error about an unknown key: its name here (kOtherNames), or the known key or section that is near. One in
 // another section is as near as one wrong letter. Of two that are equally near neither is told: "; --help-config prints every key".
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields);
 
-// What nanoGPT and Hugging Face's transformers call our keys.
+// Names that nanoGPT and Hugging Face's transformers have for our keys.
 struct OtherName {
   std::string_view there, here;
 };

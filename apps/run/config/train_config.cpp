@@ -1,4 +1,4 @@
-// What the config of a training run may hold.
+// The keys of a training run, and the relations between them that are checked.
 #include "apps/run/config/train_config.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
 }
 
-// What is measured and kept while training goes on.
+// The keys of measuring and keeping: evaluations, records, checkpoints.
 void visit_watch_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);

@@ -24,7 +24,7 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// How training sequences are drawn (data/feeds/text_batches.h, data/feeds/sequence_stream.h).
+// The order in which training sequences are drawn (data/feeds/text_batches.h, data/feeds/sequence_stream.h).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
@@ -87,19 +87,19 @@ struct TrainConfig {
   int64_t keep_checkpoints = 2;
   SampleConfig sample;
 
-  // What was said of keys whose values follow from other keys, as a run file says it: "null" of model.ff, "4" of model.layers where
-  // several scales have as many each. load_config fills it in.
+  // The words of the user on keys whose values follow from other keys, as a run file has them: "null" of model.ff, "4" of model.layers
+  // where several scales have as many each. load_config fills it in.
   std::map<std::string, std::string> following = {};
 };
 
-// Whether the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
+// True if the tokenizer has a vocabulary of written pieces, to which <eos> can be added.
 bool has_pieces(const TrainConfig& config);
 
-// Whether the data is generated.
+// True if the data is generated.
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
-// Whether training goes through the documents in a random order; a classifier always does.
+// True if training goes through the documents in a random order; a classifier always does.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);

@@ -1,37 +1,52 @@
 #include "apps/run/evaluation/scored_run.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-#include <vector>
-
-#include "apps/terminal/progress.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
-
-using Cells = std::vector<std::string>;
-
-Cells cells_of(const ScoredRun& s) {
-  return {s.run, with_commas(s.result.tokens), std::to_string(s.context), s.stride ? std::to_string(*s.stride) : "-",
-      format_message("{:.4f}", {s.result.nats_per_token}), format_message("{:.3f}", {s.result.perplexity()}),
-      s.size ? format_message("{:.4f}", {s.result.bits_per_byte(s.size->bytes)}) : "-",
-      s.size ? format_message("{:.2f}", {s.result.word_perplexity(s.size->words)}) : "-", s.text};
-}
-
-json object_of(const ClassEvaluation& evaluation) {
+Object object_of(const ClassEvaluation& evaluation) {
   const Confusion& confusion = evaluation.confusion;
   const ClassScores macro = confusion.macro();
-  json counts = json::array();
+  Value::List counts;
   for (int64_t target = 0; target < confusion.classes(); ++target) {
-    json row = json::array();
-    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.push_back(confusion.count(target, predicted));
-    counts.push_back(row);
+    Value::List row;
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.emplace_back(confusion.count(target, predicted));
+    counts.emplace_back(row);
   }
   return {{"sequences", confusion.total()}, {"nats_per_sequence", evaluation.nats_per_sequence}, {"accuracy", confusion.accuracy()},
       {"macro_precision", macro.precision}, {"macro_recall", macro.recall}, {"macro_f1", macro.f1}, {"confusion", counts}};
+}
+
+ResultTable results_of(std::span<const ScoredRun> scored) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
+  // Columns that a run has no value of where it makes no such predictions, or was not scored as a whole text.
+  const auto predicted = [&](const char* key, const auto& value) {
+    add({.key = key}, [&](const ScoredRun& s) { return s.result.predictions ? Value(value(*s.result.predictions)) : Value(); });
+  };
+  const auto sized = [&](Column column, const auto& value) {
+    add(std::move(column), [&](const ScoredRun& s) { return s.size ? Value(value(s)) : Value(); });
+  };
+  add({.heading = "run", .key = "run", .left = true}, &ScoredRun::run);
+  add({.key = "text"}, &ScoredRun::text);
+  add({.heading = "tokens", .key = "tokens", .format = ","}, [](const ScoredRun& s) { return s.result.tokens; });
+  add({.heading = "context", .key = "context"}, &ScoredRun::context);
+  add({.heading = "stride", .key = "stride"}, &ScoredRun::stride);
+  add({.key = "from"}, [](const ScoredRun& s) { return s.from ? Value(s.from) : Value(); });
+  add({.heading = "nats/token", .key = "nats_per_token", .format = "{:.4f}"}, [](const ScoredRun& s) { return s.result.nats_per_token; });
+  add({.heading = "perplexity", .key = "perplexity", .format = "{:.3f}"}, [](const ScoredRun& s) { return s.result.perplexity(); });
+  predicted("token_accuracy", [](const Predictions& p) { return p.token_accuracy(); });
+  predicted("sequence_accuracy", [](const Predictions& p) { return p.sequence_accuracy(); });
+  sized({.key = "bytes"}, [](const ScoredRun& s) { return s.size->bytes; });
+  sized({.heading = "bits/byte", .key = "bits_per_byte", .format = "{:.4f}"},
+      [](const ScoredRun& s) { return s.result.bits_per_byte(s.size->bytes); });
+  sized({.key = "words"}, [](const ScoredRun& s) { return s.size->words; });
+  sized({.heading = "word perplexity", .key = "word_perplexity", .format = "{:.2f}"},
+      [](const ScoredRun& s) { return s.result.word_perplexity(s.size->words); });
+  add({.heading = "text", .left = true}, &ScoredRun::text);
+  return table;
 }
 
 }  // namespace
@@ -58,44 +73,19 @@ std::string predictions_note(const Predictions& p) {
       ", {:.2f}% of the tokens and {:.2f}% of the sequences right", {100 * p.token_accuracy(), 100 * p.sequence_accuracy()});
 }
 
-std::string table_of(std::span<const ScoredRun> scored) {
-  std::vector<Cells> rows = {{"run", "tokens", "context", "stride", "nats/token", "perplexity", "bits/byte", "word perplexity", "text"}};
-  for (const ScoredRun& one : scored) rows.push_back(cells_of(one));
-  std::vector<size_t> widths(rows[0].size());
-  for (const Cells& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string table;
-  for (const Cells& row : rows) {
-    if (!table.empty()) table += '\n';
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - row[i].size(), ' ');
-      const bool first = i == 0, last = i + 1 == row.size();  // these two are names
-      table += first ? row[i] + blanks : last ? "  " + row[i] : "  " + blanks + row[i];
-    }
-  }
-  return table;
-}
+std::string table_of(std::span<const ScoredRun> scored) { return text_of(results_of(scored)); }
 
 std::string json_of(std::span<const ScoredRun> scored, std::span<const ScoredClassifier> classifiers) {
-  json all = json::array();
-  for (const ScoredRun& s : scored) {
-    all.push_back({{"run", s.run}, {"text", s.text}, {"tokens", s.result.tokens}, {"context", s.context}});
-    if (s.stride) all.back()["stride"] = *s.stride;
-    if (s.from) all.back()["from"] = s.from;
-    all.back().update({{"nats_per_token", s.result.nats_per_token}, {"perplexity", s.result.perplexity()}});
-    if (const auto& p = s.result.predictions)
-      all.back().update({{"token_accuracy", p->token_accuracy()}, {"sequence_accuracy", p->sequence_accuracy()}});
-    if (!s.size) continue;
-    all.back().update({{"bytes", s.size->bytes}, {"bits_per_byte", s.result.bits_per_byte(s.size->bytes)}, {"words", s.size->words},
-        {"word_perplexity", s.result.word_perplexity(s.size->words)}});
-  }
+  const Value rows = json_of(results_of(scored));
+  Value::List all = std::get<Value::List>(rows.any());
   for (const ScoredClassifier& s : classifiers) {
-    all.push_back({{"run", s.run}, {"text", s.text}, {"context", s.context}});
-    all.back().update(object_of(s.result));
+    Object run{{"run", s.run}, {"text", s.text}, {"context", s.context}};
+    for (auto& member : object_of(s.result)) run.push_back(std::move(member));
+    all.emplace_back(std::move(run));
   }
-  return all.dump(1, ' ', false, json::error_handler_t::replace);
+  return json_text(all);
 }
 
-std::string json_of(const ClassEvaluation& evaluation) { return object_of(evaluation).dump(); }
+std::string json_of(const ClassEvaluation& evaluation) { return json_text(object_of(evaluation), -1); }
 
 }  // namespace ricci::apps

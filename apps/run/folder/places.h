@@ -1,4 +1,4 @@
-// Where runs lie, and the files that they read.
+// The places of runs, and of the files that they read.
 #pragma once
 #include <string>
 

@@ -42,7 +42,7 @@ std::set<std::string> keys_of_files(TrainConfig config) {
   return keys;
 }
 
-// Of a model that came without a tokenizer: any may be put beside it.
+// A model that came without a tokenizer: any may be put beside it.
 constexpr const char* kAnyTokenizer = "any";
 
 std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format("{:016x}", tokenizer->hash()) : kAnyTokenizer; }

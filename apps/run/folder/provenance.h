@@ -1,5 +1,5 @@
-// What a model or a checkpoint was trained with, told in its file: a config.yaml or tokenizer.json that was edited since then is
-// noticed, and not believed.
+// The config and the tokenizer that a model or a checkpoint was trained with, noted in its file: a config.yaml or tokenizer.json that was
+// edited since then is noticed, and not believed.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,7 +16,7 @@ Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokeniz
 // For that of a checkpoint: every key that may not change while a run goes on, the seed among them.
 Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer);
 
-// Whether the file was trained with this tokenizer; also true of one that does not tell.
+// True if the file was trained with this tokenizer; also true of one that does not tell.
 bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
 
 // Compares a file with the config and the tokenizer that stand beside it: in the keys that shape the model, or in all that both

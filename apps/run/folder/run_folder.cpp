@@ -43,7 +43,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// Whether a run of the text `was` may be told another path: that of a text which is no longer where it was. Its contents are compared
+// True if a run of the text `was` may be told another path: the text is no longer where it was. Its contents are compared
 // when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {

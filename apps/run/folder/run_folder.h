@@ -27,7 +27,7 @@ namespace ricci::apps {
 
 constexpr const char* kNonfiniteFile = "nonfinite.safetensors";
 
-// What the command line of ricci-train asks for.
+// The command line of ricci-train, read.
 struct RunRequest {
   std::string folder;
   TrainConfig config;
@@ -67,7 +67,7 @@ class RunFolder {
     return tokenizer_;
   }  // empty in a new run before begin(), or where there is none
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
-  // How many tokens a window holds: as many as asked for, or as the run was trained with where that is 0. Error: more than
+  // Tokens of a window: the number that is asked for, or that of the training where 0 is asked for. Error: more than
   // the model can take.
   int64_t context(int64_t asked = 0) const;
   // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
@@ -117,9 +117,9 @@ class RunFolder {
   Folder folder_;
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::shared_ptr<RunLock> lock_;  // of a run that is trained
+  std::shared_ptr<RunLock> lock_;  // empty unless the run is trained
   Said said_;
-  std::string config_before_;  // of a run that goes on, as YAML
+  std::string config_before_;  // the config before this process, as YAML; empty in a new run
   int64_t steps_before_ = 0;
   bool names_other_texts_ = false;
 };

@@ -1,4 +1,4 @@
-// What ricci-train says of a run, and ricci-plan of one that might be.
+// The lines that ricci-train prints about a run, and ricci-plan about one that might be.
 #pragma once
 #include <string>
 
@@ -12,21 +12,21 @@ namespace ricci::apps {
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
-// What is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is taken to
-// cost a third of what a token of a step costs. Empty: less than a minute is left.
+// The time that is left of a run after `done` steps, at this speed of a step. An evaluation computes the forward alone. A token of it is
+// taken to cost a third of what a token of a step costs. Empty: less than a minute is left.
 std::string expected_line(const TrainConfig& config, int64_t done, double seconds_per_step, int64_t evaluation_tokens);
 
 // On stderr, a line each: what a user should know of a model that is trained with this context (models/config.h).
 void print_warnings(const TrainConfig& config);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
-// Of a classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
+// A classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
 std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& evaluation);
 
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
-// Where the schedule of the learning rate ends is known from the state: a schedule that ends elsewhere than at the last step is written to
+// Puts the end of the learning rate's schedule into the config: a schedule that ends elsewhere than at the last step is written to
 // config.yaml. Returns a line where the run is to go on past its end, else nothing.
 std::string follow_schedule(TrainConfig& config, const TrainState& state);
 

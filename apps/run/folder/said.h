@@ -1,4 +1,4 @@
-// What the user said of a run, kept in its folder as it was said, and beside it what was resolved:
+// The words of the user on a run, kept in its folder as they were given, and beside them the config that was resolved:
 //   run.yaml         the run file, byte for byte, as it was given last; none where there was none
 //   overrides.yaml   what the command line said beside it, a list in its order; none where it said nothing
 //   config.yaml      every key that is read, resolved; the run goes on from there
@@ -16,7 +16,7 @@ namespace ricci::apps {
 struct Said {
   std::optional<std::string> run_file = {};
   std::vector<std::string> overrides = {};
-  bool adds = false;  // to what was said before: the run goes on by its folder
+  bool adds = false;  // the run goes on by its folder: the overrides are added to those before
 };
 
 // Writes run.yaml and overrides.yaml. Errors: those of writing; an overrides.yaml that is not a list of texts.

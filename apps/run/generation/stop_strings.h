@@ -1,4 +1,4 @@
-// Where a generated text ends: in front of the string that is complete first of those given.
+// The end of a generated text: before the string that is complete first of those given.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ class StopStrings {
       if (each.empty()) fail("stop string: is empty");
   }
 
-  // What may be shown once this piece is known. Nothing after a stop string was met.
+  // The text that may be shown once this piece is known. Nothing after a stop string was met.
   std::string next(std::string_view piece) {
     // Byte by byte, so that the first string that is complete counts, however the text is divided.
     for (const char byte : piece) {
@@ -39,7 +39,7 @@ class StopStrings {
     held_.erase(0, text.size());
     return text;
   }
-  // What was held back, when no more pieces come.
+  // The text that was held back, when no more pieces come.
   std::string end() { return std::exchange(held_, {}); }
   bool met() const { return met_; }
 

@@ -30,7 +30,7 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-// What a model is: its own keys, and how text becomes the ids that it reads.
+// True for the keys that define a model: its own, and those by which text becomes ids.
 bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer || key == kEos; }
 
 bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab; }

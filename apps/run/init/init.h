@@ -1,4 +1,4 @@
-// What a run takes over from the one that it starts from (`init` in a run file): the keys that say what its model is, and the weights.
+// The start from another run (`init` in a run file): its weights, and the keys that say what its model is.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace ricci::apps {
 
-// Where `init` points. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is that run;
-// any other file is weights alone.
+// The place that `init` names. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is
+// that run; any other file is weights alone.
 struct InitPlace {
   std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
   std::string file = {};
@@ -23,7 +23,7 @@ InitPlace init_place(const std::string& init);
 // A key that `init` was trained with.
 struct InitKey {
   std::string value;
-  std::string said;  // of a key whose value follows from the sizes of the model, such as "null" of model.ff; else the value
+  std::string said;  // the same, unless the value follows from the sizes of the model: then the user's word, such as "null" of model.ff
 };
 
 // The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file

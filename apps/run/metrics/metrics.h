@@ -1,4 +1,4 @@
-// What a run measured, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
+// The measurements of a run, in its folder: metrics.jsonl, one JSON object per line, and the same numbers as event files for
 // TensorBoard (tensorboard --logdir runs). Both are appended and readable while the run goes on.
 #pragma once
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ricci::apps {
 
-// What was measured at a step. A value not measured, or not finite, is null in metrics.jsonl and absent from the events.
+// The measurements at a step. A value not measured, or not finite, is null in metrics.jsonl and absent from the events.
 struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training, up to here

@@ -15,7 +15,10 @@ class AsyncCopies {
   void wait_for_all() { arrive(groups_ + 1); }
 
   const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().at; }
-  void forget() { copies_.clear(), groups_ = 0; }
+  void forget() {
+    copies_.clear();
+    groups_ = 0;
+  }
 
  private:
   struct Copy {

@@ -15,7 +15,10 @@ int Block::barrier(bool predicate, Loc at) {
     fail("__syncthreads at " + describe(at) + " after other threads of the block have returned: " + state());
   const unsigned bit = 1u << lane_;
   t.barrier = at;
-  if (arrived_ == 0) barrier_at_ = at, barriers_differ_ = false;
+  if (arrived_ == 0) {
+    barrier_at_ = at;
+    barriers_differ_ = false;
+  }
   barriers_differ_ |= at.line != barrier_at_.line || (at.file != barrier_at_.file && std::strcmp(at.file, barrier_at_.file));
   votes_ += predicate;
   warp_->at_barrier |= bit;
@@ -32,7 +35,8 @@ int Block::barrier(bool predicate, Loc at) {
 void Block::release_barrier() {
   if (barriers_differ_) fail("divergent __syncthreads, the threads of the block met at different barriers: " + state());
   barrier_result_ = votes_;
-  arrived_ = 0, votes_ = 0;
+  arrived_ = 0;
+  votes_ = 0;
   ++steps_;
   for (unsigned w = 0; w < n_warps_; ++w) {
     warps_[w].ready |= warps_[w].at_barrier;
@@ -88,7 +92,10 @@ void Block::poll() {
 }
 
 void Block::thread_returned() {
-  if (options_.strict) check_nobody_waits(), check_copies_arrived();
+  if (options_.strict) {
+    check_nobody_waits();
+    check_copies_arrived();
+  }
   Warp& warp = *warp_;
   warp.live &= ~(1u << lane_);
   --live_;

@@ -95,7 +95,10 @@ void check_aligned(const char* what, const void* p, unsigned bytes, Loc at) {
 void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc at) {
   constexpr const char* names[] = {"mma_bf16", "mma_f16", "mma_tf32"};
   constexpr Resolve resolves[] = {&resolve_mma<Mma::bf16>, &resolve_mma<Mma::f16>, &resolve_mma<Mma::tf32>};
-  if (kind == Mma::tf32) check_rounded(a, 4, at), check_rounded(b, 2, at);
+  if (kind == Mma::tf32) {
+    check_rounded(a, 4, at);
+    check_rounded(b, 2, at);
+  }
   MmaLane payload{c, a, b};
   current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], at);
 }

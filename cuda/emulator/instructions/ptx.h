@@ -44,11 +44,13 @@ inline float exp2_approx(float x) { return x < -126 ? 0.0f : __builtin_exp2f(x);
 
 template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   static_assert(N == 1 || N == 2 || N == 4);
-  emu::ldmatrix(N == 1 ? "ldmatrix<1>" : N == 2 ? "ldmatrix<2>" : "ldmatrix<4>", N, false, r, row, at);
+  constexpr const char* kNames[] = {"", "ldmatrix<1>", "ldmatrix<2>", "", "ldmatrix<4>"};
+  emu::ldmatrix(kNames[N], N, false, r, row, at);
 }
 template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
   static_assert(N == 1 || N == 2 || N == 4);
-  emu::ldmatrix(N == 1 ? "ldmatrix_trans<1>" : N == 2 ? "ldmatrix_trans<2>" : "ldmatrix_trans<4>", N, true, r, row, at);
+  constexpr const char* kNames[] = {"", "ldmatrix_trans<1>", "ldmatrix_trans<2>", "", "ldmatrix_trans<4>"};
+  emu::ldmatrix(kNames[N], N, true, r, row, at);
 }
 
 template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {__builtin_FILE(), __builtin_LINE()}) {

@@ -23,7 +23,8 @@ void Isolation::show_to_all(Region& region, size_t i) {
   region.before[i] = region.data[i];
   if (region.after.empty()) return;
   if (region.writer[i] != kNobody) note_race(region, i);
-  region.after[i] = region.data[i], region.writer[i] = kNobody;
+  region.after[i] = region.data[i];
+  region.writer[i] = kNobody;
 }
 
 // Calls f(i) for each byte that is not what it was before the launch.
@@ -50,7 +51,10 @@ Isolation::Race Isolation::end_block(uint64_t block) {
   for (Region& region : regions_)
     for_changed_bytes(region, [&](size_t i) {
       if (atomic_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4)) return show_to_all(region, i);
-      if (region.after.empty()) region.after = region.before, region.writer.assign(region.bytes, kNobody);
+      if (region.after.empty()) {
+        region.after = region.before;
+        region.writer.assign(region.bytes, kNobody);
+      }
       if (region.writer[i] != kNobody) note_race(region, i);
       region.after[i] = region.data[i];
       region.writer[i] = static_cast<uint32_t>(block + 1);

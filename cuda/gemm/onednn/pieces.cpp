@@ -32,7 +32,8 @@ Pieces::Pieces(const Gemm& g_) : g(g_), rows(g_.m), columns(g_.n) {
   if (g.batch >= wanted) matrices = parts(g.batch, wanted);
   else if (suits_tiles(g)) rows = rows_for_tiles(g, wanted);
   else cut(wanted);
-  row_parts = parts(g.m, rows), column_parts = parts(g.n, columns);
+  row_parts = parts(g.m, rows);
+  column_parts = parts(g.n, columns);
   count = parts(g.batch, matrices) * row_parts * column_parts;
 }
 
@@ -57,7 +58,8 @@ void Pieces::cut(int64_t wanted) {
 Gemm piece_of(const Gemm& g, int64_t row, int64_t column, int64_t rows, int64_t columns) {
   const int64_t size = size_of(g.dtype), c_size = g.c_f32 ? 4 : size;
   Gemm piece = g;
-  piece.m = std::min(rows, g.m - row), piece.n = std::min(columns, g.n - column);
+  piece.m = std::min(rows, g.m - row);
+  piece.n = std::min(columns, g.n - column);
   piece.a = static_cast<const char*>(g.a) + row * g.a_at.row_stride * size;
   piece.b = static_cast<const char*>(g.b) + column * g.b_at.column_stride * size;
   piece.c = static_cast<char*>(g.c) + (row * g.c_at.row_stride + column) * c_size;
@@ -71,7 +73,10 @@ Gemm terms_of(const Gemm& g, int64_t first, int64_t most) {
   part.k = std::min(most, g.k - first);
   part.a = static_cast<const char*>(g.a) + first * g.a_at.column_stride * size;
   part.b = static_cast<const char*>(g.b) + first * g.b_at.row_stride * size;
-  if (first > 0) part.accumulate = true, part.bias_n = nullptr;
+  if (first > 0) {
+    part.accumulate = true;
+    part.bias_n = nullptr;
+  }
   return part;
 }
 

@@ -34,7 +34,10 @@ Key key_of(const Gemm& g) {
 struct KeyHash {
   size_t operator()(const Key& key) const {
     uint64_t hash = 0;
-    for (int64_t value : key) hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29;
+    for (int64_t value : key) {
+      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
     return hash;
   }
 };
@@ -74,7 +77,9 @@ class Prepared {
     } catch (const dnnl::error&) {
       return;  // no such product
     }
-    a_ = memory(a, engine_, nullptr), b_ = memory(b, engine_, nullptr), c_ = memory(c, engine_, nullptr);
+    a_ = memory(a, engine_, nullptr);
+    b_ = memory(b, engine_, nullptr);
+    c_ = memory(c, engine_, nullptr);
     if (g.bias_n) bias_ = memory(bias, engine_, nullptr);
   }
 
@@ -82,7 +87,9 @@ class Prepared {
   explicit operator bool() const { return static_cast<bool>(product_); }
 
   void run(const Gemm& g) {
-    a_.set_data_handle(const_cast<void*>(g.a)), b_.set_data_handle(const_cast<void*>(g.b)), c_.set_data_handle(g.c);
+    a_.set_data_handle(const_cast<void*>(g.a));
+    b_.set_data_handle(const_cast<void*>(g.b));
+    c_.set_data_handle(g.c);
     if (g.bias_n) bias_.set_data_handle(const_cast<void*>(g.bias_n));
     const dnnl_exec_arg_t arguments[] = {
         {DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_BIAS, bias_.get(true)}};

@@ -1,11 +1,12 @@
 // A product of one shape by oneDNN, on the thread that calls. Primitives are kept: making one takes as long as a product of ten million
 // terms.
 #pragma once
+#include "core/cpu/worker_thread.h"
 #include "cuda/gemm/gemm.h"
 
 namespace ricci::onednn {
 
-// Tells the library, on this thread, that there is one thread.
+// Tells the library, on this thread, that there is one thread, and keeps signals from its products.
 class OneThread {
  public:
   OneThread();
@@ -14,6 +15,7 @@ class OneThread {
   OneThread& operator=(const OneThread&) = delete;
 
  private:
+  SignalsHeld held_;
   int before_;
 };
 

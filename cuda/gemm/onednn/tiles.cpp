@@ -42,8 +42,12 @@ void multiply_piece(const Gemm& g) {
   for (int64_t first = 0; first < g.k; first += kTerms) {
     Gemm part = terms_of(g, first, kTerms);
     const Dense a = dense(part.a, g.a_at, g.m, part.k, a_buffer.data()), b = dense(part.b, g.b_at, part.k, g.n, b_buffer.data());
-    part.a = a.data, part.a_at = a.at, part.b = b.data, part.b_at = b.at;
-    part.c = c_buffer.data(), part.c_at = {g.n, 1, g.m * g.n};
+    part.a = a.data;
+    part.a_at = a.at;
+    part.b = b.data;
+    part.b_at = b.at;
+    part.c = c_buffer.data();
+    part.c_at = {g.n, 1, g.m * g.n};
     multiply(part);
   }
   store_sums(c_buffer.data(), g);

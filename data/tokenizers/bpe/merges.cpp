@@ -71,7 +71,10 @@ size_t Merges::apply_long(std::span<uint32_t> pieces) const {
     if (next[i] >= count) return;
     if (const uint32_t rank = rank_of(pieces[i], pieces[next[i]]); rank != kNone) possible.push(pair_of(rank, i));
   };
-  for (uint32_t i = 0; i < count; ++i) before[i] = i - 1, next[i] = i + 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    before[i] = i - 1;
+    next[i] = i + 1;
+  }
   for (uint32_t i = 0; i < count; ++i) offer(i);
   while (!possible.empty()) {
     const auto rank = static_cast<uint32_t>(possible.top() >> 32), i = static_cast<uint32_t>(possible.top());

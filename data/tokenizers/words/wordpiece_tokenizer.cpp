@@ -53,8 +53,10 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
     size_t length = 0;
     for (const size_t possible : begin == 0 ? lengths_ : lengths_going_on_) {
       if (possible > rest.size()) continue;
-      const auto found = begin > 0 ? going_on_.find(rest.substr(0, possible)) : going_on_.end();
-      const int32_t id = begin == 0 ? vocabulary().find(rest.substr(0, possible)) : found == going_on_.end() ? -1 : found->second;
+      const std::string_view piece = rest.substr(0, possible);
+      const auto found = begin > 0 ? going_on_.find(piece) : going_on_.end();
+      int32_t id = begin == 0 ? vocabulary().find(piece) : -1;
+      if (found != going_on_.end()) id = found->second;
       if (id < 0) continue;
       ids.push_back(id);
       length = possible;

@@ -4,6 +4,7 @@
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
+#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "ops/attention/cpu/block_products.h"
 #include "ops/attention/kernels.h"
@@ -42,11 +43,23 @@ template <class T, class E> class BackwardTask {
         packed_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
         sums_(share.queries * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
     const int64_t rows = share.queries * row_, block = kBlock * row_;
-    q_ = packed_.data(), dy_ = q_ + rows, k_ = dy_ + rows, k_xj_ = k_ + block, v_xj_ = k_xj_ + transposed_;
+    q_ = packed_.data();
+    dy_ = q_ + rows;
+    k_ = dy_ + rows;
+    k_xj_ = k_ + block;
+    v_xj_ = k_xj_ + transposed_;
     A* next = sums_.data();
-    auto take = [&](int64_t n) { return next += n, next - n; };
-    dq_ = take(rows), dk_ = take(block), dv_ = take(block);
-    p_ = take(kBlock * kBlock), ds_ = take(kBlock * kBlock), f_ = take(kBlock * kBlock), delta_ = take(share.queries);
+    auto take = [&](int64_t n) {
+      next += n;
+      return next - n;
+    };
+    dq_ = take(rows);
+    dk_ = take(block);
+    dv_ = take(block);
+    p_ = take(kBlock * kBlock);
+    ds_ = take(kBlock * kBlock);
+    f_ = take(kBlock * kBlock);
+    delta_ = take(share.queries);
     if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
     if (of.one_sum_of_k_and_v()) dv_ = dk_;
   }
@@ -54,11 +67,11 @@ template <class T, class E> class BackwardTask {
   // Some queries and some keys of a head: all that share_ wants of them.
   void run(int64_t head, Interval queries, Interval keys) {
     const int64_t all_keys = problem_.keys_of(head);
-    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, least(keys.end, all_keys)});
+    const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
     const Interval loaded = share_.want_q ? queries : seeing;
     if (share_.want_q || seen.begin < seen.end) load_queries(head, loaded);
     for (int64_t j0 = keys.begin; j0 < keys.end; j0 += kBlock) {
-      const int64_t n = least(kBlock, problem_.keys - j0);
+      const int64_t n = min(kBlock, problem_.keys - j0);
       if (share_.want_kv) clear_key_gradients(n);
       if (j0 >= seen.begin && j0 < seen.end) add_keys(head, j0, all_keys, loaded.begin, seeing);
       if (share_.want_kv) store_key_gradients(head, j0, n);
@@ -69,12 +82,12 @@ template <class T, class E> class BackwardTask {
  private:
   // Of some queries those that see any of some keys, and of the keys those that are seen; both in whole blocks.
   Interval seeing_queries(Interval queries, Interval keys) const {
-    return {most(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
-        least(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
+    return {max(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
+        min(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
   }
   Interval seen_keys(Interval queries, Interval keys) const {
-    return {most(keys.begin, problem_.sees.first_key(queries.begin) / kBlock * kBlock),
-        least(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
+    return {max(keys.begin, problem_.sees.first_key(queries.begin) / kBlock * kBlock),
+        min(keys.end, problem_.sees.end_key(queries.end - 1, problem_.keys))};
   }
   void clear(A* m, int64_t rows) const {
     for (int64_t i = 0; i < rows * row_; ++i) m[i] = 0;
@@ -95,7 +108,7 @@ template <class T, class E> class BackwardTask {
 
   // `loaded` is the query that q_, dy_ and dq_ begin with.
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t loaded, Interval queries) {
-    const int64_t width = problem_.width, keys = least(kBlock, all_keys - j0);
+    const int64_t width = problem_.width, keys = min(kBlock, all_keys - j0);
     const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
     By::pack_columns(k, of_.k.row, keys, width, k_xj_);
     if (v_xj_ != k_xj_) By::pack_columns(v, of_.v.row, keys, width, v_xj_);
@@ -112,7 +125,10 @@ template <class T, class E> class BackwardTask {
     By::scores(tile, q, row_, k_xj_, width, scale, p_);
     By::scores(tile, dy, row_, v_xj_, width, 1, ds_);
     const bool dropping = problem_.dropout.active();
-    if (dropping) weight_factors(tile, problem_, head, f_), multiply_weights(tile, f_, ds_);
+    if (dropping) {
+      weight_factors(tile, problem_, head, f_);
+      multiply_weights(tile, f_, ds_);
+    }
     backward_softmax(tile, p_, ds_, of_.lse + head * problem_.queries + tile.t0, delta_ + at);
     if (share_.want_q) By::over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
     if (!share_.want_kv) return;
@@ -147,13 +163,14 @@ template <class T, class E> class BackwardTask {
 };
 
 // Part n of 0 .. all - 1, `size` long.
-Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, least(all, (n + 1) * size)}; }
+Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all, (n + 1) * size)}; }
 
 template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
   const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
-  const int64_t multiplications = 5 * least(share.queries, problem.queries) * least(share.keys, problem.keys) * problem.width;
+  const int64_t multiplications = 5 * min(share.queries, problem.queries) * min(share.keys, problem.keys) * problem.width;
   const int64_t tasks = by_queries * by_keys;
-  parallel_for(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
+  parallel_for_with_scratch(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
+    const SignalsHeld held;  // once for all products of the chunk
     BackwardTask<T, E> task(problem, share, of);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t n = i % tasks;

@@ -10,11 +10,9 @@ namespace ricci::attention_kernels {
 constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in whole groups of 16
 
 HD int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-template <class N> HD N least(N a, N b) { return a < b ? a : b; }
-template <class N> HD N most(N a, N b) { return a > b ? a : b; }
 
 // How many tasks of that many multiplications one thread should take at a time: less than some microseconds is not worth it.
-inline int64_t tasks_per_chunk(int64_t multiplications) { return most<int64_t>(1, (1 << 17) / most<int64_t>(1, multiplications)); }
+inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
 // The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
 template <class A> int64_t padded_width(int64_t width) {
@@ -38,24 +36,27 @@ struct Tile {
 
   Tile(const Problem& problem, int64_t keys_of_head, int64_t query, int64_t key)
       : sees(problem.sees), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
-    const auto column = [&](int64_t j) { return static_cast<uint8_t>(most<int64_t>(0, least(j - j0, keys()))); };
-    for (int64_t i = 0; i < queries(); ++i) first[i] = column(sees.first_key(t0 + i)), end[i] = column(sees.end_key(t0 + i, all_keys));
+    const auto column = [&](int64_t j) { return static_cast<uint8_t>(max<int64_t>(0, min(j - j0, keys()))); };
+    for (int64_t i = 0; i < queries(); ++i) {
+      first[i] = column(sees.first_key(t0 + i));
+      end[i] = column(sees.end_key(t0 + i, all_keys));
+    }
   }
-  HD int64_t queries() const { return least(kBlock, all_queries - t0); }
-  HD int64_t keys() const { return least(kBlock, all_keys - j0); }
+  HD int64_t queries() const { return min(kBlock, all_queries - t0); }
+  HD int64_t keys() const { return min(kBlock, all_keys - j0); }
   // Whether any of these queries may see any of these keys.
   static bool visible(const Problem& problem, int64_t keys_of_head, int64_t t0, int64_t j0) {
-    const int64_t last_query = least(t0 + kBlock, problem.queries) - 1, end_key = least(j0 + kBlock, keys_of_head);
+    const int64_t last_query = min(t0 + kBlock, problem.queries) - 1, end_key = min(j0 + kBlock, keys_of_head);
     return problem.sees.first_key(t0) < end_key && problem.sees.end_key(last_query, keys_of_head) > j0;
   }
 
   // An empty interval becomes 0 .. 0.
   HD static Interval interval(int64_t begin, int64_t end) { return {end > begin ? begin : 0, end > begin ? end : 0}; }
   // Within the tile: the keys that the rows i .. i + n - 1 see, and the queries that see the columns j .. j + n - 1.
-  HD Interval keys_of(int64_t i, int64_t n) const { return interval(first[i], end[least(i + n, queries()) - 1]); }
+  HD Interval keys_of(int64_t i, int64_t n) const { return interval(first[i], end[min(i + n, queries()) - 1]); }
   HD Interval queries_of(int64_t j, int64_t n) const {
-    const int64_t last = least(j + n, keys()) - 1, begin = most<int64_t>(sees.first_query(j0 + j) - t0, 0);
-    return interval(begin, least(sees.end_query(j0 + last, all_queries) - t0, queries()));
+    const int64_t last = min(j + n, keys()) - 1, begin = max<int64_t>(sees.first_query(j0 + j) - t0, 0);
+    return interval(begin, min(sees.end_query(j0 + last, all_queries) - t0, queries()));
   }
   // The columns of the score matrix that are computed for row i: those that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {

@@ -22,7 +22,10 @@ template <class A> struct WeightFactors {
 #pragma omp simd
       for (int q = 0; q < blocks; ++q) {
         const Philox::Block block = random.block(static_cast<uint64_t>(first / 4 + q));
-        words[4 * q] = block.v[0], words[4 * q + 1] = block.v[1], words[4 * q + 2] = block.v[2], words[4 * q + 3] = block.v[3];
+        words[4 * q] = block.v[0];
+        words[4 * q + 1] = block.v[1];
+        words[4 * q + 2] = block.v[2];
+        words[4 * q + 3] = block.v[3];
       }
       A* f_j = f + i * kBlock + columns.begin;
 #pragma omp simd

@@ -3,6 +3,7 @@
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
+#include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
 #include "ops/attention/cpu/block_products.h"
@@ -43,11 +44,14 @@ template <class T, class E> class ForwardTask {
     const int64_t width = problem_.width, n = end - first;
     By::pack_rows(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
-    for (int64_t i = 0; i < n; ++i) m_[i] = -A(__builtin_huge_val()), l_[i] = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      m_[i] = -A(__builtin_huge_val());
+      l_[i] = 0;
+    }
     const T *k = of_.k.of(problem_, head), *v = of_.v.of(problem_, head);
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
     for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
-      const int64_t keys = least(kBlock, all_keys - j0);
+      const int64_t keys = min(kBlock, all_keys - j0);
       By::pack_columns(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
       By::pack_rows(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
@@ -91,7 +95,7 @@ template <class T, class E> class ForwardTask {
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};
-  return kBlock * most<int64_t>(1, least(blocks, blocks * heads / wanted));
+  return kBlock * max<int64_t>(1, min(blocks, blocks * heads / wanted));
 }
 
 }  // namespace
@@ -102,11 +106,12 @@ void forward_cpu(const Problem& problem, const Views& in, const Outputs& out) {
         out.lse_bnc.data<Accumulator<T>>()};
     const int64_t queries = choose_queries(problem), tasks = (problem.queries + queries - 1) / queries;
     const int64_t grain = tasks_per_chunk(2 * queries * problem.keys * problem.width);
-    parallel_for(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
+    parallel_for_with_scratch(problem.batches * problem.heads * tasks, grain, [&](int64_t begin, int64_t end) {
+      const SignalsHeld held;  // once for all products of the chunk
       const ForwardTask<T, E> task(problem, of, queries);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % tasks * queries;
-        task.run(i / tasks, first, least(first + queries, problem.queries));
+        task.run(i / tasks, first, min(first + queries, problem.queries));
       }
     });
   });

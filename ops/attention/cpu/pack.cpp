@@ -54,7 +54,8 @@ template <class T, class A, int Bytes> struct DotRows {
       typename V::Vector total{}, a_x, b_x;
       int64_t x = 0;
       for (; x + V::kLanes <= width; x += V::kLanes) {
-        V::load(a + r * a_row + x, a_x), V::load(b + r * b_row + x, b_x);
+        V::load(a + r * a_row + x, a_x);
+        V::load(b + r * b_row + x, b_x);
         total += a_x * b_x;
       }
       sum_r[r] = V::sum(total);

@@ -15,8 +15,10 @@ struct Columns {
   int begin, end, first, last;
   HD Columns(const Tile& tile, int64_t i) {
     const Interval columns = tile.columns_of(i), keys = tile.keys_of(i, 1);
-    begin = static_cast<int>(columns.begin), end = static_cast<int>(columns.end);
-    first = static_cast<int>(keys.begin), last = static_cast<int>(keys.end);
+    begin = static_cast<int>(columns.begin);
+    end = static_cast<int>(columns.end);
+    first = static_cast<int>(keys.begin);
+    last = static_cast<int>(keys.end);
   }
   HD bool sees(int j) const { return (j >= first) & (j < last); }
 };
@@ -35,12 +37,13 @@ template <class A, int Bytes> struct ForwardSoftmax {
     for (int64_t i = begin; i < end; ++i) exponentials(s + i * kBlock, Columns(tile, i), next[i] > kLowest<A> ? next[i] : A(0));
     for (int64_t i = begin; i < end; ++i) {
       if (next[i] > m[i] && l[i] != 0) rescale(i, math::exp(m[i] - next[i]));
-      m[i] = next[i], l[i] += sum(s + i * kBlock, Columns(tile, i));
+      m[i] = next[i];
+      l[i] += sum(s + i * kBlock, Columns(tile, i));
     }
   }
   HD static A max_with(A largest, const A* s_j, Columns columns) {
 #pragma omp simd reduction(max : largest)
-    for (int j = columns.begin; j < columns.end; ++j) largest = most(largest, columns.sees(j) ? s_j[j] : kLowest<A>);
+    for (int j = columns.begin; j < columns.end; ++j) largest = max(largest, columns.sees(j) ? s_j[j] : kLowest<A>);
     return largest;
   }
   HD static void exponentials(A* s_j, Columns columns, A shift) {

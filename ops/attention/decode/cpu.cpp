@@ -24,7 +24,10 @@ template <class T> struct CachedTask {
     const T* given = of.at(of.q, head, r);
     T* y = of.at(of.y, head, r);
 #pragma omp simd
-    for (int64_t x = 0; x < width; ++x) q[x] = A(given[x]) * A(of.problem.scale), o[x] = 0;
+    for (int64_t x = 0; x < width; ++x) {
+      q[x] = A(given[x]) * A(of.problem.scale);
+      o[x] = 0;
+    }
     for (int64_t j = 0; j < keys; ++j) p[j] = score(of.k_cache + of.slot(head, first + j));
     const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key gives 0
     for (int64_t j = 0; j < keys; ++j) add(p[j], of.v_cache + of.slot(head, first + j));
@@ -61,11 +64,12 @@ template <class T> struct CachedTask {
 template <class T> void attend_cached_cpu(const CachedQueries<T>& of) {
   using A = Accumulator<T>;
   const int64_t width = of.problem.width, last = of.first + of.count - 1, most_keys = last + 1 - of.first_key(of.first);
-  parallel_for(of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
-    const Scratch<A> scratch(2 * width + most_keys);
-    A* const q = scratch.data();
-    run_vectorized(CachedTask<T>{of, q, q + width, q + 2 * width}, begin, end);
-  });
+  parallel_for_with_scratch(
+      of.problem.batches * of.problem.heads * of.count, tasks_per_chunk(2 * most_keys * width), [&](int64_t begin, int64_t end) {
+        const Scratch<A> scratch(2 * width + most_keys);
+        A* const q = scratch.data();
+        run_vectorized(CachedTask<T>{of, q, q + width, q + 2 * width}, begin, end);
+      });
 }
 
 template void attend_cached_cpu(const CachedQueries<float>&);

@@ -38,7 +38,10 @@ template <class T> struct CachedKernel {
     const int64_t first = of.first_key(of.first + r), end = of.end_key(of.first + r);
     const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
     A *const q_x = dynamic_shared<A>(), *const o_x = q_x + width;
-    for (int64_t x = threadIdx.x; x < width; x += kThreads) q_x[x] = A(of.at(of.q, head, r)[x]) * A(of.problem.scale), o_x[x] = 0;
+    for (int64_t x = threadIdx.x; x < width; x += kThreads) {
+      q_x[x] = A(of.at(of.q, head, r)[x]) * A(of.problem.scale);
+      o_x[x] = 0;
+    }
     A m = kLowest, l = 0;
     for (int64_t j0 = first; j0 < end; j0 += kKeys) {
       const int keys = static_cast<int>(end - j0 < kKeys ? end - j0 : kKeys);
@@ -55,7 +58,10 @@ template <class T> struct CachedKernel {
       l = l * factor + warp_reduce(low_weight + high_weight, Sum{});
       m = next;
       __syncthreads();  // every warp has read the scores
-      if (warp == 0) p[lane] = low_weight, p[lane + 32] = high_weight;
+      if (warp == 0) {
+        p[lane] = low_weight;
+        p[lane + 32] = high_weight;
+      }
       __syncthreads();
       for (int64_t x = threadIdx.x; x < width; x += kThreads) {
         A sum = o_x[x] * factor;
@@ -135,7 +141,8 @@ HOST Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor
           k_cache_bnsk.data<T>(), v_cache_bnsk.data<T>(), k_cache_bnsk.shape()[2], 0, past, 0};
       past == 0 ? append_last(of, y.device()) : attend_in_steps(of, y.device());
     });
-  k_cache_bnsk.written(), v_cache_bnsk.written();
+  k_cache_bnsk.written();
+  v_cache_bnsk.written();
   return record("attention_cached", checked.inputs, y, keep(), no_backward);
 }
 

@@ -13,7 +13,7 @@ namespace flash {
 // delta_bnt = dy_bt . y_bt of head n. A power of two of lanes shares a row of k elements; neighbours have neighbouring t.
 // Bytes: 4 k + 4 per row, which is also the floor: k = 64, b n c = 786,432 on an H200: 204 MB at 4.8 TB/s 0.04 ms.
 template <int kWidth> struct DeltaKernel {
-  static constexpr int kThreads = 256, kLanes = kWidth == 32 ? 4 : kWidth == 64 ? 8 : 16;
+  static constexpr int kThreads = 256, kLanes = lanes_of_row(kWidth);
   unsigned rows, queries, heads;
   const bf16 *dy, *y;
   float* delta;

@@ -90,7 +90,10 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
     State state;
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
-      for (int half = 0; half < 2; ++half) state.m[i][half] = kLowest, state.l[i][half] = 0;
+      for (int half = 0; half < 2; ++half) {
+        state.m[i][half] = kLowest;
+        state.l[i][half] = 0;
+      }
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
     for (int x = 0; x < kWidth / 8; ++x)
@@ -138,7 +141,10 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
         m = largest[i][half];
         state.l[i][half] *= factor;
         UNROLL(16)
-        for (int x = 0; x < kWidth / 8; ++x) state.o[i][x][2 * half] *= factor, state.o[i][x][2 * half + 1] *= factor;
+        for (int x = 0; x < kWidth / 8; ++x) {
+          state.o[i][x][2 * half] *= factor;
+          state.o[i][x][2 * half + 1] *= factor;
+        }
       }
   }
 
@@ -164,7 +170,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
         float& l = state.l[i][half];
         l = row_reduce(l, Sum{});
         if (lane_column() == 0 && r < rows) to[r] = l == 0 ? -kLowest : state.m[i][half] * static_cast<float>(problem.scale) + math::log(l);
-        l = l == 0 ? 0.0f : static_cast<float>(dropping ? problem.dropout.scale : 1) / l;
+        const float scale = dropping ? static_cast<float>(problem.dropout.scale) : 1.0f;
+        l = l == 0 ? 0.0f : scale / l;
       }
     store_rows<kTiles, kWidth>(
         state.o, [&](int i, int half) { return state.l[i][half]; }, queries(), row, row_of(y, chunk_of(y, problem, head), t),

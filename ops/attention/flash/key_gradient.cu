@@ -127,7 +127,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
       for (int i = 0; i < kTiles; ++i) {
         const unsigned bits = dropping ? kept.of_keys(t + 8 * x, own.j + 16 * i) : 0;
         for (int e = 0; e < 4; ++e) {
-          const float factor = !dropping ? 1.0f : bits >> e & 1 ? scale : 0.0f;
+          const float kept_scale = bits >> e & 1 ? scale : 0.0f, factor = dropping ? kept_scale : 1.0f;
           ds[i][x][e] = p[i][x][e] * (ds[i][x][e] * factor - subtracted[e % 2]) * of_sum;
           p[i][x][e] *= factor;
         }

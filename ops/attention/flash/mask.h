@@ -20,7 +20,7 @@ struct Bounds {
         most(bounded(problem.sees.most)),
         queries(static_cast<int>(problem.queries)),
         keys(static_cast<int>(problem.keys)) {}
-  static int bounded(int64_t n) { return static_cast<int>(n < -kFar ? -kFar : n > kFar ? kFar : n); }
+  static int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 };
 
 // What one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
@@ -39,27 +39,25 @@ struct Visible {
   }
   // All keys that the queries t0 .. t1 - 1 see lie in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 lie
   // in first_query .. end_query - 1. Of one query, or one key, these are exactly the visible ones.
-  __device__ int first_key(int t0) const { return at_least_zero(whole_cells(t0 - of.most) + 1); }
-  __device__ int end_key(int t1) const { return smaller(whole_cells(smaller(t1, of.queries) - 1 - of.least) + 1, keys); }
-  __device__ int first_query(int j0) const { return at_least_zero(of.scale * j0 + of.least); }
-  __device__ int end_query(int j0, int j1) const {
-    return j0 < keys ? smaller(of.scale * (smaller(j1, keys) - 1) + of.most, of.queries) : 0;
-  }
-  __device__ static int smaller(int a, int b) { return a < b ? a : b; }
+  __device__ int first_key(int t0) const { return max(0, whole_cells(t0 - of.most) + 1); }
+  __device__ int end_key(int t1) const { return min(whole_cells(min(t1, of.queries) - 1 - of.least) + 1, keys); }
+  __device__ int first_query(int j0) const { return max(0, of.scale * j0 + of.least); }
+  __device__ int end_query(int j0, int j1) const { return j0 < keys ? min(of.scale * (min(j1, keys) - 1) + of.most, of.queries) : 0; }
 
  private:
   __device__ int greatest(int t1, int j0) const { return t1 - 1 - of.scale * j0; }
   __device__ int least(int t0, int j0, int j1) const { return t0 - of.scale * j0 - of.scale * (j1 - 1 - j0); }
-  __device__ static int at_least_zero(int n) { return n > 0 ? n : 0; }
   __device__ int whole_cells(int tokens) const {  // tokens / scale, rounded down
-    return of.scale == 1 ? tokens : tokens >= 0 ? tokens / of.scale : -((of.scale - 1 - tokens) / of.scale);
+    if (of.scale == 1) return tokens;
+    return tokens >= 0 ? tokens / of.scale : -((of.scale - 1 - tokens) / of.scale);
   }
 };
 
 // Sets a lane's part of row 16 i + 8 half + g to `hidden` in the columns x with step x < first or step x >= end.
 template <int kTiles, int kColumnTiles>
 __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, int half, int step, int first, int end, float hidden) {
-  first -= step * lane_column(), end -= step * lane_column();
+  first -= step * lane_column();
+  end -= step * lane_column();
   UNROLL(16)
   for (int x = 0; x < kColumnTiles; ++x)
     for (int e = 0; e < 2; ++e)
@@ -74,7 +72,7 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
-      const int t = t0 + 16 * i + 8 * half + lane_row(), end = Visible::smaller(t - of.least + 1, of.scale * visible.keys);
+      const int t = t0 + 16 * i + 8 * half + lane_row(), end = min(t - of.least + 1, of.scale * visible.keys);
       hide_outside(c, i, half, of.scale, t - of.most + 1 - of.scale * j0, end - of.scale * j0, hidden);
     }
 }

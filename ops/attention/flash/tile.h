@@ -33,11 +33,17 @@ template <int kWidth> struct Tile {
   __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
 
+// How many lanes share a row, each with 8 elements at a time: a power of two.
+HD constexpr int lanes_of_row(int width) {
+  if (width <= 32) return 4;
+  return width <= 64 ? 8 : 16;
+}
+
 // Begins to copy kRows rows, which are `pitch` elements apart; those from `rows` on become zeros. A power of two of lanes shares
 // a row: then the rows of one thread are a multiple of 8 apart, and its chunks are permuted alike.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_load(const Tile<kWidth>& to, const bf16* from, int pitch, int rows) {
-  constexpr int kLanes = kWidth == 32 ? 4 : kWidth == 64 ? 8 : 16, kStep = kThreads / kLanes;
+  constexpr int kLanes = lanes_of_row(kWidth), kStep = kThreads / kLanes;
   static_assert(kRows % kStep == 0 && kStep % 8 == 0);
   const int row = static_cast<int>(threadIdx.x) / kLanes, chunk = static_cast<int>(threadIdx.x) % kLanes;
   if (chunk >= Tile<kWidth>::kChunks) return;

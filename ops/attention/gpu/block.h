@@ -70,7 +70,7 @@ struct BlockMask {
   }
   __device__ static int bounded(int64_t n) {
     constexpr int kFar = 1 << 30;  // further than any distance within a block
-    return n < -kFar ? -kFar : n > kFar ? kFar : static_cast<int>(n);
+    return static_cast<int>(between<int64_t>(-kFar, n, kFar));
   }
 };
 

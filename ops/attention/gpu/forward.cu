@@ -42,7 +42,8 @@ template <class T, int kWidth> struct ForwardKernel {
     const int64_t end = t0 + kGpuBlock < problem.queries ? t0 + kGpuBlock : problem.queries;
     State state;
     for (int i = 0; i < kThreadRows; ++i) {
-      state.m[i] = kLowest, state.l[i] = 0;
+      state.m[i] = kLowest;
+      state.l[i] = 0;
       for (int x = 0; x < kWidth / 16; ++x) state.o[i][x] = 0;
     }
     const int64_t keys = problem.keys_of(head), end_key = problem.sees.end_key(end - 1, keys);

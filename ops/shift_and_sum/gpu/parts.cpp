@@ -37,7 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
     const int64_t halo = (int64_t{1} << levels) - 1, held = std::min(rows, memory.rows(widest, levels));
     const int64_t own = std::max<int64_t>(1, held - sides * halo);
     plan.parts.push_back({first, levels, (rows + own - 1) / own, own, halo, static_cast<int>(held * memory.row(widest, levels))});
-    first += levels, rows = (rows + (int64_t{1} << levels) - 1) >> levels;
+    first += levels;
+    rows = (rows + (int64_t{1} << levels) - 1) >> levels;
     if (first == problem.used) return plan;
   }
   const int64_t rows = (problem.positions + (int64_t{1} << first) - 1) >> first;

@@ -41,7 +41,10 @@ struct Plan {
 
 // How many rows of numbers the kernels hold for every position. The forward needs the values; the backward the gradient too, and the
 // values in front of every walk but the first.
-HD int buffers_of(int levels, bool backward) { return !backward ? 1 : levels > 6 ? (levels + 2) / 3 : 2; }
+HD int buffers_of(int levels, bool backward) {
+  const int of_backward = levels > 6 ? (levels + 2) / 3 : 2;
+  return backward ? of_backward : 1;
+}
 
 // `bytes` of shared memory for a block, numbers of `size` bytes.
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes);

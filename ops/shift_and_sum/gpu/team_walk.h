@@ -42,8 +42,10 @@ template <class T> struct BlockWalk {
     const Team team(columns);
     const Stretches stretches(q, place.rows(), team.teams);
     if (stretches.per_class == 1) {
-      for (int m = team.number; m < stretches.classes; m += team.teams)
-        begin(m, 0, stretches.of_class(m)), walk(m, 0, stretches.of_class(m));
+      for (int m = team.number; m < stretches.classes; m += team.teams) {
+        begin(m, 0, stretches.of_class(m));
+        walk(m, 0, stretches.of_class(m));
+      }
     } else {
       const int m = team.number % stretches.classes, first = team.number / stretches.classes * stretches.rows, all = stretches.of_class(m);
       const int end = first + stretches.rows < all ? first + stretches.rows : all;

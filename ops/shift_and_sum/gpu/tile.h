@@ -78,7 +78,7 @@ template <class T> struct Copy {
   // How many of the four columns exist, and where they are.
   __device__ int width(int column) const {
     const int64_t left = problem.width - place.slice * columns - column;
-    return left < kQuad ? static_cast<int>(left < 0 ? 0 : left) : kQuad;
+    return static_cast<int>(between<int64_t>(0, left, kQuad));
   }
   __device__ int64_t at(int row, int column) const {
     return (place.sequence * problem.positions + place.position(part, row)) * problem.d() + place.head * problem.width +

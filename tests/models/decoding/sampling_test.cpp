@@ -1,6 +1,7 @@
 // Drawn tokens against their probabilities, and generated text against whole forwards.
 #include "models/decoding/sampling.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/models/training/small_training.h"
@@ -71,7 +72,48 @@ std::vector<int64_t> generated(
   return tokens;
 }
 
+// draw_token as it is defined: all tokens are sorted.
+int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) {
+  std::vector<std::pair<double, int64_t>> all;  // minus the logit, the token
+  for (size_t v = 0; v < logits_v.size(); ++v)
+    if (!std::isnan(logits_v[v])) all.emplace_back(-logits_v[v], v);
+  std::sort(all.begin(), all.end());
+  if (s.temperature == 0) return all[0].second;
+  if (s.top_k > 0) all.resize(std::min(all.size(), static_cast<size_t>(s.top_k)));
+  Values weights;
+  double total = 0, sum = 0;
+  for (const auto& [minus, token] : all)
+    total += weights.emplace_back(minus == all[0].first ? 1 : std::exp((all[0].first - minus) / s.temperature));
+  size_t kept = 0;
+  while (kept < all.size() && (s.top_p == 1 || sum < s.top_p * total)) sum += weights[kept++];
+  double left = Philox{s.seed, 0}.uniform_f64(index) * sum;
+  for (size_t i = 0; i < kept; ++i) {
+    if (left < weights[i]) return all[i].second;
+    left -= weights[i];
+  }
+  return all[kept - 1].second;
+}
+
+// Logits of that standard deviation, many of which are equal; with 0 all are.
+void check_draws(int64_t vocabulary, double width) {
+  Values logits = values_of(drawn({vocabulary}, Dtype::f64, Device::cpu, 1));
+  for (double& logit : logits) logit = std::round(logit * width * 8) / 8;
+  if (vocabulary > 100) logits[7] = NAN, logits[8] = -HUGE_VAL, logits[9] = width > 1 ? HUGE_VAL : logits[9];
+  CAPTURE(vocabulary);
+  CAPTURE(width);
+  int wrong = 0;
+  for (const Sampling& s : {Sampling{}, {.temperature = 0}, {.temperature = 0.3}, {.top_k = 5}, {.top_p = 0.5}, {.top_p = 0.999},
+           {.temperature = 30, .top_k = 900, .top_p = 0.25}})
+    for (uint64_t i = 0; i < 60; ++i) wrong += draw_token(logits, s, i) != defined_draw(logits, s, i);
+  CHECK(wrong == 0);
+}
+
 }  // namespace
+
+TEST_CASE("sampling: whatever is sorted, the tokens are those that are drawn when everything is") {
+  for (const int64_t vocabulary : {1, 2, 63, 64, 65, 129, 1000, 5000})
+    for (const double width : {0.0, 0.3, 4.0}) check_draws(vocabulary, width);
+}
 
 TEST_CASE("sampling: shares are the probabilities, at every temperature") {
   const Values weights{1, 8, 2, 4};

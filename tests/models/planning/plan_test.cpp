@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
@@ -52,6 +53,38 @@ TEST_CASE("plan: the peak is that of the step") {
       const auto planned = static_cast<double>(plan_step(small_model(), optimizer, shape).peak);
       CHECK(planned == doctest::Approx(static_cast<double>(measured_peak(small_model(), optimizer, shape))).epsilon(0.003));
     }
+}
+
+TEST_CASE("plan: the block of a recorded step") {
+  for (const int64_t micro_batches : {1, 2}) {
+    StepShape shape{2, 16, micro_batches, Dtype::f32, false, Device::cuda_emulated};
+    const Plan plain = plan_step(small_model(), {}, shape);
+    shape.cuda_graph = true;
+    const Plan recorded = plan_step(small_model(), {}, shape);
+    Model model(small_model(), 1);
+    model.place_for_training(shape.dtype, shape.device);
+    Optimizer optimizer(model.trained_parameters(), {});
+    TrainStep train(model, optimizer, shape.device, {.seed = 1, .clip = 1, .cuda_graph = true});
+    const Tensor ids_bc = zeros({shape.sequences, shape.context}, Dtype::i64, shape.device);
+    for (int64_t step = 0; step < 2; ++step)
+      train.run(std::vector<MicroBatch>(static_cast<size_t>(micro_batches), {{ids_bc, ids_bc}, ids_bc.size()}), step, 1e-3);
+    CHECK(plain.recorded == 0);
+    CHECK(recorded.peak == plain.peak);
+    CHECK(recorded.process == recorded.peak + recorded.recorded);
+    CHECK(static_cast<double>(recorded.recorded) == doctest::Approx(static_cast<double>(train.graph_bytes())).epsilon(0.003));
+  }
+}
+
+TEST_CASE("plan: the buffers of the threads are a part of what the process holds, and no tensors") {
+  const int before = thread_count();
+  const auto planned = [](int threads) {
+    set_thread_count(threads);
+    return plan_step(small_model(), {}, {8, 48, 1, Dtype::f32, false, Device::cpu});
+  };
+  const Plan one = planned(1), four = planned(4);
+  set_thread_count(before);
+  CHECK(four.process > one.process + (64 << 10));
+  CHECK(four.peak < one.peak + (one.peak >> 6));
 }
 
 TEST_CASE("plan: activations and buffers grow with the batch alone, and are a part of the peak") {

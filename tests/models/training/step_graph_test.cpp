@@ -123,6 +123,30 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
   });
 }
 
+TEST_CASE("step graph: a classifier of sequences of several lengths") {
+  on_devices_with_graphs([](Device device) {
+    ModelConfig classifier = one_block();
+    classifier.family = Family::classifier, classifier.causal = false;
+    for (const int64_t accumulation : {1, 2}) {
+      std::vector<double> losses[2];
+      for (const bool graph : {false, true}) {
+        const TrainConfig config = with_graph(graph);
+        Trainer trainer(device, config, classifier);
+        for (int64_t step = 0; step < 5; ++step) {
+          std::vector<MicroBatch> micro_batches;
+          for (int64_t i = 0; i < accumulation; ++i)
+            micro_batches.push_back({{ids_of({1, 2, 3, step, 5, 4, 3, 2, 1, i, 5, 6, 7, 8}, {2, kContext}, device),
+                                         ids_of({step % 2, i}, {2}, device), ids_of({kContext - step, 4 + i}, {2}, device)},
+                2});
+          losses[graph].push_back(trainer.step.run(micro_batches, step, 1e-2).loss);
+        }
+      }
+      CHECK(losses[0] == losses[1]);
+      CHECK(losses[0][4] != losses[0][3]);
+    }
+  });
+}
+
 TEST_CASE("step graph: a step draws its own random numbers") {
   on_devices_with_graphs([](Device device) {
     const TrainConfig config = with_graph();

@@ -1,15 +1,12 @@
 // What analyses tell of numbers that were counted by hand.
+#include "apps/lab/analysis/analyses.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "apps/lab/analysis/completions.h"
-#include "apps/lab/analysis/frequency.h"
-#include "apps/lab/analysis/memory.h"
-#include "apps/lab/analysis/neighbours.h"
-#include "apps/lab/analysis/shuffle.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -24,13 +21,13 @@ TEST_CASE("frequency: bins of equal mass, a token in two of them with a share in
   CHECK(bins[0].tokens == doctest::Approx(4));
   CHECK(bins[0].nats == doctest::Approx((3 * 1.0 + 1 * 2.0) / 4));
   CHECK(bins[0].kinds == 2);
-  CHECK(bins[0].most == 90);
-  CHECK(bins[0].least == 50);
+  CHECK(bins[0].max == 90);
+  CHECK(bins[0].min == 50);
   CHECK(bins[1].tokens == doctest::Approx(4));
   CHECK(bins[1].nats == doctest::Approx((2 * 2.0 + 4.0 + 5.0) / 4));
   CHECK(bins[1].kinds == 3);
-  CHECK(bins[1].most == 50);
-  CHECK(bins[1].least == 1);
+  CHECK(bins[1].max == 50);
+  CHECK(bins[1].min == 1);
 }
 
 TEST_CASE("frequency: the mean over bins is the mean over tokens, whatever the number of bins") {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/lab/benchmark/report.h"
+#include "apps/lab/benchmark/measure.h"
 #include "apps/lab/drawing/svg.h"
 #include "tests/data/files.h"
 
@@ -49,11 +49,11 @@ size_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("bench: quartiles lie between neighbours in proportion") {
   const Spread s = spread_of({5, 1, 2, 4});
-  CHECK(s.least == 1);
+  CHECK(s.min == 1);
   CHECK(s.lower_quartile == 1.75);
   CHECK(s.median == 3);
   CHECK(s.upper_quartile == 4.25);
-  CHECK(s.most == 5);
+  CHECK(s.max == 5);
   CHECK(spread_of({7}).upper_quartile == 7);
   CHECK(error_of([] { spread_of({}); }) == "bench: no step was timed");
 }
@@ -90,7 +90,9 @@ TEST_CASE("bench: FLOPs and parameters of mixers, counted by hand") {
 TEST_CASE("bench: the roofline has the ops of a step and their floors, on the emulated GPU too") {
   for (Device device : {Device::cpu, Device::cuda_emulated}) {
     BenchOptions options = small();
-    options.mixers = {kind_of<Metric>, kind_of<Dispatcher>}, options.roofline = true, options.size.alone = false,
+    options.mixers = {kind_of<Metric>, kind_of<Dispatcher>};
+    options.roofline = true;
+    options.size.alone = false;
     options.size.device = device;
     const Benchmark bench = measured(options);
     REQUIRE(bench.peaks);
@@ -106,7 +108,7 @@ TEST_CASE("bench: the roofline has the ops of a step and their floors, on the em
     CHECK(flops == static_cast<double>(options.rounds) * bench.rows[0].flops);
     CHECK(shifts);
     CHECK(bench.rows[0].process_bytes.has_value() == (device == Device::cpu));
-    CHECK(roofline_table(bench).find("\nmetric      attention backward") != std::string::npos);
+    CHECK(text_of(roofline_of(bench)).find("\nmetric      attention backward") != std::string::npos);
   }
 }
 
@@ -116,12 +118,11 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   bench.options.mixers = {kind_of<Sdp>, kind_of<Metric>};
   bench.rows = {{"sdp", 4, 2, 10, {1e-3, 1.5e-3, 2e-3, 3.5e-3, 4e-3}, 6e9, 5'000'000, 7'000'000},
       {"metric", 4, 2, 20, {1e-3, 1e-3, 1e-3, 1e-3, 1e-3}, 0, 1'000'000, {}}};
-  CHECK(table_of(bench) == "one mixer of 8, sequences a step: 1, f32 on cpu\n"
-                           "mixer   positions  sequences  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB  parameters\n"
-                           "sdp             4          2    2.000   50.0%  6.000   3000.0         5.0         7.0          10\n"
-                           "metric          4          2    1.000    0.0%  0.000      0.0         1.0           -          20");
-  CHECK(roofline_table(bench).empty());
-  nlohmann::json json = nlohmann::json::parse(json_of(bench));
+  CHECK(text_of(report_of(bench)) == "one mixer of 8, sequences a step: 1, f32 on cpu\n"
+                                     "mixer   positions  sequences  ms/step  spread  GFLOP  GFLOP/s  tensors MB  process MB  parameters\n"
+                                     "sdp             4          2    2.000   50.0%  6.000   3000.0         5.0         7.0          10\n"
+                                     "metric          4          2    1.000    0.0%  0.000      0.0         1.0           -          20");
+  nlohmann::json json = nlohmann::json::parse(json_of(report_of(bench)));
   CHECK(json["steps"][0]["ms"]["median"] == 2);
   CHECK(json["steps"][1]["process_bytes"].is_null());
   CHECK(!json.contains("ops"));
@@ -132,19 +133,19 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
   bench.ops = {{"sdp", "linear", 2, 4, 200, 10}, {"sdp", "relu", 1, 4, 0, 10}};
   CHECK(floor_of(bench.ops[0], *bench.peaks) == 2);
   CHECK(floor_of(bench.ops[1], *bench.peaks) == 1);
-  CHECK(roofline_table(bench) == "measured peaks: 0.0 GFLOP/s f32, memory 0.0 GB/s\n"
-                                 "mixer  op      calls        ms  share  GFLOP/s  GB/s  FLOP/byte  bound by  of the roof\n"
-                                 "sdp    linear      2  4000.000  50.0%      0.0   0.0       20.0     FLOPs          50%\n"
-                                 "sdp    relu        1  4000.000  50.0%            0.0                bytes          25%");
-  const Chart roofs = roofline_chart(bench);
+  CHECK(text_of(roofline_of(bench)) == "measured peaks: 0.0 GFLOP/s f32, memory 0.0 GB/s\n"
+                                       "mixer  op      calls        ms  share  GFLOP/s  GB/s  FLOP/byte  bound by  of the roof\n"
+                                       "sdp    linear      2  4000.000  50.0%      0.0   0.0       20.0     FLOPs          50%\n"
+                                       "sdp    relu        1  4000.000  50.0%            0.0                bytes          25%");
+  const Chart roofs = *roofline_of(bench).chart;
   REQUIRE(roofs.panels[0].curves.size() == 2);  // an op without FLOPs has no place
   CHECK(roofs.panels[0].curves[0].points[0].x == 20);
   CHECK(roofs.panels[0].curves[1].points[1].x == 10);
   CHECK(roofs.panels[0].curves[1].points[1].y == doctest::Approx(1e-7));
-  const Chart chart = chart_of(bench);
+  const Chart chart = *report_of(bench).chart;
   CHECK(chart.panels.size() == 3);
   CHECK(chart.panels[0].curves[0].points[0].y == 2);
-  CHECK(chart.panels[2].curves.size() == 1);  // no work cannot be drawn on a logarithmic axis
+  CHECK(chart.panels[1].curves.size() == 1);  // no work cannot be drawn on a logarithmic axis
   CHECK(count(to_svg(chart, Theme::light), "<path") == 5);
 }
 

@@ -1,6 +1,4 @@
 // Values far from all others: axes that leave them out, lines that end at the border, marks and words. Colours of many runs.
-#include "apps/lab/drawing/clipping.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "apps/lab/plot/panel_axes.h"
+#include "apps/lab/drawing/svg.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"
 

@@ -1,12 +1,12 @@
 // What the curves of runs are: averages over steps, time of training, runs without a record.
+#include "apps/lab/plot/curves.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "apps/lab/plot/averages.h"
-#include "apps/lab/plot/chart.h"
 #include "apps/lab/plot/records.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"

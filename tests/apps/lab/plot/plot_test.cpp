@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/lab/drawing/page.h"
-#include "apps/lab/plot/records.h"
+#include "apps/lab/plot/curves.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
@@ -131,7 +131,7 @@ TEST_CASE("plot: panels, colours and legend of one run and of several; time is t
   CHECK(two.panels[0].curves[0].raw.empty());  // validation is not noise
   CHECK(two.x_name == "time of training in minutes");
   CHECK(two.legend.size() == 4);
-  const auto table = summary(read_all_records({folder / "a"}));
+  const auto table = cells_of(summary(read_all_records({folder / "a"})));
   CHECK(table[1] == std::vector<std::string>{"a", "20", "1,280", "0.2000", "0.2500", "20", "1"});
 }
 

@@ -1,4 +1,4 @@
-#include "apps/lab/plot/axis.h"
+#include "apps/lab/drawing/axis.h"
 
 #include <fmt/format.h>
 
@@ -40,8 +40,8 @@ std::string label(double value, double largest, double step) {
   return fmt::format("{:.{}f}{}", shown, decimals, unit->second);
 }
 
-std::vector<Tick> linear_ticks(const Axis& axis, int most) {
-  double step = round_up((axis.high - axis.low) / most);
+std::vector<Tick> linear_ticks(const Axis& axis, int count) {
+  double step = round_up((axis.high - axis.low) / count);
   // Between 5 and 2 times a power the distance may be too wide for two ticks.
   if (std::floor(axis.high / step + 1e-6) - std::ceil(axis.low / step - 1e-6) < 1) step *= 0.4;
   if (axis.whole) step = std::max(step, 1.0);
@@ -52,8 +52,8 @@ std::vector<Tick> linear_ticks(const Axis& axis, int most) {
   return result;
 }
 
-std::vector<Tick> log_ticks(const Axis& axis, int most) {
-  const auto at = [&](std::initializer_list<int> factors, int every) {
+std::vector<Tick> log_ticks(const Axis& axis, int count) {
+  const auto ticks_at = [&](std::initializer_list<int> factors, int every) {
     std::vector<Tick> result;
     for (int exponent = decade(axis.low) - 1; exponent <= decade(axis.high); ++exponent)
       for (const int factor : factors) {
@@ -64,9 +64,9 @@ std::vector<Tick> log_ticks(const Axis& axis, int most) {
       }
     return result;
   };
-  if (auto result = at({1, 2, 5}, 1); static_cast<int>(result.size()) <= most) return result;
+  if (auto result = ticks_at({1, 2, 5}, 1); static_cast<int>(result.size()) <= count) return result;
   for (int every = 1;; ++every)
-    if (auto result = at({1}, every); static_cast<int>(result.size()) <= most) return result;
+    if (auto result = ticks_at({1}, every); static_cast<int>(result.size()) <= count) return result;
 }
 
 }  // namespace
@@ -83,7 +83,8 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
   // What differs by rounding alone, such as averages of a constant, is one value.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
-    const double factor = low == high ? 2 : with_margin ? std::exp(0.04 * (std::log(high) - std::log(low))) : 1;
+    if (low == high) return {low / 2, high * 2, true};
+    const double factor = with_margin ? std::exp(0.04 * (std::log(high) - std::log(low))) : 1;
     return {low / factor, high * factor, true};
   }
   if (low == high) {
@@ -95,8 +96,8 @@ Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
   return {from_zero && with_margin ? 0 : low - margin, high + margin, false};
 }
 
-std::vector<Tick> ticks(const Axis& axis, int most) {
-  return axis.log && axis.high / 10 >= axis.low ? log_ticks(axis, most) : linear_ticks(axis, most);
+std::vector<Tick> ticks(const Axis& axis, int count) {
+  return axis.log && axis.high / 10 >= axis.low ? log_ticks(axis, count) : linear_ticks(axis, count);
 }
 
 }  // namespace ricci::apps

@@ -1,5 +1,5 @@
 // Ticks at round numbers, their labels, and ranges of axes.
-#include "apps/lab/plot/axis.h"
+#include "apps/lab/drawing/axis.h"
 
 #include <doctest/doctest.h>
 

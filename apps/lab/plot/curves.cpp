@@ -1,4 +1,4 @@
-#include "apps/lab/plot/chart.h"
+#include "apps/lab/plot/curves.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,9 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
-#include "apps/lab/plot/averages.h"
-#include "apps/lab/plot/panel_axes.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 
@@ -59,12 +58,12 @@ XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   }
   if (key != "time") return x;
   constexpr struct {
-    double most;
+    double end;
     const char* name;
     double seconds;
   } kUnits[] = {
       {180, "seconds", 1}, {3 * 3600, "minutes", 60}, {3 * 86400, "hours", 3600}, {std::numeric_limits<double>::infinity(), "days", 86400}};
-  const auto& unit = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const auto& u) { return longest < u.most; });
+  const auto& unit = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const auto& u) { return longest < u.end; });
   for (auto& values : x.values)
     for (double& value : values) value /= unit.seconds;
   x.name = std::string("time of training in ") + unit.name;
@@ -88,25 +87,28 @@ Series series_of(const RunRecords& run, const std::string& key, const std::vecto
   if (!ys) return {};
   std::vector<std::pair<Point, double>> found;
   for (size_t i = 0; i < ys->size(); ++i) {
-    const double at = xs[i], value = (*ys)[i];
-    if (!std::isfinite(at) || !std::isfinite(value)) continue;
-    if (!drawable(at) || !drawable(value) || (chart.log_x && at <= 0) || (chart.log_y && value <= 0)) ++chart.left_out;
-    else found.push_back({{at, value}, step_of(run, i)});
+    const double x = xs[i], y = (*ys)[i];
+    if (!std::isfinite(x) || !std::isfinite(y)) continue;
+    if (!drawable(x) || !drawable(y) || (chart.log_x && x <= 0) || (chart.log_y && y <= 0)) ++chart.left_out;
+    else found.push_back({{x, y}, step_of(run, i)});
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first.x < b.first.x; });
   Series series;
-  for (const auto& [point, step] : found) series.points.push_back(point), series.steps.push_back(step);
+  for (const auto& [point, step] : found) {
+    series.points.push_back(point);
+    series.steps.push_back(step);
+  }
   return series;
 }
 
 Panel& panel_for(Chart& chart, const Look& look) {
   for (Panel& panel : chart.panels)
     if (panel.title == look.panel) return panel;
-  return chart.panels.emplace_back(Panel{look.panel, look.unit, {}});
+  return chart.panels.emplace_back(Panel{look.panel, look.unit});
 }
 
 // False where no run has a value.
-bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::string& key, const XAxis& x) {
+bool add_metric(Chart& chart, const std::vector<RunRecords>& runs, const std::string& key, const XAxis& x) {
   const Look look = look_of(key);
   bool drawn = false;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -115,9 +117,9 @@ bool add_curves(Chart& chart, const std::vector<RunRecords>& runs, const std::st
     Panel& panel = panel_for(chart, look);
     // One run alone has a colour per metric of a panel, several have one each.
     const int colour = static_cast<int>(runs.size() > 1 ? i : panel.curves.size());
-    std::string name = runs.size() > 1 ? runs[i].name : look.name[0] ? look.name : key;
-    if (runs.size() > 1 && look.name[0]) name += std::string(", ") + look.name;
-    Curve curve{name, colour, look.dashed, std::move(points)};
+    const std::string metric = look.name[0] ? look.name : key;
+    Curve curve{.name = metric, .colour = colour, .dashed = look.dashed, .points = std::move(points)};
+    if (runs.size() > 1) curve.name = runs[i].name + (look.name[0] ? ", " + metric : "");
     if (look.smooth) curve.steps = std::move(steps);
     panel.curves.push_back(std::move(curve));
     drawn = true;
@@ -168,20 +170,17 @@ std::vector<double> median(std::vector<double> values) {
 }
 
 std::string whole(double value) { return std::abs(value) < 1e18 ? with_commas(std::llround(value)) : fmt::format("{:.3g}", value); }
-std::string last_whole(const std::vector<double>& values) { return values.empty() ? "" : whole(values.back()); }
 std::string loss_text(double value) { return std::abs(value) < 1e9 ? fmt::format("{:.4f}", value) : fmt::format("{:.3g}", value); }
 
-// The least validation loss and its step, as texts.
-std::pair<std::string, std::string> best_loss(const RunRecords& run) {
+// The number of the record with the lowest validation loss.
+std::optional<size_t> best_record(const RunRecords& run) {
   const auto *losses = column(run, "val_loss"), *steps = column(run, "step");
-  if (!losses || !steps) return {};
-  size_t best = losses->size();
-  for (size_t i = 0; i < losses->size(); ++i) {
+  std::optional<size_t> best;
+  for (size_t i = 0; losses && steps && i < losses->size(); ++i) {
     const bool known = std::isfinite((*losses)[i]) && std::isfinite((*steps)[i]);
-    if (known && (best == losses->size() || (*losses)[i] < (*losses)[best])) best = i;
+    if (known && (!best || (*losses)[i] < (*losses)[*best])) best = i;
   }
-  if (best == losses->size()) return {};
-  return {loss_text((*losses)[best]), whole((*steps)[best])};
+  return best;
 }
 
 }  // namespace
@@ -213,23 +212,6 @@ std::vector<double> training_seconds(const RunRecords& run) {
   return result;
 }
 
-std::vector<Point> thinned(const std::vector<Point>& points, int columns) {
-  if (points.size() <= 4 * static_cast<size_t>(columns)) return points;
-  const double low = points.front().x, width = (points.back().x - low) / columns;
-  const auto column_of = [&](const Point& p) { return width > 0 ? std::floor((p.x - low) / width) : 0; };
-  const auto less = [](const Point& a, const Point& b) { return a.y < b.y; };
-  std::vector<Point> result;
-  for (auto begin = points.begin(); begin != points.end();) {
-    const auto end = std::find_if(begin, points.end(), [&](const Point& p) { return column_of(p) > column_of(*begin); });
-    auto [least, greatest] = std::minmax_element(begin, end, less);
-    decltype(least) chosen[] = {begin, std::min(least, greatest), std::max(least, greatest), end - 1};
-    const auto* const last = std::unique(std::begin(chosen), std::end(chosen));
-    for (const auto* each = std::begin(chosen); each != last; ++each) result.push_back(**each);
-    begin = end;
-  }
-  return result;
-}
-
 Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& options) {
   Chart chart;
   chart.title = options.title;
@@ -243,7 +225,7 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   for (const RunRecords& run : runs) chart.left_out += run.not_finite;
   for (const std::string& key : keys) {
     if (!options.keys.empty()) check_key(runs, key);
-    const bool drawn = add_curves(chart, runs, key, x);
+    const bool drawn = add_metric(chart, runs, key, x);
     if (!options.keys.empty() && !drawn) fail("{}: no value of it can be drawn", {key});
   }
   if (chart.panels.empty()) fail("{}: none of its values can be drawn", {runs[0].path});
@@ -254,15 +236,33 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   return chart;
 }
 
-std::vector<std::vector<std::string>> summary(const std::vector<RunRecords>& runs) {
-  std::vector<std::vector<std::string>> table = {
-      {"run", "steps", "tokens", "last training loss", "best validation loss", "at step", "tokens/s, median"}};
-  for (const RunRecords& run : runs) {
-    const std::vector<double> losses = finite(run, "train_loss");
-    const auto [best, step] = best_loss(run);
-    table.push_back({run.name, last_whole(finite(run, "step")), last_whole(finite(run, "tokens")),
-        losses.empty() ? "" : loss_text(losses.back()), best, step, last_whole(median(finite(run, "tokens_per_s")))});
-  }
+ResultTable summary(const std::vector<RunRecords>& runs) {
+  ResultTable table;
+  const auto add = [&](const char* heading, const auto& text) {
+    table.add({.heading = heading, .missing = ""}, runs, [&](const RunRecords& run) { return Value(text(run)); });
+  };
+  const auto last = [](const char* key, const auto& text) {
+    return [=](const RunRecords& run) {
+      const std::vector<double> values = finite(run, key);
+      return values.empty() ? std::string() : text(values.back());
+    };
+  };
+  const auto best = [](const char* key, const auto& text) {
+    return [=](const RunRecords& run) {
+      const std::optional<size_t> record = best_record(run);
+      return record ? text((*column(run, key))[*record]) : std::string();
+    };
+  };
+  add("run", [](const RunRecords& run) { return run.name; });
+  add("steps", last("step", whole));
+  add("tokens", last("tokens", whole));
+  add("last training loss", last("train_loss", loss_text));
+  add("best validation loss", best("val_loss", loss_text));
+  add("at step", best("step", whole));
+  add("tokens/s, median", [](const RunRecords& run) {
+    const std::vector<double> speed = median(finite(run, "tokens_per_s"));
+    return speed.empty() ? std::string() : whole(speed[0]);
+  });
   return table;
 }
 

@@ -1,4 +1,4 @@
-#include "apps/lab/plot/panel_axes.h"
+#include "apps/lab/drawing/chart.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ constexpr double kFar = 3;      // ranges of the middle
 
 std::string short_value(double value) {
   const double size = std::abs(value);
-  return size >= 1e3 && size < 1e15 ? (value < 0 ? "-" : "") + short_number(size) : fmt::format("{:.3g}", value);
+  const std::string sign = value < 0 ? "-" : "";
+  return size >= 1e3 && size < 1e15 ? sign + short_number(size) : fmt::format("{:.3g}", value);
 }
 
 Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
@@ -34,7 +35,29 @@ Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
 
 }  // namespace
 
-const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
+std::vector<Point> thinned(const std::vector<Point>& points, int columns) {
+  if (points.size() <= 4 * static_cast<size_t>(columns)) return points;
+  const double low = points.front().x, width = (points.back().x - low) / columns;
+  const auto column_of = [&](const Point& p) { return width > 0 ? std::floor((p.x - low) / width) : 0; };
+  const auto less = [](const Point& a, const Point& b) { return a.y < b.y; };
+  std::vector<Point> result;
+  for (auto begin = points.begin(); begin != points.end();) {
+    const auto end = std::find_if(begin, points.end(), [&](const Point& p) { return column_of(p) > column_of(*begin); });
+    auto [least, greatest] = std::minmax_element(begin, end, less);
+    decltype(least) chosen[] = {begin, std::min(least, greatest), std::max(least, greatest), end - 1};
+    const auto* const last = std::unique(std::begin(chosen), std::end(chosen));
+    for (const auto* each = std::begin(chosen); each != last; ++each) result.push_back(**each);
+    begin = end;
+  }
+  return result;
+}
+
+void add_curves(Chart& chart, const std::string& name, const std::vector<std::vector<Point>>& points, bool marked) {
+  const int colour = static_cast<int>(chart.legend.size());
+  chart.legend.push_back({name, colour});
+  for (size_t i = 0; i < points.size(); ++i)
+    if (!points[i].empty()) chart.panels.at(i).curves.push_back({.name = name, .colour = colour, .points = points[i], .marked = marked});
+}
 
 std::vector<double> without_outliers(const Panel& panel, bool log) {
   const auto scaled = [&](const Point& point) { return log ? std::log(point.y) : point.y; };
@@ -75,12 +98,14 @@ Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common) {
 
 Outside outside_of(const Panel& panel, const Axis& y) {
   Outside outside;
-  outside.lowest = std::numeric_limits<double>::infinity(), outside.highest = -outside.lowest;
+  outside.lowest = std::numeric_limits<double>::infinity();
+  outside.highest = -outside.lowest;
   for (const Curve& curve : panel.curves)
     for (const Point& point : measured(curve)) {
       if (y.shows(point.y)) continue;
       ++(y.share(point.y) > 1 ? outside.above : outside.below);
-      outside.lowest = std::min(outside.lowest, point.y), outside.highest = std::max(outside.highest, point.y);
+      outside.lowest = std::min(outside.lowest, point.y);
+      outside.highest = std::max(outside.highest, point.y);
     }
   return outside;
 }

@@ -31,8 +31,8 @@ struct Tick {
   std::string label;  // 0.25, 1,500, 20k, 5e-4
 };
 
-// About `most` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
+// About `count` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
 // times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone.
-std::vector<Tick> ticks(const Axis& axis, int most);
+std::vector<Tick> ticks(const Axis& axis, int count);
 
 }  // namespace ricci::apps

@@ -1,0 +1,44 @@
+// ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them, averages.cpp its smooth curves.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/lab/drawing/chart.h"
+#include "apps/lab/plot/records.h"
+#include "apps/terminal/table.h"
+
+namespace ricci::apps {
+
+struct ChartOptions {
+  std::vector<std::string> keys = {};  // empty: losses, learning rate, gradient norm and speed, as far as they were measured
+  std::string x = "step";              // step, tokens or time
+  double smooth = 0;                   // steps, the time constant of the moving average of noisy curves; 0: as measured
+  bool log_x = false, log_y = false;
+  bool full_range = false;  // y axes show every value, however far it lies from the others
+  std::string title = {};
+};
+
+// Errors: a key or x that no run has (the nearest named), a key without a value to draw.
+Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& options);
+
+// Seconds of training up to each record, without evaluations and without the time between two sessions of a run: the tokens since the
+// record before, divided by tokens_per_s, which is measured over the same steps; by the median speed where none was measured. A
+// run that tells no tokens or no speed has only the time of day, which is counted from its first record. NaN: unknown.
+// Error: the run tells none of the three.
+std::vector<double> training_seconds(const RunRecords& run);
+
+// What each run came to.
+ResultTable summary(const std::vector<RunRecords>& runs);
+
+// The exponential moving average of y over `constant` steps, where steps[i] is the step of points[i]. Between two records y is taken as
+// a straight line, so that the curve does not depend on how often a run wrote a record:
+//   average(s) = integral of exp((t - s) / constant) y(t) dt / integral of exp((t - s) / constant) dt,   t from the first record to s
+// The division makes it unbiased at the start, as Adam's correction does. Records that are less than a step apart count as one step.
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant);
+
+// The curve with the averages of its points, which become its `raw`. Values that the y axis does not show do not enter: a straight line
+// between the nearest that it shows takes their place. So a single value far from all others, which is a mark at the border, moves no
+// average. The averages go from the first value that is shown to the last. Where none is shown, all values enter.
+Curve averaged(Curve measured, double constant, const Axis& y);
+
+}  // namespace ricci::apps

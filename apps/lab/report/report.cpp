@@ -1,0 +1,109 @@
+#include "apps/lab/report/report.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/lab/drawing/page.h"
+#include "core/error.h"
+#include "core/files/file.h"
+
+namespace ricci::apps {
+namespace {
+
+bool is_page(const std::string& name) { return name.ends_with(".html"); }
+
+void check_folder(const std::string& name) {
+  const std::string folder = std::filesystem::path(name).parent_path().string();
+  const Folder opened(folder.empty() ? "." : folder);
+}
+
+std::string page_of(const Report& report, Theme theme) {
+  if (report.chart) return to_page(*report.chart, report.table, theme, report.notes);
+  const std::string figure = report.drawing ? "<figure class=\"wide\">\n" + report.drawing(theme, false) + "</figure>\n" : "";
+  return text_page(report.title, figure + html_table(report.table) + html_notes(report.notes), theme);
+}
+
+const Column& column_of(const ResultTable& table, const std::string& heading) {
+  const auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& c) { return c.heading == heading; });
+  if (found == table.columns.end()) fail("chart: no column has the heading {}", {heading});
+  return *found;
+}
+
+std::vector<Point> points_of(const Column& names, const std::string& name, const Column& x, const Column& y) {
+  std::vector<Point> points;
+  for (size_t i = 0; i < names.values.size(); ++i) {
+    const Point point{x.values[i].number() * x.factor, y.values[i].number() * y.factor};
+    if (text_of(names, i) == name && point.x > 0 && point.y > 0) points.push_back(point);
+  }
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
+  return points;
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& app, ReportOptions& options, const char* help) {
+  app.add_option("-o,--output,--out", options.out, help)->capture_default_str();
+  app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
+}
+
+void add_json_flag(CLI::App& app, ReportOptions& options) {
+  app.add_flag_callback(
+      "--json", [&options] { options.json = "-"; }, "Print JSON");
+}
+
+void add_json_file(CLI::App& app, ReportOptions& options) {
+  app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, in place of the table");
+}
+
+void check(const ReportOptions& options, bool draws) {
+  parse_theme(options.theme);
+  if (!options.json.empty() && options.json != "-") check_folder(options.json);
+  if (options.out.empty()) return;
+  if (!is_page(options.out) && !(draws && options.out.ends_with(".svg")))
+    fail("{}: expected a name that ends in {}", {options.out, draws ? ".svg or .html" : ".html: there is a page, but no drawing"});
+  check_folder(options.out);
+}
+
+std::string text_of(const Report& report) {
+  std::string text = report.title + "\n" + text_of(report.table);
+  for (const std::string& note : report.notes) text += "\n" + note;
+  return text;
+}
+
+std::string json_of(const Report& report) { return json_text(report.json.is_missing() ? json_of(report.table) : report.json); }
+
+void tell(const Report& report, const ReportOptions& options) {
+  print(options.json == "-" ? json_of(report) : text_of(report));
+  if (!options.json.empty() && options.json != "-") write_file_atomically(options.json, json_of(report) + "\n");
+  if (!options.out.empty()) draw(report, options.out, options.theme);
+}
+
+void draw(const Report& report, const std::string& file, const std::string& theme_name) {
+  const Theme theme = parse_theme(theme_name);
+  if (is_page(file)) write_file_atomically(file, page_of(report, theme));
+  else write_file_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
+}
+
+Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name) {
+  Chart chart{.title = report.title, .x_name = x_name, .log_x = true, .log_y = true};
+  const Column& names = column_of(report.table, curves);
+  std::vector<const Column*> drawn;
+  for (const Column& column : report.table.columns) {
+    if (column.panel.empty()) continue;
+    drawn.push_back(&column);
+    chart.panels.push_back({column.panel, column.unit});
+  }
+  std::vector<std::string> known;
+  for (size_t i = 0; i < names.values.size(); ++i) {
+    const std::string name = text_of(names, i);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    known.push_back(name);
+    std::vector<std::vector<Point>> points;
+    for (const Column* const y : drawn) points.push_back(points_of(names, name, column_of(report.table, x), *y));
+    add_curves(chart, name, points);
+  }
+  return chart;
+}
+
+}  // namespace ricci::apps

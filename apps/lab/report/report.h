@@ -1,0 +1,55 @@
+// What a program of the lab found: a table with notes below it for the terminal, JSON, and a drawing or a page. The columns of the
+// table are declared once (apps/terminal/table.h); text, JSON and chart come out of that.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/lab/drawing/svg.h"
+#include "apps/terminal/cli.h"
+#include "apps/terminal/table.h"
+
+namespace ricci::apps {
+
+using Drawing = std::function<std::string(Theme theme, bool with_style)>;  // as to_svg of a chart
+
+struct Report {
+  std::string title = {};  // what was looked at, in a line
+  ResultTable table = {};
+  std::vector<std::string> notes = {};  // what a reader should know of the numbers, a line each
+  Value json = {};                      // nothing: the rows of the table
+  // At most one of these two. Without one there is no drawing, and the page has only the table.
+  std::optional<Chart> chart = {};
+  Drawing drawing = {};
+};
+
+struct ReportOptions {
+  std::string json;  // a file; -: stdout, in place of the table; empty: none
+  std::string out;   // .svg or .html; empty: none
+  std::string theme = "auto";
+};
+
+// --output and --theme. add_json_flag: --json, to stdout; add_json_file: --json FILE.
+void add_output_options(CLI::App& app, ReportOptions& options, const char* help);
+void add_json_flag(CLI::App& app, ReportOptions& options);
+void add_json_file(CLI::App& app, ReportOptions& options);
+
+// What is wrong with the names of files is told before anything is computed. `draws`: there is an SVG drawing. Errors: a name with
+// another ending, a folder that is not there, an unknown theme.
+void check(const ReportOptions& options, bool draws = true);
+
+// Title, table and notes, a line each. Ends without a line end.
+std::string text_of(const Report& report);
+// The JSON of the report, or that of its rows.
+std::string json_of(const Report& report);
+// Prints the text or the JSON, and writes the files.
+void tell(const Report& report, const ReportOptions& options);
+// Writes the drawing or the page alone.
+void draw(const Report& report, const std::string& file, const std::string& theme);
+
+// A curve for each value of the column `curves`, in the order of the table, in a panel for each column that is drawn, over the column `x`;
+// both are named by their headings. Values that are not above 0 are left out: both axes are logarithmic.
+Chart chart_of(const Report& report, const std::string& curves, const std::string& x, const std::string& x_name);
+
+}  // namespace ricci::apps

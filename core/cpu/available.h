@@ -1,0 +1,15 @@
+// How many processors this process may use.
+#pragma once
+#include <string>
+
+namespace ricci {
+
+// Those of its affinity mask (taskset, a container's set of processors), and no more than the quota of its control groups gives time
+// for: a container with the time of one and a half processors has 2. At least 1.
+int available_processors();
+
+// The quota alone: the least of the groups that `list` (/proc/self/cgroup) names below `mount` (/sys/fs/cgroup) and of those around
+// them, in versions 1 and 2 of control groups. 0: there is none.
+int quota_of_processors(const std::string& list, const std::string& mount);
+
+}  // namespace ricci
