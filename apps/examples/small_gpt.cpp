@@ -26,7 +26,10 @@ int main() {
   std::vector<int64_t> ids;
   for (int round = 0; round < 2; ++round) ids.insert(ids.end(), kText.begin(), kText.end());  // the end is followed by the beginning
   ModelConfig config;
-  config.vocab = 128, config.ctx = kContext, config.d = 64, config.layers = 2;
+  config.vocab = 128;
+  config.ctx = kContext;
+  config.d = 64;
+  config.layers = 2;
   config.of<Sdp>().heads = 4;
   const Device device = available(Device::cuda) ? Device::cuda : Device::cpu;
   Model model(config, 1);  // the seed of the first weights
@@ -42,6 +45,6 @@ int main() {
   const std::string prompt = "This is the farmer ";
   std::printf("%s", prompt.c_str());
   generate(model, std::vector<int64_t>(prompt.begin(), prompt.end()), 105, {.temperature = 0}, device,
-      [](int64_t id) { return std::putchar(static_cast<int>(id)), true; });
+      [](int64_t id) { return std::putchar(static_cast<int>(id)) != EOF; });
   std::puts("");
 }

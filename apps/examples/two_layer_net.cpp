@@ -12,7 +12,10 @@ int main() {
   std::vector<float> points;
   std::vector<int64_t> inside;
   for (float x = -1; x <= 1; x += 0.125f)
-    for (float y = -1; y <= 1; y += 0.125f) points.insert(points.end(), {x, y}), inside.push_back(x * x + y * y < 0.6f);
+    for (float y = -1; y <= 1; y += 0.125f) {
+      points.insert(points.end(), {x, y});
+      inside.push_back(x * x + y * y < 0.6f);
+    }
   const int64_t count = static_cast<int64_t>(inside.size());
   const Tensor x = tensor_of(points, {count, 2}), labels = tensor_of(inside, {count});
   Net net;

@@ -46,10 +46,10 @@ class Tokenizer {
   // Bytes of the text that encode to the same ids whatever text follows; the text behind them encodes on its own.
   virtual size_t complete_prefix(std::string_view text) const = 0;
   // Appends the ids that mark the end of a document, if the tokenizer has such. `last`: the last bytes of the document.
-  virtual void append_end(std::string_view last, std::vector<int64_t>& ids) const { (void)last, (void)ids; }
+  virtual void append_end(std::string_view /*last*/, std::vector<int64_t>& /*ids*/) const {}
 
   // The id of a piece of the vocabulary as it is written there; -1: none, or the vocabulary has no written pieces.
-  virtual int64_t find(std::string_view piece) const { return (void)piece, -1; }
+  virtual int64_t find(std::string_view /*piece*/) const { return -1; }
 
  protected:
   friend class EosTokenizer;  // which is another tokenizer and one piece
