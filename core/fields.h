@@ -1,44 +1,119 @@
-// How a config struct lists its keys: a function that names each member once, with its description. KeyInfo, printing,
-// comparing and --help-config all walk over that list, so that it stands in one place, beside the struct:
-//   template <std::same_as<SdpConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-//     field("heads", c.heads, "attention heads; they divide d");
+// How a config struct lists its keys: a function that names each member once, with its description, its bounds and what else is
+// to be known of it. The defaults are those of the struct. Reading, printing, checking, comparing and --help-config all walk over
+// that list, so that a key is declared in one place, beside its struct:
+//   inline void visit_fields(SdpConfig& c, const Fields& field) {
+//     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
 //   }
-// Where a key means something to some choices only, its struct is visited through read_when():
-//   visit_fields(c.sdp, read_when(field, c.mixer == MixerKind::sdp, "mixer: sdp"));
+// Where a key means something to some choices only, its struct is visited through when():
+//   visit_fields(c.sdp, field.when(c.mixer == MixerKind::sdp, "mixer: sdp"));
 #pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
-#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/choice.h"
+#include "core/range.h"
 
 namespace ricci {
 
-struct KeyInfo {
-  bool is_read = true;      // the config as it stands reads the key
-  std::string by{};         // the choice that reads it: "mixer: sdp"; empty: every choice
-  bool decides = false;     // other keys and their defaults depend on this one, so that it is stored first
-  bool may_change = false;  // a run may go on with another value: what is trained does not depend on it
-  bool (*names_file)(
-      const std::string&) = nullptr;  // whether a value of this key is a path. In a run file it is looked for beside that file first
+// A member that is an enum with names (core/choice.h), as the number of the name.
+struct ChoiceMember {
+  uint8_t* number;
+  std::vector<const char*> names;
 };
 
-inline KeyInfo decides() { return {.decides = true}; }
-inline KeyInfo may_change() { return {.may_change = true}; }
+// A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
+// [[0, 8], [8, 256]].
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
+    std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
-template <class Field> class ReadWhen {
- public:
-  ReadWhen(Field& field, bool is_read, std::string by) : field_(field), is_read_(is_read), by_(std::move(by)) {}
-
-  template <class Member> void operator()(const char* key, Member& member, const char* description, KeyInfo inner = {}) {
-    inner.is_read = inner.is_read && is_read_;
-    if (inner.by.empty()) inner.by = by_;
-    field_(key, member, description, inner);
+template <class Member> FieldValue field_value(Member& member) {
+  if constexpr (Choice<Member>) {
+    const auto names = choices(Member{});
+    return ChoiceMember{reinterpret_cast<uint8_t*>(&member), {names.begin(), names.end()}};
+  } else {
+    return &member;
   }
+}
+
+// The numbers that a key may have; of a list, each of its numbers.
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool has_low = true, has_high = true;  // false: the bound itself is outside
+};
+
+struct Field {
+  std::string key;  // dotted
+  FieldValue value;
+  const char* description;
+  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty: every choice
+  bool is_read = true;                               // the config as it stands reads the key
+  bool is_deciding = false;                          // other keys and their defaults depend on this one, so that it is stored first
+  bool is_free = false;                              // a run may go on with another value: what is trained does not depend on it
+  bool follows_choices = false;                      // its default is given by a preset or a family; null in a run file means that default
+  bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths. In a run file they are looked for beside that file
+  Bounds bounds = {};
+
+  template <class T> Field& with(T Field::*member, const T& value) {
+    this->*member = value;
+    return *this;
+  }
+  Field& decides() { return with(&Field::is_deciding, true); }
+  Field& may_change() { return with(&Field::is_free, true); }
+  Field& follows() { return with(&Field::follows_choices, true); }
+  Field& file(bool (*names)(const std::string&)) { return with(&Field::names_file, names); }
+  Field& within(const Bounds& allowed) { return with(&Field::bounds, allowed); }
+  Field& at_least(int64_t low) { return within({.low = static_cast<double>(low)}); }
+  Field& in(int64_t low, int64_t high) { return within({static_cast<double>(low), static_cast<double>(high)}); }
+  Field& positive() { return within({.low = 0, .has_low = false}); }
+  Field& not_negative() { return within({.low = 0}); }
+  Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
+};
+
+// Appends keys to a list. The members must outlive it.
+class Fields {
+ public:
+  explicit Fields(std::vector<Field>& all) : all_(&all) {}
+
+  template <class Member> Field& operator()(const char* key, Member& member, const char* description) const {
+    return add(key, field_value(member), description);
+  }
+  // The same list for keys that only some choices read; `by` names them.
+  Fields when(bool is_read, const std::string& by) const;
+  // The same list for the keys of a section, whose names start with "NAME.".
+  Fields section(const char* name) const;
+  // The same list for keys with which a run may go on when they change.
+  Fields free_to_change() const;
 
  private:
-  Field& field_;
-  bool is_read_;
-  std::string by_;
+  Field& add(const char* key, FieldValue value, const char* description) const;
+
+  std::vector<Field>* all_;
+  std::string prefix_ = {}, by_ = {};
+  bool is_read_ = true, is_free_ = false;
 };
 
-template <class Field> ReadWhen<Field> read_when(Field& field, bool is_read, std::string by) { return {field, is_read, std::move(by)}; }
+// Every key of a config struct, read or not, in the order of its visit_fields.
+template <class Config> std::vector<Field> fields_of(Config& config) {
+  std::vector<Field> fields;
+  visit_fields(config, Fields(fields));
+  return fields;
+}
+
+// f(path) for every text of the field that is a path.
+template <class F> void each_path(const Field& field, const F& f) {
+  const auto visit = [&](std::string& text) {
+    if (field.names_file && field.names_file(text)) f(text);
+  };
+  if (std::string* const* const text = std::get_if<std::string*>(&field.value)) visit(**text);
+  if (std::vector<std::string>* const* const texts = std::get_if<std::vector<std::string>*>(&field.value))
+    for (std::string& text : **texts) visit(text);
+}
+
+// Error: the first number that is outside of its bounds, as "model.heads: 0, expected 1 or more".
+void check_bounds(const std::vector<Field>& fields);
 
 }  // namespace ricci

@@ -1,101 +1,39 @@
 // What a model is: the keys of `model:` in a run file. A key that a mixer, a block or a family reads stands beside its code;
 // here is the list of them, and which ones the chosen model reads.
 #pragma once
-#include <concepts>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/choice.h"
 #include "core/fields.h"
-#include "models/block.h"
-#include "models/embedding.h"
-#include "models/families/bottomup.h"
-#include "models/families/classifier.h"
-#include "models/families/coarse.h"
-#include "models/families/decoder.h"
-#include "models/families/retina.h"
-#include "models/families/topdown.h"
-#include "models/mixers/mixers.h"
+#include "models/families/families.h"
 
 namespace ricci {
 
-enum class Family : uint8_t { decoder, classifier, topdown, bottomup, retina, coarse };
-constexpr auto choices(Family) { return std::array{"decoder", "classifier", "topdown", "bottomup", "retina", "coarse"}; }
+struct ModelConfig : ModelKeys {
+  Family family = family_of<Decoder>;
+  Families::Configs families;
 
-struct ModelConfig {
-  Family family = Family::decoder;
-  Preset preset = Preset::gpt;
-  MixerKind mixer = kind_of<Sdp>;
-  int64_t vocab = 0;
-  int64_t ctx = 64;
-  int64_t d = 128;
-  int64_t layers = 4;
-  bool causal = true;
-  BlockConfig block;
-  EmbeddingConfig embedding;
-  OutputConfig output;
-  ClassifierConfig classifier;
-  ScalesConfig scales;
-  StackLayersConfig stack_layers;
-  DownConfig down;
-  TopDownConfig topdown;
-  BottomUpConfig bottomup;
-  RetinaConfig retina;
-  CoarseConfig coarse;
-  Mixers::Configs mixers;
+  // The keys of one mixer or family: config.of<Sdp>().heads, config.of<TopDown>().shift
+  template <class M> auto& of() {
+    if constexpr (Families::has<M>) return families.of<M>();
+    else return ModelKeys::of<M>();
+  }
+  template <class M> const auto& of() const { return const_cast<ModelConfig&>(*this).of<M>(); }
 
-  // The keys of one mixer: config.of<Sdp>().heads
-  template <class M> typename M::Config& of() { return mixers.of<M>(); }
-  template <class M> const typename M::Config& of() const { return mixers.of<M>(); }
-
+  FamilyTraits traits() const { return traits_of(family); }
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Those that learn from the tokens of a text.
-inline constexpr std::initializer_list<Family> kLanguageModels = {
-    Family::decoder, Family::topdown, Family::bottomup, Family::retina, Family::coarse};
+void visit_fields(ModelConfig& config, const Fields& field);
 
-// Keys that some families read.
-template <class Field> ReadWhen<Field> read_of(Field& field, const ModelConfig& c, std::initializer_list<Family> families) {
-  bool is_read = false;
-  std::string by;
-  for (Family family : families) is_read |= c.family == family, by += (by.empty() ? "family: " : ", ") + std::string(name_of(family));
-  return read_when(field, is_read, by);
+// The list for keys that some families read: those for which reads(traits) is true.
+template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
+  std::string names;
+  for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
+  return field.when(reads(c.traits()), names);
 }
-
-template <std::same_as<ModelConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("family", c.family, "what is built", decides());
-  field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights", decides());
-  field("mixer", c.mixer, "how positions hear from each other", decides());
-  field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer");
-  field("ctx", c.ctx, "longest context, in tokens");
-  field("d", c.d, "width of the model");
-  auto single = read_of(field, c, {Family::decoder, Family::classifier, Family::retina, Family::coarse});
-  single("layers", c.layers, "blocks");
-  field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)");
-  Mixers::each(
-      [&]<class M>() { visit_fields(c.template of<M>(), read_when(field, c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
-  visit_fields(c.block, field);
-  visit_fields(c.embedding, field);
-  visit_fields(c.output, read_of(field, c, kLanguageModels));
-  visit_fields(c.classifier, read_of(field, c, {Family::classifier}));
-  visit_fields(c.scales, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina}));
-  visit_fields(c.stack_layers, read_of(field, c, {Family::topdown, Family::bottomup}));
-  visit_fields(c.down, read_of(field, c, {Family::topdown, Family::bottomup, Family::retina, Family::coarse}));
-  visit_fields(c.topdown, read_of(field, c, {Family::topdown}));
-  visit_fields(c.bottomup, read_of(field, c, {Family::bottomup}));
-  visit_fields(c.retina, read_of(field, c, {Family::retina}));
-  visit_fields(c.coarse, read_of(field, c, {Family::coarse}));
-}
-
-// Whether the model is one of several scales, whose attention is its own.
-bool has_scales(Family family);
-// A coarse model says which tokens come next, but not in which order.
-inline bool writes_text(Family family) { return family != Family::classifier && family != Family::coarse; }
-
-// What the mixers of such a model are told.
-MixerShape place_of(const ModelConfig& config);
 
 // Gives the keys marked (preset) or (family) the defaults of the preset and the family. To be called on a config whose other
 // keys still have theirs.

@@ -1,172 +1,97 @@
 #include "models/model.h"
 
-#include <optional>
-#include <variant>
-
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/inspection/masks.h"
-#include "models/inspection/observation.h"
-#include "models/inspection/representations.h"
-#include "models/visit.h"
+#include "models/inspection/layers.h"
+#include "models/layers/visit.h"
 
 namespace ricci {
-namespace {
 
-// Decoders and classifiers around every mixer, and the families of several scales, whose attention is their own.
-template <class List> struct FamiliesOf;
-template <Mixer... M> struct FamiliesOf<MixerList<M...>> {
-  using Any = std::variant<Decoder<M>..., Classifier<M>..., LanguageModel<TopDown>, LanguageModel<BottomUp>, Decoder<Retina>, Coarse>;
+struct Model::Any {
+  using EachParameter = std::function<void(const std::string& path, Parameter&)>;
+  virtual ~Any() = default;
+  virtual Tensor logits(const Inputs& inputs) const = 0;
+  virtual Tensor loss(const Inputs& inputs) const = 0;
+  virtual Tensor text_loss(const Inputs& inputs) const = 0;
+  virtual int64_t counted(const Inputs& inputs, int64_t targets) const = 0;
+  virtual std::unique_ptr<DecodingState> init_state(int64_t batch) const = 0;
+  virtual Tensor advance(const Tensor& ids_bc, DecodingState& state) const = 0;
+  virtual Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const = 0;
+  virtual std::vector<MixingLayer> layers() = 0;
+  virtual Tensor hidden(const Inputs& inputs) const = 0;
+  virtual Tensor token_embeddings(const Tensor& ids_bc) const = 0;
+  virtual void recompute_blocks(bool on) = 0;
+  virtual void each_parameter(const EachParameter& f) = 0;
+  virtual void each_constant(const std::function<void(Constant&)>& f) = 0;
 };
 
-template <class F> struct StateOf final : DecodingState {
-  explicit StateOf(typename F::State s) : value(std::move(s)) {}
-  typename F::State value;
+// A family's model, which is compiled here for it.
+template <class Made> struct Model::Known final : Any {
+  Made model;
+  explicit Known(Made made) : model(std::move(made)) {}
+
+  struct State final : DecodingState {
+    explicit State(typename Made::State s) : value(std::move(s)) {}
+    typename Made::State value;
+  };
+  static typename Made::State& state_of(DecodingState& state) {
+    auto* const known = dynamic_cast<State*>(&state);
+    if (!known) fail("model: the decoding state is that of a model of another kind");
+    return known->value;
+  }
+
+  Tensor logits(const Inputs& inputs) const override { return model.logits(inputs); }
+  Tensor loss(const Inputs& inputs) const override { return model.loss(inputs); }
+  Tensor text_loss(const Inputs& inputs) const override {
+    if constexpr (requires { model.text_loss(inputs); }) return model.text_loss(inputs);
+    else return model.loss(inputs);
+  }
+  int64_t counted(const Inputs& inputs, int64_t targets) const override {
+    if constexpr (requires { model.counted(inputs, targets); }) return model.counted(inputs, targets);
+    else return targets;
+  }
+  std::unique_ptr<DecodingState> init_state(int64_t batch) const override { return std::make_unique<State>(model.init_state(batch)); }
+  Tensor advance(const Tensor& ids_bc, DecodingState& state) const override { return model.advance(ids_bc, state_of(state)); }
+  Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const override { return model.advance_all(ids_bc, state_of(state)); }
+  std::vector<MixingLayer> layers() override { return layers_of(model); }
+  Tensor hidden(const Inputs& inputs) const override { return model.hidden(inputs); }
+  Tensor token_embeddings(const Tensor& ids_bc) const override { return embed(ids_bc, model.tok, Tensor(), model.embedding_config); }
+  void recompute_blocks(bool on) override {
+    model.each_attention([&](int64_t, auto&& layer) {
+      if constexpr (requires { layer.recomputes_blocks; }) layer.recomputes_blocks = on;
+    });
+  }
+  void each_parameter(const EachParameter& f) override { each<Parameter>(model, "", f); }
+  void each_constant(const std::function<void(Constant&)>& f) override {
+    each<Constant>(model, "", [&](const std::string&, Constant& c) { f(c); });
+  }
 };
 
-template <class F> typename F::State& state_of(const F&, DecodingState& state) {
-  auto* const own = dynamic_cast<StateOf<F>*>(&state);
-  if (!own) fail("model: the decoding state is that of a model of another kind");
-  return own->value;
-}
-
-StacksConfig stacks_of(const ModelConfig& c) { return {place_of(c), c.embedding.positions, c.block, c.of<Sdp>()}; }
-
-template <Mixer M> StackConfig<M> stack_of(const ModelConfig& c) {
-  return {place_of(c), c.layers, c.embedding.positions, c.block, c.of<M>()};
-}
-
-template <Mixer M> std::vector<Mask> masks_of(const M& mixer, int64_t tokens) {
-  if constexpr (requires { mixer.attention.masks("attention", tokens); }) {
-    return mixer.attention.masks("attention", tokens);
-  } else if constexpr (requires { mixer.attending; }) {
-    Mask mask = attention_mask(mixer.attending, 1, tokens);
-    if constexpr (requires { mixer.heads; }) mask.heads = mixer.heads;  // quad_full attends once for every head
-    return {mask};
-  } else {
-    fail("masks: the {} mixer has no attention, and so no mask", {M::kName});
-  }
-}
-
-// look(family) of a decoder or a classifier around a mixer.
-template <class Any, class Look> auto with_stack(const Any& family, const ModelConfig& config, const Look& look) {
-  return family([&](const auto& f) -> std::invoke_result_t<const Look&, const Decoder<Sdp>&> {
-    if constexpr (requires(const Inputs& inputs) { f.embedded(inputs); })
-      if (!has_scales(config.family)) return look(f);
-    fail("inspection: model.family: {}, but only decoders and classifiers can be looked into", {name_of(config.family)});
-  });
-}
-
-}  // namespace
-
-struct Model::AnyFamily {
-  FamiliesOf<Mixers>::Any value;
-
-  template <class F> decltype(auto) operator()(F f) { return std::visit(f, value); }
-  template <class F> decltype(auto) operator()(F f) const { return std::visit(f, value); }
-
-  template <Mixer M> static std::unique_ptr<AnyFamily> build(const ModelConfig& c) {
-    if (c.family == Family::classifier) return of(Classifier<M>(c.vocab, c.embedding, c.classifier, stack_of<M>(c)));
-    return of(Decoder<M>(c.vocab, c.embedding, c.output, stack_of<M>(c)));
-  }
-  static std::unique_ptr<AnyFamily> build_scales(const ModelConfig& c) {
-    const MixerShape place = place_of(c);
-    switch (c.family) {
-      case Family::topdown:
-        return of(LanguageModel<TopDown>(
-            c.vocab, c.embedding, c.output, place, TopDown(stacks_of(c), c.scales, c.stack_layers, c.down, c.topdown)));
-      case Family::bottomup:
-        return of(LanguageModel<BottomUp>(
-            c.vocab, c.embedding, c.output, place, BottomUp(stacks_of(c), c.scales, c.stack_layers, c.down, c.bottomup)));
-      case Family::retina: {
-        const Retina::Config retina{c.scales, c.down, c.retina, c.of<Sdp>()};
-        return of(Decoder<Retina>(c.vocab, c.embedding, c.output, {place, c.layers, c.embedding.positions, c.block, retina}));
-      }
-      case Family::coarse: return of(Coarse(c.vocab, c.embedding, c.output, stacks_of(c), c.layers, c.down, c.coarse));
-      default: fail("model.family: number {}", {static_cast<int>(c.family)});
-    }
-  }
-  template <class F> static std::unique_ptr<AnyFamily> of(F family) { return std::unique_ptr<AnyFamily>(new AnyFamily{std::move(family)}); }
-};
-
-// The family is built in the body: when there is no memory for it, each_held is asked, and finds no family rather than no pointer.
+// The model is built in the body: when there is no memory for it, each_held is asked, and finds no model rather than no pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
-  if (has_scales(config.family)) family_ = AnyFamily::build_scales(config);
-  else Mixers::at(static_cast<size_t>(config.mixer), [&]<class M>() { family_ = AnyFamily::build<M>(config); });
+  Families::at(static_cast<size_t>(config.family), [&]<class F>() {
+    F::build(config, config.of<F>(), [&]<class Made>(Made made) { any_ = std::make_unique<Known<Made>>(std::move(made)); });
+  });
   each_parameter([](const std::string& path, Parameter& p) { p.path = path; });
 }
 
 Model::Model(Model&&) noexcept = default;
 Model::~Model() = default;
 
-Tensor Model::logits(const Inputs& inputs) const {
-  return (*family_)([&](const auto& f) { return f.logits(inputs); });
-}
+Tensor Model::logits(const Inputs& inputs) const { return any_->logits(inputs); }
+Tensor Model::loss(const Inputs& inputs) const { return any_->loss(inputs); }
+Tensor Model::text_loss(const Inputs& inputs) const { return any_->text_loss(inputs); }
+int64_t Model::counted(const Inputs& inputs, int64_t targets) const { return any_->counted(inputs, targets); }
 
-Tensor Model::loss(const Inputs& inputs) const {
-  return (*family_)([&](const auto& f) { return f.loss(inputs); });
-}
+std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const { return any_->init_state(batch); }
+Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const { return any_->advance(ids_bc, state); }
+Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const { return any_->advance_all(ids_bc, state); }
 
-Tensor Model::text_loss(const Inputs& inputs) const {
-  return (*family_)([&](const auto& f) {
-    if constexpr (requires { f.text_loss(inputs); }) return f.text_loss(inputs);
-    else return f.loss(inputs);
-  });
-}
-
-int64_t Model::counted(const Inputs& inputs, int64_t targets) const {
-  return (*family_)([&](const auto& f) {
-    if constexpr (requires { f.counted(inputs, targets); }) return f.counted(inputs, targets);
-    else return targets;
-  });
-}
-
-std::unique_ptr<DecodingState> Model::init_state(int64_t batch) const {
-  return (*family_)(
-      [&]<class F>(const F& f) -> std::unique_ptr<DecodingState> { return std::make_unique<StateOf<F>>(f.init_state(batch)); });
-}
-
-Tensor Model::advance(const Tensor& ids_bc, DecodingState& state) const {
-  return (*family_)([&](const auto& f) { return f.advance(ids_bc, state_of(f, state)); });
-}
-
-Tensor Model::advance_all(const Tensor& ids_bc, DecodingState& state) const {
-  return (*family_)([&](const auto& f) { return f.advance_all(ids_bc, state_of(f, state)); });
-}
-
-std::vector<Observation> Model::observe(const Inputs& inputs) const {
-  return with_stack(*family_, config_, [&](const auto& f) { return ricci::observe(f.stack, f.embedded(inputs), inputs.lengths_b); });
-}
-
-std::vector<Forms> Model::forms() const {
-  return with_stack(*family_, config_, [&](const auto& f) {
-    std::vector<Forms> all;
-    for (const auto& block : f.stack.blocks) all.push_back(forms_of(block.mixer));
-    return all;
-  });
-}
-
-Tensor Model::token_distances(int64_t block, const Tensor& ids_t) const {
-  return with_stack(*family_, config_, [&](const auto& f) {
-    return ricci::token_distances(f.stack.blocks.at(static_cast<size_t>(block)), f.tok, f.embedding_config, ids_t);
-  });
-}
-
-std::vector<Representation> Model::representations(const Inputs& inputs) const {
-  return (*family_)([&](const auto& f) -> std::vector<Representation> {
-    if constexpr (requires { f.representations(inputs); }) return f.representations(inputs);
-    else return {{1, f.stack(f.embedded(inputs), inputs.lengths_b)}};
-  });
-}
-
-std::vector<Mask> Model::masks(int64_t tokens) const {
-  return (*family_)([&](const auto& f) -> std::vector<Mask> {
-    if constexpr (requires { f.masks(tokens); }) return f.masks(tokens);
-    else return masks_of(f.stack.blocks[0].mixer, tokens);
-  });
-}
+std::vector<MixingLayer> Model::layers() const { return any_->layers(); }
+Tensor Model::hidden(const Inputs& inputs) const { return any_->hidden(inputs); }
+Tensor Model::token_embeddings(const Tensor& ids_bc) const { return any_->token_embeddings(ids_bc); }
 
 void Model::init(uint64_t seed) {
   each_parameter([&](const std::string&, Parameter& p) { draw(p, seed); });
@@ -184,10 +109,11 @@ void Model::load(const Source& source) {
 void Model::place(Dtype dtype, Device device) {
   placed_ = true;
   const auto move = [&](auto& leaf) { leaf.value = to(convert(leaf.value, dtype), device); };
-  (*family_)([&](auto& f) {
-    each<Parameter>(f, "", [&](const std::string&, Parameter& p) { move(p), p.master = {}; });
-    each<Constant>(f, "", [&](const std::string&, Constant& c) { move(c); });
+  any_->each_parameter([&](const std::string&, Parameter& p) {
+    move(p);
+    p.master = {};
   });
+  any_->each_constant(move);
 }
 
 void Model::place_for_training(Dtype dtype, Device device) {
@@ -199,13 +125,8 @@ void Model::place_for_training(Dtype dtype, Device device) {
   if (dtype == Dtype::bf16) each_parameter([&](const std::string&, Parameter& p) { p.master = *master++; });
 }
 
-void Model::recompute_blocks(bool on) {
-  (*family_)([&](auto& f) { f.recompute_blocks(on); });
-}
-
-void Model::each_parameter(const std::function<void(const std::string&, Parameter&)>& f) {
-  (*family_)([&](auto& family) { ricci::each_parameter(family, f); });
-}
+void Model::recompute_blocks(bool on) { any_->recompute_blocks(on); }
+void Model::each_parameter(const std::function<void(const std::string&, Parameter&)>& f) { any_->each_parameter(f); }
 
 std::vector<Parameter*> Model::parameters() {
   std::vector<Parameter*> all;
@@ -214,11 +135,11 @@ std::vector<Parameter*> Model::parameters() {
 }
 
 void Model::each_held(const Visit& visit) const {
-  if (!family_) return;  // moved from
-  (*family_)([&](auto& family) {
-    ricci::each_parameter(family, [&](const std::string&, const Parameter& p) {
-      visit(p.value, HeldFor::parameters), visit(p.grad, HeldFor::gradients), visit(p.master, HeldFor::optimizer_state);
-    });
+  if (!any_) return;  // moved from
+  any_->each_parameter([&](const std::string&, const Parameter& p) {
+    visit(p.value, HeldFor::parameters);
+    visit(p.grad, HeldFor::gradients);
+    visit(p.master, HeldFor::optimizer_state);
   });
 }
 

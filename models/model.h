@@ -8,14 +8,11 @@
 #include "autograd/arg.h"
 #include "core/memory/memory.h"
 #include "models/config.h"
-#include "models/inputs.h"
+#include "models/layers/inputs.h"
 
 namespace ricci {
 
-struct Observation;
-struct Forms;
-struct Representation;
-struct Mask;
+struct MixingLayer;
 
 // What a model remembers of the tokens it has read, one sequence per row of the batch.
 class DecodingState {
@@ -39,10 +36,10 @@ class Model final : public MemoryHolder {
   // where the config gives weights to losses beside that of the text, it is the weighted sum; text_loss leaves them out.
   Tensor loss(const Inputs& inputs) const;
   Tensor text_loss(const Inputs& inputs) const;
-  // How many tokens that is the mean of, given how many targets are not -1: fewer where the family leaves positions out.
+  // Number of tokens the loss is the mean of, given how many targets are not -1; smaller if the family leaves positions out.
   int64_t counted(const Inputs& inputs, int64_t targets) const;
 
-  // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits behind the last one [b v];
+  // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];
   // advance_all returns those of all of them [b c v]; step reads one position, ids_b -> logits_bv.
   // Errors: a model that is not causal, more positions than the context holds.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const;
@@ -50,16 +47,11 @@ class Model final : public MemoryHolder {
   Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const;
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
-  // For people to look at (models/inspection/observation.h), one value per block: what the mixers do with a sequence, the matrices of
-  // their scores, and the squared distances of tokens to the whole vocabulary under the metric of every head [n t v].
-  // Error: a family of several scales.
-  std::vector<Observation> observe(const Inputs& inputs) const;
-  std::vector<Forms> forms() const;
-  Tensor token_distances(int64_t block, const Tensor& ids_t) const;
-  // What the blocks make of a text at each scale that has some, and which keys the queries see in a text of so many tokens
-  // (models/inspection/representations.h, masks.h). Error, of masks: a mixer without attention.
-  std::vector<Representation> representations(const Inputs& inputs) const;
-  std::vector<Mask> masks(int64_t tokens) const;
+  // For people to look at (models/inspection): the layers in which positions hear from each other, what the last map reads, and the
+  // embeddings of tokens without positions.
+  std::vector<MixingLayer> layers() const;
+  Tensor hidden(const Inputs& inputs) const;
+  Tensor token_embeddings(const Tensor& ids_bc) const;
 
   void init(uint64_t seed);  // draws the weights; before place
   // Takes the value of every parameter from `source`, which is given each path and shape. Before place(), the values keep the
@@ -81,10 +73,11 @@ class Model final : public MemoryHolder {
   void each_held(const Visit& visit) const override;
 
  private:
-  struct AnyFamily;  // one value of whatever family, and the functions that ask which one it is
+  struct Any;  // a model of whatever family
+  template <class Made> struct Known;
 
   ModelConfig config_;
-  std::unique_ptr<AnyFamily> family_;
+  std::unique_ptr<Any> any_;
   bool placed_ = false;
 };
 

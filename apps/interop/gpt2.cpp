@@ -80,7 +80,7 @@ double dropout_of(const JsonFile& config, double chosen) {
 // Error: the key of the model that GPT-2 has no equivalent of.
 void check_is_gpt2(const ModelConfig& c) {
   const auto cannot = [](const char* key, const std::string& value) { fail("model.{}: {} has no equivalent in GPT-2", {key, value}); };
-  if (c.family != Family::decoder) cannot("family", name_of(c.family));
+  if (c.family != family_of<Decoder>) cannot("family", name_of(c.family));
   if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
   if (!c.causal) cannot("causal", "false");
   if (const auto window = c.of<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));

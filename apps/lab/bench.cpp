@@ -31,7 +31,7 @@ struct Options {
 };
 
 std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
-  const auto known = Mixers::names();
+  const auto known = choices(MixerKind());
   std::vector<MixerKind> chosen;
   for (const std::string& name : names) {
     const auto at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());

@@ -8,7 +8,7 @@
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/run_report.h"
-#include "apps/run/init/init_keys.h"
+#include "apps/run/init/init.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 #include "core/memory/memory_report.h"

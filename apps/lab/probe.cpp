@@ -23,7 +23,7 @@ namespace {
 struct ProbeConfig {
   ModelConfig model;
 };
-template <std::same_as<ProbeConfig> Config, class Field> void visit_fields(Config& c, Field&& field) { field("model", c.model, ""); }
+void visit_fields(ProbeConfig& c, const Fields& field) { ricci::visit_fields(c.model, field.section("model")); }
 void apply_preset(ProbeConfig& c) { ricci::apply_preset(c.model); }
 void check(const ProbeConfig& c) { ricci::check(c.model); }
 void resolve(ProbeConfig& c) { ricci::resolve(c.model); }
@@ -37,7 +37,7 @@ struct Options {
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
 // may a tied output map. There the file says which kind it is.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
-  config.classifier.head_bias = file.contains("head.bias");
+  config.of<Classifier>().head_bias = file.contains("head.bias");
   bool& head_bias = config.output.head_bias;
   if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
   if (config.block.bias) return;
@@ -67,17 +67,17 @@ Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
 }
 
 // A coarse model is held to its own tokens and needs no targets.
-Tensor load_targets(const SafetensorsFile& file, Family family, const Shape& ids) {
-  if (family == Family::coarse) return {};
-  const bool classifier = family == Family::classifier;
+Tensor load_targets(const SafetensorsFile& file, Objective objective, const Shape& ids) {
+  if (objective == Objective::next_cell) return {};
+  const bool classifier = objective == Objective::label;
   const Tensor targets = classifier ? load_integers(file, "targets", 1, "[batch]") : load_integers(file, "targets", 2, "[batch position]");
   if (!(targets.shape() == (classifier ? Shape{ids[0]} : ids)))
     fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
   return targets;
 }
 
-Inputs load_inputs(const SafetensorsFile& file, Family family, Device device) {
-  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, family, ids_bc.shape());
+Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device device) {
+  const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]"), targets = load_targets(file, objective, ids_bc.shape());
   for (const std::string& name : file.names())
     if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
   const Tensor lengths_b = load_lengths(file, ids_bc.shape());
@@ -95,7 +95,7 @@ void print_scores(const Model& model, const Inputs& inputs) {
 
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
-  if (options.scores && config.family != Family::classifier)
+  if (options.scores && config.traits().objective != Objective::label)
     fail("--scores: the scores of a classifier, but model.family is {}", {name_of(config.family)});
   const Device device = options.compute.place();
   const SafetensorsFile weights(options.weights), input(options.input);
@@ -106,7 +106,7 @@ int probe(const Options& options) {
   if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
   model.place(options.compute.numbers(), device);
 
-  const Inputs inputs = load_inputs(input, config.family, device);
+  const Inputs inputs = load_inputs(input, config.traits().objective, device);
   if (options.scores) print_scores(model, inputs);
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);

@@ -59,7 +59,7 @@ struct Scoring {
 ScoredRun score(const Scoring& s, const Options& options) {
   const Evaluation result = s.with_progress([&](auto... how) { return evaluate(s.opened.model, s.batches, how...); });
   const int64_t from = options.from.value_or(s.opened.run.config().eval_from);
-  const bool of_whole_text = s.opened.run.config().model.family != Family::coarse && from == 0 && result.of_whole_text();
+  const bool of_whole_text = s.opened.run.config().model.traits().objective != Objective::next_cell && from == 0 && result.of_whole_text();
   const std::optional<TextSource> text =
       of_whole_text ? text_of(s.opened.run.config(), options.data, s.opened.run.tokenizer()) : std::nullopt;
   const bool has_windows = std::holds_alternative<Windows>(s.batches);
@@ -81,8 +81,8 @@ void check_options(const RunFolder& run, const Options& options) {
     fail("--stride: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
   if (!reads_windows && options.from)
     fail("--from: {} reads whole {}, not windows", {run.path(), is_sorting(config) ? "rows" : "documents"});
-  if (config.model.family == Family::coarse && options.from) fail("--from: {} scores cells, not positions", {run.path()});
-  if (config.model.family == Family::coarse && options.stride)
+  if (config.model.traits().objective == Objective::next_cell && options.from) fail("--from: {} scores cells, not positions", {run.path()});
+  if (config.model.traits().objective == Objective::next_cell && options.stride)
     fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});
   if (is_sorting(config) && options.model.context) fail("--context: {} reads whole rows of {} tokens", {run.path(), *config.context});
   if (is_sorting(config) && !options.data.empty())

@@ -20,12 +20,13 @@
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/freeze.h"
-#include "apps/run/init/init_source.h"
+#include "apps/run/init/init.h"
 #include "apps/run/metrics/hyper_parameters.h"
 #include "apps/run/metrics/metrics.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/interrupt.h"
 #include "apps/terminal/output.h"
+#include "apps/terminal/pause.h"
 #include "apps/terminal/progress.h"
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
@@ -58,111 +59,152 @@ int64_t tokens_per_step(const TrainConfig& config) {
   return tokens;
 }
 
-// Of training alone, evaluations and saving left out.
-struct Work {
+// Tokens and seconds of training alone; evaluations, saving and pauses are left out.
+struct Throughput {
   int64_t tokens = 0;
   double seconds = 0;
-  void add(int64_t more_tokens, double more_seconds) { tokens += more_tokens, seconds += more_seconds; }
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
 
-// Reads the tokens of the next step, takes it, and returns the seconds it took. A step that is not finite is kept as a file, from
-// which --replay computes it again.
-double take_step(TrainStep& train_step, StepFeed& feed, const RunFolder& run, Model& model, TrainState& state, Device device) {
+// A training under way. After each step it evaluates, writes a record, and saves, where that is due.
+struct Training {
+  const RunFolder& run;
+  Model& model;
+  Optimizer& optimizer;
+  TrainState& state;
+  StepFeed& feed;
+  const EvaluationBatches& validation;
+
   const TrainConfig& config = run.config();
-  const double started = seconds_now();
-  StepData data = feed.next();
-  const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, device);
-  const int64_t step = state.step++;
-  const double lr = config.schedule.at(step, config.steps);
-  const auto [loss, norm] = train_step.run(micro_batches, step, lr);
-  if (!std::isfinite(loss) || !std::isfinite(norm)) {
-    save_nonfinite_step(run, model, micro_batches, step);
-    try {
-      train_step.explain_nonfinite(micro_batches, step, loss);
-    } catch (const Error& error) {
-      fail("{}; ricci-train {} --replay computes it again", {error.what(), run.path()});
-    }
+  TrainStep train_step{model, optimizer, config.device, step_options(config)};
+  Metrics interrupted = read_record(run.folder(), state.step);  // of the last step, where its evaluation was interrupted
+  MetricsFile metrics{run.folder(), state.awaits_evaluation ? state.step - 1 : state.step, hyper_parameters(config)};
+  Progress progress{{.steps = config.steps, .first_step = state.step, .seconds = Pause::seconds_running}};
+  Throughput all = {}, since_record = {}, measured = {};
+  int64_t first = state.step, saved = state.step;  // steps
+
+  // Takes steps until all are done, patience has run out or an interruption is asked for. Returns what they took.
+  Throughput take_steps();
+  Metrics take_step();
+  bool conclude(Metrics record);
+  std::optional<Evaluation> evaluate_model() const;
+  void save();
+  int64_t evaluation_batch_count() const;
+  void tell_time();
+};
+
+Throughput Training::take_steps() {
+  bool goes_on = !ended_early(config, state);
+  if (state.awaits_evaluation) goes_on = conclude(interrupted);
+  while (goes_on && state.step < config.steps && !Interrupt::requested()) {
+    const Metrics record = take_step();
+    progress.update(state.step, all.tokens, format_message("loss {:.3f}", {*record.train_loss}));
+    tell_time();
+    goes_on = conclude(record);
   }
-  state.unrecorded = {loss, norm, lr};
+  if (saved < state.step) save();
+  return all;
+}
+
+// The step is kept as a file, from which --replay computes it again. Error: names the op that made the first NaN or infinity.
+[[noreturn]] void explain(const Training& training, const std::vector<MicroBatch>& micro_batches, double loss) {
+  save_nonfinite_step(training.run, training.model, micro_batches, training.state.step);
+  try {
+    training.train_step.explain_nonfinite(micro_batches, training.state.step, loss);
+  } catch (const Error& error) {
+    fail("{}; ricci-train {} --replay computes it again", {error.what(), training.run.path()});
+  }
+}
+
+// Reads the tokens of the next step and takes it.
+Metrics Training::take_step() {
+  if (state.step == first + kUntraced) trace::restart();
+  const double started = Pause::seconds_running();
+  StepData data = feed.next();
+  const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
+  const double lr = config.schedule.at(state.step, state.schedule_steps);
+  const auto [loss, norm] = train_step.run(micro_batches, state.step, lr);
+  if (!std::isfinite(loss) || !std::isfinite(norm)) explain(*this, micro_batches, loss);
+  ++state.step;
   state.data_place = std::move(data.place);
-  return seconds_now() - started;
+  const double seconds = Pause::seconds_running() - started;
+  for (Throughput* each : {&all, &since_record, &measured}) {
+    each->tokens += tokens_per_step(config);
+    each->seconds += seconds;
+  }
+  return {.step = state.step,
+      .train_loss = loss,
+      .lr = lr,
+      .grad_norm = norm,
+      .tokens_per_s = since_record.tokens_per_second(),
+      .peak_bytes = memory_use(config.device).peak};
+}
+
+// What is due after a step: evaluation, sample, record and checkpoint. False: the training ends here.
+bool Training::conclude(Metrics record) {
+  const bool last = record.step == config.steps, awaited = state.awaits_evaluation;
+  const bool evaluates = last || awaited || is_due(record.step, config.eval_every);
+  bool goes_on = true, saves = last || awaited || is_due(record.step, config.checkpoint_every);
+  record.tokens = record.step * tokens_per_step(config);
+  if (evaluates) {
+    const std::optional<Evaluation> result = evaluate_model();
+    state.awaits_evaluation = !result;
+    if (result) {
+      record.val_loss = result->nats_per_token;
+      record.val_accuracy = result->accuracy;
+      saves |= state.improves(result->nats_per_token);
+      goes_on = !out_of_patience(config, state);
+      progress.line(evaluation_line(config, record.step, record.train_loss.value_or(NAN), *result));
+    }
+    saves |= !goes_on || !result;
+    goes_on &= result.has_value();
+  }
+  if (!last && goes_on && is_due(record.step, config.sample.every) && config.sample.tokens > 0)
+    progress.line("\n" + sample_text(run, model, config.device) + "\n");
+  if (evaluates || is_due(record.step, config.log_every)) {
+    metrics.append(record);
+    since_record = {};
+  }
+  if (saves) save();
+  return goes_on;
+}
+
+void Training::save() {
+  metrics.sync();
+  run.save(model, optimizer, state);
+  saved = state.step;
 }
 
 // Batches of an evaluation, of as many sequences as are computed together.
-int64_t evaluation_batch_count(const TrainConfig& config, const EvaluationBatches& validation) {
-  const int64_t all = count_of(validation), asked = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
-  return asked ? std::min(asked, all) : all;
+int64_t Training::evaluation_batch_count() const {
+  const int64_t all = count_of(validation), batches = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
+  return batches ? std::min(batches, all) : all;
 }
 
-// Tells how long the run will take, from the speed of the few steps behind the first two.
-void tell_time(
-    const TrainConfig& config, const EvaluationBatches& validation, int64_t step, int64_t since_start, Work& measured, Progress& progress) {
-  if (since_start == kUntraced) measured = {};
-  if (since_start != kUntraced + kMeasured) return;
-  const int64_t tokens = evaluation_batch_count(config, validation) * layout_of(config).sequences * *config.context;
-  if (const std::string line = expected_line(config, step, measured.seconds / kMeasured, tokens); !line.empty()) progress.line(line);
+// Estimates how long the run will take, from the speed of the few steps after the first two.
+void Training::tell_time() {
+  const int64_t done = state.step - first;
+  if (done == kUntraced) measured = {};
+  if (done != kUntraced + kMeasured) return;
+  const int64_t tokens = evaluation_batch_count() * layout_of(config).sequences * *config.context;
+  const std::string line = expected_line(config, state.step, measured.seconds / kMeasured, tokens);
+  if (!line.empty()) progress.line(line);
 }
 
-// The model after step `done`. Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and
-// again after each resume from here.
-std::optional<Evaluation> evaluate_validation(
-    const TrainConfig& config, const Model& model, const EvaluationBatches& validation, Device device, int64_t done, int64_t saved) {
+// Nothing: an interruption was asked for. Error: the loss is not finite; the next step would fail, and again after each resume from here.
+std::optional<Evaluation> Training::evaluate_model() const {
   const StopWhen stop(Interrupt::requested);
   const auto after_batch = [](int64_t) {
     if (Interrupt::requested()) throw Stopped();
   };
   try {
-    const Evaluation result = evaluate(model, validation, device, evaluation_batch_count(config, validation), after_batch);
+    const Evaluation result = evaluate(model, validation, config.device, evaluation_batch_count(), after_batch);
     if (!std::isfinite(result.nats_per_token))
-      fail("step {}: the validation loss is {}; the last step saved is {}", {done, result.nats_per_token, saved});
+      fail("step {}: the validation loss is {}; the last step saved is {}", {state.step, result.nats_per_token, saved});
     return result;
   } catch (const Stopped&) {
     return {};
   }
-}
-
-// The loop: step, log, evaluate, save. It ends early when an interruption is asked for; an evaluation is then left for later.
-Work run_steps(const RunFolder& run, Model& model, Optimizer& optimizer, TrainState& state, StepFeed& feed,
-    const EvaluationBatches& validation, Device device) {
-  const TrainConfig& config = run.config();
-  TrainStep train_step(model, optimizer, device, step_options(config));
-  MetricsFile metrics(run.folder(), state.unrecorded ? state.step - 1 : state.step, hyper_parameters(config));
-  Progress progress({.steps = config.steps, .first_step = state.step});
-  const int64_t step_tokens = tokens_per_step(config), first = state.step;
-  Work all, since_record, measured;
-  int64_t saved = first;
-  bool early = ended_early(config, state);
-  while (!early && (state.step < config.steps || state.unrecorded) && !Interrupt::requested()) {
-    if (!state.unrecorded) {
-      if (state.step == first + kUntraced) trace::restart();
-      const double seconds = take_step(train_step, feed, run, model, state, device);
-      for (Work* work : {&all, &since_record, &measured}) work->add(step_tokens, seconds);
-      progress.update(state.step, all.tokens, format_message("loss {:.3f}", {state.unrecorded->loss}));
-      tell_time(config, validation, state.step, state.step - first, measured, progress);
-    }
-    const int64_t done = state.step;
-    const auto [loss, norm, lr] = *state.unrecorded;
-    const bool last = done == config.steps, evaluates = last || is_due(done, config.eval_every);
-    bool saves = last || is_due(done, config.checkpoint_every);
-    Metrics record{done, done * step_tokens, loss, {}, {}, lr, norm, since_record.tokens_per_second(), memory_use(device).peak};
-    if (evaluates) {
-      const std::optional<Evaluation> result = evaluate_validation(config, model, validation, device, done, saved);
-      if (!result) break;
-      record.val_loss = result->nats_per_token, record.val_accuracy = result->accuracy;
-      saves |= state.improves(result->nats_per_token);
-      early = out_of_patience(config, state);
-      saves |= early;
-      progress.line(evaluation_line(config, done, loss, *result));
-    }
-    if (!last && !early && is_due(done, config.sample.every) && config.sample.tokens > 0)
-      progress.line("\n" + sample_text(run, model, device) + "\n");
-    state.unrecorded.reset();
-    if (evaluates || is_due(done, config.log_every)) metrics.append(record), since_record = {};
-    if (saves) metrics.sync(), run.save(model, optimizer, state), saved = done;
-  }
-  if (saved < state.step || state.unrecorded) run.save(model, optimizer, state);
-  return all;
 }
 
 // Error: the loss counts no token of a sequence, so that there is nothing to learn.
@@ -215,6 +257,7 @@ int train(const RunRequest& request) {
   Model model = first_model(config, init ? &*init : nullptr, *corpus.tokenizer, notes);
   Optimizer optimizer(model.trained_parameters(), config.optimizer);
   TrainState state = run.resume(model, optimizer, corpus.hash());
+  notes += follow_schedule(config, state);
   feed.start(state.step, state.data_place);
 
   run.begin(config, corpus.tokenizer.get(), state.step);
@@ -222,11 +265,12 @@ int train(const RunRequest& request) {
   tell(STDOUT_FILENO, notes + opening_line(run, corpus, model, state) + "\n");
   {
     const Interrupt interrupt;
-    const Work work = run_steps(run, model, optimizer, state, feed, validation, device);
+    const Pause pause;
+    const Throughput all = Training{run, model, optimizer, state, feed, validation}.take_steps();
     run.save_model(model, state.step);
-    tell(STDOUT_FILENO, closing_line(run, state, work.seconds) + "\n");
+    tell(STDOUT_FILENO, closing_line(run, state, all.seconds) + "\n");
   }
-  const bool ended = (state.step == config.steps && !state.unrecorded) || ended_early(config, state);
+  const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
   if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, device) + "\n\n");
   return 0;
 }

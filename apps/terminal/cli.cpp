@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -133,6 +134,20 @@ std::string at_least_zero(const std::string& text) {
 
 std::string thread_number(const std::string& text) {
   return is_integer<int64_t>(text, 0, 1024) ? "" : "expected an integer from 0 to 1024, got " + text;
+}
+
+void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
+  for (const Field& field : fields) {
+    std::string flag = "--" + field.key, description = field.description;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(description[0])));
+    CLI::Option* option = nullptr;
+    if (auto* const* const whole = std::get_if<int64_t*>(&field.value)) option = app.add_option(flag, **whole, description);
+    if (auto* const* const natural = std::get_if<uint64_t*>(&field.value))
+      option = app.add_option(flag, **natural, description)->check(at_least_zero);
+    if (auto* const* const real = std::get_if<double*>(&field.value)) option = app.add_option(flag, **real, description);
+    if (option) option->capture_default_str();
+  }
 }
 
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {

@@ -7,11 +7,8 @@
 //   }
 #pragma once
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "apps/run/config/config.h"
@@ -53,16 +50,9 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 
-// An option for each member that visit_fields of the struct lists: --top-k for top_k, with its description and its default.
-template <class Struct> void add_field_options(CLI::App& app, Struct& members) {
-  visit_fields(members, [&]<class Member>(const char* key, Member& member, std::string description) {
-    std::string flag = std::string("--") + key;
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(description[0])));
-    CLI::Option* const option = app.add_option(flag, member, description)->capture_default_str();
-    if constexpr (std::is_unsigned_v<Member>) option->check(at_least_zero);
-  });
-}
+// An option for each number that visit_fields of the struct lists: --top-k for top_k, with its description and its default.
+void add_field_options(CLI::App& app, const std::vector<Field>& fields);
+template <class Struct> void add_field_options(CLI::App& app, Struct& members) { add_field_options(app, fields_of(members)); }
 
 // The arguments, and --help-config: every key of Config with default and description.
 template <class Config> void add_run_options(CLI::App& app, RunOptions& options) {

@@ -10,7 +10,7 @@ class BlockedSignals {
   BlockedSignals() {
     sigset_t ending;
     ::sigemptyset(&ending);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP}) ::sigaddset(&ending, signal);
     ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
   }
   ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -40,7 +40,7 @@ class MemoryHolder {
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_held(const Visit& visit) const = 0;
-  // What it is at: "in the backward of gelu (models/block.h:31)"; empty: nothing.
+  // What it is at: "in the backward of gelu (models/layers/block.h:31)"; empty: nothing.
   virtual std::string doing() const { return {}; }
 };
 
@@ -49,7 +49,7 @@ void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
 
 // Error: no memory left. The line says who asked for how much, during what, and what the memory in use is held for:
-//   out of memory on cuda: gelu: forward (ops/elements/gelu.cu:49), after linear (models/block.h:31), asked for 768.0 MiB (805306368
+//   out of memory on cuda: gelu: forward (ops/elements/gelu.cu:49), after linear (models/layers/block.h:31), asked for 768.0 MiB (805306368
 //   bytes); 1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB, other 1.1 GiB,
 //   together 69.3 GiB
 Storage* allocate_storage(int64_t bytes, Device device, CallSite asker = {});

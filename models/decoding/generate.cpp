@@ -7,7 +7,7 @@
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/decoding/sampling.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 
 namespace ricci {
 namespace {
@@ -37,7 +37,8 @@ void check_samples(int64_t samples) {
 void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
     Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
   check(sampling);
-  if (model.config().family == Family::coarse) fail("generate: a coarse model says which tokens come next, but not in which order");
+  if (model.config().traits().objective == Objective::next_cell)
+    fail("generate: a coarse model says which tokens come next, but not in which order");
   if (prompt.empty()) fail("generate: the prompt is empty");
   check_samples(samples);
   const int64_t most = model.config().ctx;

@@ -17,7 +17,7 @@ struct Sampling {
   uint64_t seed = 1;
 };
 
-template <std::same_as<Sampling> Config, class Field> void visit_fields(Config& c, Field&& field) {
+inline void visit_fields(Sampling& c, const Fields& field) {
   field("temperature", c.temperature, "logits are divided by it; 0: always the most probable token");
   field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
   field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");

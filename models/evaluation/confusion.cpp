@@ -63,7 +63,9 @@ ClassScores Confusion::macro() const {
   for (int64_t k = 0; k < classes_; ++k) {
     if (targets_of(k) + predictions_of(k) == 0) continue;
     const ClassScores one = scores(k);
-    sum.precision += one.precision, sum.recall += one.recall, sum.f1 += one.f1;
+    sum.precision += one.precision;
+    sum.recall += one.recall;
+    sum.f1 += one.f1;
     ++occurring;
   }
   const auto n = static_cast<double>(std::max<int64_t>(1, occurring));

@@ -5,7 +5,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "ops/rows/cross_entropy.h"
 
 namespace ricci {
@@ -22,7 +22,8 @@ Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, cons
     const MicroBatch one = batch(i);
     const int64_t counted = model.counted(one.inputs, one.scored);
     nats += nats_of(one) * static_cast<double>(counted);
-    total.tokens += counted, total.targets += one.scored;
+    total.tokens += counted;
+    total.targets += one.scored;
     if (after_batch) after_batch(i + 1);
   }
   if (total.tokens == 0) fail("evaluation: the loss counts none of {} targets", {total.targets});
@@ -47,7 +48,7 @@ Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf
 }
 
 ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  ClassEvaluation result{0, Confusion(model.config().classifier.classes)};
+  ClassEvaluation result{0, Confusion(model.config().of<Classifier>().classes)};
   result.nats_per_sequence = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     const Tensor logits_bk = model.logits(one.inputs);
     result.confusion.add(logits_bk, one.inputs.targets);

@@ -10,7 +10,7 @@
 #include "cuda/device/device.h"
 #include "cuda/math.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 
 namespace ricci {
 namespace {
@@ -18,11 +18,11 @@ namespace {
 constexpr int64_t kMaxLogits = int64_t{1} << 25;
 
 double nats_of(const float* logits, int64_t vocab, int64_t target) {
-  const float most = *std::max_element(logits, logits + vocab);
+  const float largest = *std::max_element(logits, logits + vocab);
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t v = 0; v < vocab; ++v) sum += static_cast<double>(math::exp(logits[v] - most));
-  return std::log(sum) + static_cast<double>(most) - static_cast<double>(logits[target]);
+  for (int64_t v = 0; v < vocab; ++v) sum += static_cast<double>(math::exp(logits[v] - largest));
+  return std::log(sum) + static_cast<double>(largest) - static_cast<double>(logits[target]);
 }
 
 Tensor tensor_of(std::span<const int64_t> ids, Device device) {
@@ -34,7 +34,7 @@ Tensor tensor_of(std::span<const int64_t> ids, Device device) {
 }  // namespace
 
 std::vector<double> token_nats(const Model& model, const Inputs& inputs) {
-  if (!writes_text(model.config().family))
+  if (!model.config().traits().writes_text())
     fail("token nats: model.family: {}, which gives no probability of the next token", {name_of(model.config().family)});
   check_targets(inputs.targets, inputs.ids_bc);
   const NoTape unrecorded;

@@ -3,9 +3,8 @@
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"
-#include "models/embedding.h"
-#include "models/inputs.h"
-#include "models/stack.h"
+#include "models/families/body.h"
+#include "models/families/family.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/rows/cross_entropy.h"
 
@@ -17,34 +16,16 @@ struct ClassifierConfig {
   bool operator==(const ClassifierConfig&) const = default;
 };
 
-template <std::same_as<ClassifierConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("classes", c.classes, "number of classes");
+inline void visit_fields(ClassifierConfig& c, const Fields& field) {
+  field("classes", c.classes, "number of classes").in(2, kLargestSize);
   field("head_bias", c.head_bias, "the map to the classes has a bias");
 }
 
-inline void check(const ClassifierConfig& c) { check_size("classes", c.classes, 2); }
+template <Body B> struct PooledClassifier : Shell<B> {
+  using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
+  using typename Shell<B>::State;
 
-template <Mixer M> struct Classifier {
-  EmbeddingConfig embedding_config;
-  Table tok;
-  Stack<M> stack;
-  Linear head;
-  int64_t ctx;
-
-  Classifier(int64_t vocab, const EmbeddingConfig& embedding, const ClassifierConfig& config, const StackConfig<M>& c)
-      : embedding_config(embedding),
-        tok(vocab, c.place.d, c.place.init.tokens()),
-        stack(c),
-        head(c.place.d, config.classes, config.head_bias, c.place.init.output()),
-        ctx(c.place.ctx) {}
-
-  Tensor embedded(const Inputs& inputs) const {  // what the first block reads, [b c d]
-    check_positions(inputs.ids_bc.shape()[1], ctx);
-    return embed(inputs.ids_bc, tok, stack.pos, embedding_config);
-  }
-  Tensor logits(const Inputs& inputs) const {  // [b k]
-    return mean_over_positions(head(stack(embedded(inputs), inputs.lengths_b)), inputs.lengths_b);
-  }
+  Tensor logits(const Inputs& inputs) const { return mean_over_positions(head(hidden(inputs)), inputs.lengths_b); }  // [b k]
   // Mean nats over the sequences with a target other than -1, f64 [].
   Tensor loss(const Inputs& inputs) const {
     if (!(inputs.targets.shape() == Shape{inputs.ids_bc.shape()[0]}))
@@ -52,14 +33,30 @@ template <Mixer M> struct Classifier {
     return cross_entropy(logits(inputs), inputs.targets);
   }
 
-  struct State {};
+  Linear head;
+
+  PooledClassifier(const ModelKeys& c, const ClassifierConfig& config, B made)
+      : Shell<B>(c.vocab, c.embedding, shape_of(c), std::move(made)),
+        head(c.d, config.classes, config.head_bias, shape_of(c).init.output()) {}
+
   State init_state(int64_t) const { fail("model: a classifier does not write text"); }
   Tensor advance(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
   Tensor advance_all(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
 
-  void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
   template <class V> void visit(V&& v) {
-    v("tok", tok), v("pos", stack.pos), v("blocks", stack.blocks), v("ln_f", stack.ln), v("head", head);
+    v("tok", tok);
+    visit_body(body, v);
+    v("head", head);
+  }
+};
+
+struct Classifier {
+  static constexpr FamilyTraits kTraits{.name = "classifier", .objective = Objective::label, .mixes = true, .reads_layers = true};
+  static constexpr bool kSeesAll = true;
+  using Config = ClassifierConfig;
+
+  template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) {
+    Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.of<M>())))); });
   }
 };
 

@@ -5,14 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "models/embedding.h"
-#include "models/families/output.h"
-#include "models/inputs.h"
-#include "models/inspection/masks.h"
-#include "models/inspection/representations.h"
-#include "models/scales/bag_loss.h"
-#include "models/scales/down.h"
-#include "models/scales/scale_list.h"
+#include "models/families/body.h"
+#include "models/families/family.h"
 
 namespace ricci {
 
@@ -21,45 +15,58 @@ struct CoarseConfig {
   bool operator==(const CoarseConfig&) const = default;
 };
 
-template <std::same_as<CoarseConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("scale", c.scale, "tokens per cell");
-}
+inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
 
-inline void check(const CoarseConfig& c) { check_size("scale", c.scale, 1, Visibility::kMaxTokens); }
+// From tokens to what the blocks give for every whole cell, [b m d].
+struct CoarseBody {
+  Tensor operator()(Tensor e_bcd, const Tensor& lengths_b) const {
+    const Tensor x_bmd = down(e_bcd);
+    if (!x_bmd) return no_cells(e_bcd);
+    e_bcd = {};  // freed before the stack asks for memory
+    return through(stack, x_bmd, lengths_b, scale);
+  }
 
-struct Coarse {
-  EmbeddingConfig embedding_config;
-  Table tok;
   Downsample down;
   Stack<Sdp> stack;
-  Output output;
   int64_t scale, ctx;
 
-  Coarse(int64_t vocab, const EmbeddingConfig& embedding, const OutputConfig& of_output, const StacksConfig& c, int64_t layers,
-      const DownConfig& of_down, const CoarseConfig& config)
-      : embedding_config(embedding),
-        tok(vocab, c.place.d, c.place.init.tokens()),
-        down(of_down, config.scale, c.place.d, c.place.init),
-        stack(c.at(config.scale, layers)),
-        output(vocab, of_output, c.place),
-        scale(config.scale),
-        ctx(c.place.ctx) {}
+  CoarseBody(const ModelKeys& c, const CoarseConfig& config)
+      : down(c.down, config.scale, c.d, shape_of(c).init), stack(stack_at(c, config.scale, c.layers)), scale(config.scale), ctx(c.ctx) {}
 
-  Tensor logits(const Inputs& inputs) const {  // behind every whole cell, [b m v]
-    return output.logits(hidden(inputs), tok);
+  struct State {
+    Downsample::State down{};
+    Stack<Sdp>::State stack;
+    Tensor last_bmd{};  // what the stack gave for the last cells
+  };
+  State make_state(int64_t batch, Dtype dtype, Device device) const { return {.stack = stack.make_state(batch, dtype, device)}; }
+  // What the stack gives for the cells that the next tokens complete.
+  Tensor advance(const Tensor& e_bcd, State& state) const {
+    const Tensor x_bmd = down.advance(e_bcd, state.down);
+    if (!x_bmd) return no_cells(e_bcd);
+    state.last_bmd = through(stack, x_bmd, state.stack);
+    return state.last_bmd;
   }
-  // models/inspection
-  std::vector<Representation> representations(const Inputs& inputs) const { return {{scale, hidden(inputs)}}; }
-  std::vector<Mask> masks(int64_t tokens) const {
-    return scale <= tokens ? std::vector{attention_mask(stack.blocks[0].mixer.attending, scale, tokens)} : std::vector<Mask>();
+  int64_t positions_at_once() const { return ctx; }
+  Arg positions() const { return Tensor(); }
+
+  template <class F> void each_attention(const F& f) { f(scale, stack); }
+  template <class V> void visit(V&& v) {
+    const std::string name = "." + std::to_string(scale);
+    v("down" + name, down, "stack" + name, stack);
   }
 
-  // Mean nats per token of the next cell, over the cells with a whole one behind them, f64 []. Targets, where they are given, only
+ private:
+  static Tensor no_cells(const Tensor& e_bcd) { return zeros({e_bcd.shape()[0], 0, e_bcd.shape()[2]}, e_bcd.dtype(), e_bcd.device()); }
+};
+
+struct CoarseModel : Shell<CoarseBody> {
+  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // after every whole cell, [b m v]
+  // Mean nats per token of the next cell, over the cells followed by a whole one, f64 []. Targets, where they are given, only
   // tell where the text of a sequence ends: -1 from there on.
-  Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, scale); }
+  Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, body.scale); }
 
-  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens of the cells behind others
-    const int64_t batch = inputs.ids_bc.shape()[0];
+  int64_t counted(const Inputs& inputs, int64_t) const {  // tokens in every cell except the first
+    const int64_t batch = inputs.ids_bc.shape()[0], scale = body.scale;
     const Tensor lengths_b = text_lengths_of(inputs), host_b = lengths_b ? to(lengths_b, Device::cpu) : Tensor();
     int64_t tokens = 0;
     for (int64_t b = 0; b < batch; ++b)
@@ -67,49 +74,33 @@ struct Coarse {
     return tokens;
   }
 
-  // Decoding. The logits behind the last whole cell, of which there must be one; advance_all: those behind the new ones [b m v].
-  struct State {
-    Downsample::State down{};
-    Stack<Sdp>::State stack;
-    int64_t position = 0;
-    Tensor last_bmd{};  // what the stack gave for the last cells
-  };
-  State init_state(int64_t batch) const { return {.stack = stack.make_state(batch, tok.weight.value.dtype(), tok.weight.value.device())}; }
+  Output output;
+
+  CoarseModel(const ModelKeys& c, const CoarseConfig& config)
+      : Shell(c.vocab, c.embedding, shape_of(c), CoarseBody(c, config)), output(c.vocab, c.output, shape_of(c)) {}
+
+  // Decoding. The logits after the last whole cell, of which there must be one; advance_all: those after the new ones [b m v].
   Tensor advance(const Tensor& ids_bc, State& state) const {
     read(ids_bc, state);
-    if (!state.last_bmd) fail("model: no cell of {} tokens is complete after {}", {scale, state.position});
-    return output.last_logits(state.last_bmd, tok);
+    if (!state.body.last_bmd) fail("model: no cell of {} tokens is complete after {}", {body.scale, state.position});
+    return output.last_logits(state.body.last_bmd, tok);
   }
-  Tensor advance_all(const Tensor& ids_bc, State& state) const {
-    const Tensor h_bmd = read(ids_bc, state);
-    return output.logits(h_bmd ? h_bmd : no_cells(ids_bc), tok);
-  }
+  Tensor advance_all(const Tensor& ids_bc, State& state) const { return output.logits(read(ids_bc, state).back(), tok); }
 
-  void recompute_blocks(bool on) { stack.recomputes_blocks = on; }
   template <class V> void visit(V&& v) {
-    const std::string name = "." + std::to_string(scale);
-    v("tok", tok), v("down" + name, down), v("stack" + name, stack), v("head", output.head);
+    v("tok", tok);
+    body.visit(v);
+    v("head", output.head);
   }
+};
 
- private:
-  Tensor hidden(const Inputs& inputs) const {  // of every whole cell, [b m d]
-    check_positions(inputs.ids_bc.shape()[1], ctx);
-    const Tensor x_bmd = down(embed(inputs.ids_bc, tok, embedding_config));
-    return x_bmd ? through(stack, x_bmd, inputs.lengths_b, scale) : no_cells(inputs.ids_bc);
-  }
-  Tensor no_cells(const Tensor& ids_bc) const {
-    const Tensor& table = tok.weight.value;
-    return zeros({ids_bc.shape()[0], 0, table.shape()[1]}, table.dtype(), table.device());
-  }
-  // What the stack gives for the cells that the next tokens complete; empty: none.
-  Tensor read(const Tensor& ids_bc, State& state) const {
-    const int64_t length = ids_bc.shape()[1];
-    if (length == 0) fail("model: no position to read");
-    check_positions(state.position + length, ctx);
-    state.position += length;
-    const Tensor x_bmd = down.advance(embed(ids_bc, tok, embedding_config), state.down);
-    if (!x_bmd) return {};
-    return state.last_bmd = through(stack, x_bmd, state.stack);
+struct Coarse {
+  static constexpr FamilyTraits kTraits{.name = "coarse", .objective = Objective::next_cell, .reads_layers = true, .reads_down = true};
+  using Config = CoarseConfig;
+
+  template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) { made(CoarseModel(c, config)); }
+  static void warn(const ModelKeys& c, const Config& config, std::vector<std::string>& lines) {
+    warn_of_cells(c, "scale", config.scale, "the model says nothing and learns nothing", lines);
   }
 };
 

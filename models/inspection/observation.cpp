@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "core/cpu/parallel.h"
-#include "core/error.h"
-#include "cuda/verbs/arithmetic.h"
+#include "models/inspection/layers.h"
 
-namespace ricci::inspection {
+namespace ricci {
 namespace {
 
 constexpr int64_t kTokensAtOnce = 4096;
@@ -17,41 +16,36 @@ Tensor ids_from(int64_t first, int64_t count, Device device) {
   return to(ids_bc, device);
 }
 
-// Distances of the tokens in q and p to those in other_q and other_p, to the places first .. of the vocabulary in `to`.
-void write_distances(const std::array<Tensor, 2>& of, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& to) {
-  const int64_t tokens = of[0].shape()[1], count = others[0].shape()[1], d = of[0].shape()[2], k = d / heads, vocab = to.shape()[2];
+// (q_i - q_j) . (p_i - p_j) of the tokens i of `maps` and j of `others`, which are those of the vocabulary from `first` on.
+void write_distances(
+    const std::array<Tensor, 2>& maps, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& distances_ntv) {
+  const auto& [q, p] = maps;
+  const int64_t tokens = q.shape()[1], count = others[0].shape()[1], d = q.shape()[2], k = d / heads, vocab = distances_ntv.shape()[2];
   parallel_for(heads * tokens, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t at = row % tokens * d + row / tokens * k;
+      const int64_t begin_i = row % tokens * d + row / tokens * k;
       for (int64_t j = 0; j < count; ++j) {
         double sum = 0;
         for (int64_t x = 0; x < k; ++x) {
           const int64_t other = j * d + row / tokens * k + x;
-          sum += (of[0].data<double>()[at + x] - others[0].data<double>()[other]) *
-                 (of[1].data<double>()[at + x] - others[1].data<double>()[other]);
+          sum += (q.data<double>()[begin_i + x] - others[0].data<double>()[other]) *
+                 (p.data<double>()[begin_i + x] - others[1].data<double>()[other]);
         }
-        to.data<double>()[row * vocab + first + j] = sum;
+        distances_ntv.data<double>()[row * vocab + first + j] = sum;
       }
     }
   });
 }
 
-}  // namespace
-
-Tensor on_host(const Tensor& t) { return convert(to(t, Device::cpu), Dtype::f64); }
-
-Tensor columns_of(const Rows& rows) {
-  const int64_t width = rows.width ? rows.width : rows.of.shape()[2] - rows.offset;
-  return slice(rows.of, 2, rows.offset, width);
-}
-
+// sum over C of table_bncC v_bCnk, as [b c d], in the dtype and on the device of v.
 Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd) {
   const int64_t heads = table_bncC.shape()[1], d = v_bcd.shape()[2];
   const Tensor v_bcnk = reshape(v_bcd, {v_bcd.shape()[0], v_bcd.shape()[1], heads, d / heads});
   const Tensor table = to(convert(table_bncC, v_bcd.dtype()), v_bcd.device());
-  return reshape(contract("bncC,bCnk->bcnk", table, v_bcnk), v_bcd.shape());
+  return reshape(contract("bncC,bCnk->bcnk", table, v_bcnk), {v_bcd.shape()[0], table.shape()[2], d});
 }
 
+// What shift_and_sum multiplies each value by: its results where the values are unit vectors.
 Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
   const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1];
   const Tensor units_bcnC = zeros({b, c, heads, c}, Dtype::f64, Device::cpu);
@@ -60,23 +54,73 @@ Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
   return permute(reshape(table_bcx, {b, c, heads, c}), {0, 2, 1, 3});
 }
 
-Tensor query_key_forms(const Tensor& qkv_weight, int64_t heads) {
-  const int64_t d = qkv_weight.shape()[1];
-  const Tensor weight = on_host(qkv_weight);
-  const auto of_heads = [&](int64_t third) { return reshape(slice(weight, 0, third * d, d), {heads, d / heads, d}); };
-  return contract("nkd,nkD->ndD", of_heads(0), of_heads(1));
+struct StackOutputs final : Watch {
+  std::map<const void*, Tensor> h_bmd;
+  void leave(const void* stack, const Tensor& output_bmd) override { h_bmd[stack] = output_bmd; }
+};
+
+}  // namespace
+
+Tensor columns_of(const Rows& rows) {
+  const int64_t width = rows.width ? rows.width : rows.of.shape()[2] - rows.offset;
+  return slice(rows.of, 2, rows.offset, width);
 }
 
-Tensor squared_distances(const Tensor& ids_t, int64_t vocab, int64_t heads, const Project& project) {
+Tensor Observing::attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
+  const Tensor table_bncC = attention_weights(q, k, sees, options);
+  add_heads(table_bncC, sees.scale);
+  return replaces_ ? times_values(table_bncC, columns_of(v)) : Watch::attend(q, k, v, sees, options);
+}
+
+Tensor Observing::dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
+  const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1], levels = coef_bcx.shape()[2] / options.heads;
+  const Tensor table_bncC = dispatching_table(coef_bcx, options.heads);
+  seen[layer_].coefficients_bncr = permute(reshape(on_host(coef_bcx), {b, c, options.heads, levels}), {0, 2, 1, 3});
+  add_heads(table_bncC, 1);
+  return replaces_ ? times_values(table_bncC, v_bcd) : Watch::dispatch(v_bcd, coef_bcx, options);
+}
+
+void Observing::skip_heads(int64_t heads) {
+  auto& all = seen[layer_].heads;
+  all.resize(all.size() + static_cast<size_t>(heads));
+}
+
+void Observing::add_heads(const Tensor& table_bncC, int64_t key_scale) {
+  const Shape& s = table_bncC.shape();
+  for (int64_t n = 0; n < s[1]; ++n) seen[layer_].heads.push_back({reshape(slice(table_bncC, 1, n, 1), {s[0], s[2], s[3]}), key_scale});
+}
+
+std::vector<Observation> observe(const Model& model, const Inputs& inputs) {
+  Observing watch;
+  model.hidden(inputs);
+  std::vector<Observation> all;
+  for (const MixingLayer& layer : model.layers())
+    if (layer.kind != "join") all.push_back(std::move(watch.seen[layer.layer]));
+  return all;
+}
+
+std::vector<Representation> representations(const Model& model, const Inputs& inputs) {
+  StackOutputs outputs;
+  model.hidden(inputs);
+  std::vector<Representation> all;
+  for (const MixingLayer& layer : model.layers())
+    if (const auto found = outputs.h_bmd.find(layer.stack); layer.block == 0 && found != outputs.h_bmd.end())
+      all.push_back({layer.tokens, found->second});
+  return all;
+}
+
+Tensor token_distances(const Model& model, const MixingLayer& layer, const Tensor& ids_t) {
+  if (!layer.metric_maps) return {};
   const auto projected = [&](const Tensor& ids_bc) {
-    const auto [q_bcd, p_bcd] = project(ids_bc);
+    const auto [q_bcd, p_bcd] = layer.metric_maps(model.token_embeddings(ids_bc));
     return std::array{on_host(q_bcd), on_host(p_bcd)};
   };
-  const std::array<Tensor, 2> of = projected(reshape(ids_t, {1, ids_t.size()}));
+  const int64_t vocab = model.config().vocab, heads = layer.heads[0].count;
+  const std::array<Tensor, 2> maps = projected(reshape(ids_t, {1, ids_t.size()}));
   const Tensor distances_ntv({heads, ids_t.size(), vocab}, Dtype::f64);
   for (int64_t first = 0; first < vocab; first += kTokensAtOnce)
-    write_distances(of, projected(ids_from(first, std::min(kTokensAtOnce, vocab - first), ids_t.device())), heads, first, distances_ntv);
+    write_distances(maps, projected(ids_from(first, std::min(kTokensAtOnce, vocab - first), ids_t.device())), heads, first, distances_ntv);
   return distances_ntv;
 }
 
-}  // namespace ricci::inspection
+}  // namespace ricci

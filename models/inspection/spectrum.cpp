@@ -31,7 +31,10 @@ void multiply(const std::vector<double>& a, int64_t k, int64_t first, const doub
     const double v_i = v[i];
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = first; j < i; ++j) sum += row[j] * v[j], w[j] += row[j] * v_i;
+    for (int64_t j = first; j < i; ++j) {
+      sum += row[j] * v[j];
+      w[j] += row[j] * v_i;
+    }
     w[i] += sum + row[i] * v_i;
   }
 }

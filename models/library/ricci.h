@@ -38,10 +38,10 @@
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 #ifndef __CUDACC__
-#include "models/block.h"
 #include "models/decoding/sampling.h"
 #include "models/evaluation/evaluation.h"
-#include "models/layers.h"
+#include "models/layers/block.h"
+#include "models/layers/layers.h"
 #include "models/model.h"
 #include "models/training/checkpoint.h"
 #include "models/training/optimizer.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/fields.h"
-#include "models/limits.h"
-#include "models/mixers/mixer.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/shapes/shape_ops.h"
 
@@ -15,29 +15,28 @@ struct AveragePoolConfig {
   bool operator==(const AveragePoolConfig&) const = default;
 };
 
-template <std::same_as<AveragePoolConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("pool", c.pool, "positions per mean; odd unless causal");
+inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
+  field("pool", c.pool, "positions per mean; odd unless causal").in(1, kLargestSize);
 }
 
-inline void check(const AveragePoolConfig& c, const MixerShape& place) {
-  check_size("pool", c.pool);
-  if (!place.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
+inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
+  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
 }
 
 struct AveragePool {
   static constexpr const char* kName = "avgpool";
   using Config = AveragePoolConfig;
-  struct Cache {
-    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
-  };
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
 
   MeanWindow window;
   int64_t ctx;
 
-  AveragePool(const MixerShape& place, const AveragePoolConfig& config) : window{config.pool, place.causal}, ctx(place.ctx) {}
+  AveragePool(const MixerShape& shape, const AveragePoolConfig& config) : window{config.pool, shape.causal}, ctx(shape.ctx) {}
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return window_mean_difference(x_bcd, window, lengths_b); }
-
+  struct Cache {
+    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
+  };
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     const Tensor all_bcd = cache.recent_bcd ? concatenate({cache.recent_bcd, x_bcd}, 1) : Tensor(x_bcd);

@@ -1,5 +1,5 @@
-// The mixer `dispatcher` (Cetoli 2021): every position adds to its values those of the positions
-// 1, 2, 4, ... before it, times coefficients that it computes from its own input.
+// The mixer `dispatcher` (Cetoli 2021): the values pass through levels r = 0, 1, 2, ..., and at each of them every position adds to its
+// value the one of the position 2^r before it, times a coefficient that it computes from its own input.
 //   v = x W_value^T,   c = sigmoid(x W_coef^T),   y = shift_and_sum(v, c) W_out^T
 // Heads are slices of the width. With share_heads all heads have the same weights, and each reads its own slice of x alone;
 // otherwise the three maps read the whole width.
@@ -9,13 +9,13 @@
 #include "core/choice.h"
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
-#include "models/layers.h"
-#include "models/limits.h"
-#include "models/mixers/mixer.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
+#include "models/layers/watch.h"
 #include "ops/elements/sigmoid.h"
 #include "ops/shapes/shape_ops.h"
-#include "ops/shift_and_sum/shift_and_sum.h"
 
 namespace ricci {
 
@@ -31,7 +31,7 @@ struct DispatcherConfig {
   bool mixer_bias = false;
   bool operator==(const DispatcherConfig&) const = default;
 
-  // The least number of levels by which the last position of `positions` hears the first; at least 1.
+  // ceil(log2(positions)), at least 1: with so many levels the last position hears the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -39,27 +39,26 @@ struct DispatcherConfig {
   }
 };
 
-template <std::same_as<DispatcherConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d");
+inline void visit_fields(DispatcherConfig& c, const Fields& field) {
+  field("heads", c.heads, "slices of the width with coefficients of their own; they divide d").in(1, kLargestSize);
   field("share_heads", c.share_heads, "all heads have the same weights, and each reads its own slice alone");
   field("coef_act", c.coef_act, "what makes coefficients of the map's results");
-  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs");
+  field("levels", c.levels, "a layer hears 2^levels positions; null: as many levels as ctx needs").in(1, 30);
   field("drop_level0", c.drop_level0, "dropout may skip the level that hears the position before");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
-inline void check(const DispatcherConfig& c, const MixerShape& place) {
-  check_heads(c.heads, place.d);
-  if (c.levels) check_size("levels", *c.levels, 1, 30);
-  if (!place.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
+inline void check(const DispatcherConfig& c, const MixerShape& shape) {
+  check_heads(c.heads, shape.d);
+  if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
 }
 
 // What a user should know of a config that can be trained. Empty: nothing.
-inline std::string warning(const DispatcherConfig& c, const MixerShape& place) {
-  const int64_t needed = DispatcherConfig::levels_for(place.ctx);
+inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
+  const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
   if (!c.levels || *c.levels >= needed) return {};
   return format_message("model.levels: with {} levels a layer hears {} positions, but ctx is {}, which {} levels would hear",
-      {*c.levels, int64_t{1} << *c.levels, place.ctx, needed});
+      {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
 }
 
 struct Dispatcher {
@@ -67,32 +66,41 @@ struct Dispatcher {
   static constexpr bool kOnlyCausal = true;
   using Config = DispatcherConfig;
 
-  // The values of the latest positions at every level, as shift_and_sum_cached wants them.
-  struct Cache {
-    Tensor rings_bsd;
-    int64_t position = 0;
-  };
+  // sum_shifted(v, c) is the shift-and-sum of whole sequences or of the next positions.
+  template <class Sum> Tensor mix(const Arg& x_bcd, const Sum& sum_shifted) const {
+    const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
+    const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
+    Tensor coef_bcx = reshape(coef(x), {b, c, config.heads * levels});
+    if (config.coef_act == CoefficientActivation::sigmoid) coef_bcx = sigmoid(coef_bcx);
+    const Tensor y_bcd = sum_shifted(reshape(value(x), {b, c, d}), coef_bcx);
+    return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
+  }
+
+  // Lengths are not read: padding comes last, and no position hears a later one.
+  Tensor operator()(const Arg& x_bcd, const Tensor&) const {
+    return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
+      return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
+    });
+  }
 
   Linear value, coef, out;
   Config config;
   int64_t d, ctx, levels;
   double dropout;
 
-  Dispatcher(const MixerShape& place, const Config& c)
-      : config(c), d(place.d), ctx(place.ctx), levels(c.levels.value_or(Config::levels_for(place.ctx))), dropout(place.dropout) {
-    const int64_t width = c.share_heads ? d / c.heads : d, of_coef = c.share_heads ? levels : c.heads * levels;
-    value = Linear(width, width, c.mixer_bias, place.init.map(width));
-    coef = Linear(width, of_coef, c.mixer_bias, place.init.map(width));
-    out = Linear(width, width, c.mixer_bias, place.init.into_residual(width));
+  Dispatcher(const MixerShape& shape, const Config& c)
+      : config(c), d(shape.d), ctx(shape.ctx), levels(c.levels.value_or(Config::levels_for(shape.ctx))), dropout(shape.dropout) {
+    const int64_t width = c.share_heads ? d / c.heads : d, coef_width = c.share_heads ? levels : c.heads * levels;
+    value = Linear(width, width, c.mixer_bias, shape.init.map(width));
+    coef = Linear(width, coef_width, c.mixer_bias, shape.init.map(width));
+    out = Linear(width, width, c.mixer_bias, shape.init.into_residual(width));
   }
 
-  // A causal mixer needs to know nothing of padding: it lies behind all other positions.
-  Tensor operator()(const Arg& x_bcd, const Tensor&) const {
-    return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
-      return shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
-    });
-  }
-
+  // The values of the latest positions at every level, as shift_and_sum_cached wants them.
+  struct Cache {
+    Tensor rings_bsd;
+    int64_t position = 0;
+  };
   // Levels whose shift is beyond the context never hear anything: they have no ring.
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
     const int64_t rings = std::min(levels, Config::levels_for(ctx));
@@ -107,17 +115,7 @@ struct Dispatcher {
   }
   int64_t positions_at_once() const { return ctx; }
 
-  // The formula around any shift-and-sum: shift_and_sum(v, coef) -> [b c d].
-  template <class Mix> Tensor mix(const Arg& x_bcd, const Mix& shift_and_sum) const {
-    const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
-    const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
-    Tensor coef_bcx = reshape(coef(x), {b, c, config.heads * levels});
-    if (config.coef_act == CoefficientActivation::sigmoid) coef_bcx = sigmoid(coef_bcx);
-    const Tensor y_bcd = shift_and_sum(reshape(value(x), {b, c, d}), coef_bcx);
-    return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
-  }
-
-  template <class V> void visit(V&& v) { v("value", value), v("coef", coef), v("out", out); }
+  template <class V> void visit(V&& v) { v("value", value, "coef", coef, "out", out); }
 };
 
 static_assert(Mixer<Dispatcher>);

@@ -5,57 +5,46 @@
 #pragma once
 #include <cmath>
 
-#include "models/mixers/attending.h"
-#include "ops/products/contract.h"
-#include "ops/shapes/shape_ops.h"
+#include "models/mixers/attention.h"
 
 namespace ricci {
 
-struct QuadFull {
+struct InputForm {
   static constexpr const char* kName = "quad_full";
   using Config = AttentionConfig;
 
-  using Cache = Attending::Cache;  // of one head: the same keys x for all heads, and the values of all heads side by side
+  // attend is called once for every head, as one head of width d with the same keys x. It sums the values of all heads; the
+  // columns of its own are what it is for. Each head reads its own columns of one q, so its gradient of q is as large as the q of all
+  // heads, zeros but for these columns. (With a slice of U for every head these gradients would be small, but that of U would be rounded
+  // to bf16 beside f32 masters.) In decoding every head writes the new keys and values again, with the same numbers.
+  template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend) const {
+    const int64_t d = val.weight.value.shape()[0], k = d / heads;
+    const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);
+    const Tensor q_bcx = reshape(q_bcnd, {x_bcd.shape()[0], x_bcd.shape()[1], heads * d}), v_bcd = val(x_bcd);
+    std::vector<Arg> y_n;
+    for (int64_t n = 0; n < heads; ++n) y_n.push_back(slice(attend(Rows{q_bcx, n * d, d}, Rows{x_bcd}, Rows{v_bcd}), 2, n * k, k));
+    return out(heads == 1 ? y_n[0] : Arg(concatenate(y_n, 2)));
+  }
 
   Parameter u_ndD{.role = Role::matrix};
   Linear val, out;
-  Attending attending;  // of one head of width d
   int64_t heads;
 
-  QuadFull(const MixerShape& place, const Config& config)
-      : val(place.d, place.d, place.bias, place.init.attention_input(place.d)),
-        out(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        attending(place, {1, config.window}),
+  InputForm(const MixerShape& shape, const Config& config)
+      : val(shape.d, shape.d, shape.bias, shape.init.attention_input(shape.d)),
+        out(shape.d, shape.d, shape.bias, shape.init.attention_output(shape.d)),
         heads(config.heads) {
-    u_ndD.value = Tensor({heads, place.d, place.d}), u_ndD.init = place.init.attention_input(place.d).weight;
-    attending.options.scale = 1 / std::sqrt(static_cast<double>(place.d / heads));
+    u_ndD.value = Tensor({heads, shape.d, shape.d});
+    u_ndD.init = shape.init.attention_input(shape.d).weight;
   }
 
-  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const { return mix(x_bcd, attending.whole(lengths_b)); }
-
-  Cache make_cache(int64_t batch, Dtype dtype, Device device) const { return attending.make_cache(batch, dtype, device); }
-  // Every head writes the new keys and values again, with the same numbers.
-  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    return attending.next(x_bcd.shape()[1], cache, [&](const auto& attend) { return mix(x_bcd, attend); });
-  }
-  int64_t positions_at_once() const { return attending.positions_at_once(); }
-
-  // The formula around any attention: attend(q, x, v) -> [b c d] is called once for every head. It sums the values of all heads; the
-  // columns of its own are what it is for. Each head reads its own columns of one q, so its gradient of q is as large as the q of all
-  // heads, zeros but for these columns. (With a slice of U for every head these gradients would be small, but that of U would be rounded
-  // to bf16 beside f32 masters.)
-  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const {
-    const int64_t d = attending.d, k = d / heads;
-    const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);
-    const Tensor q_bcx = reshape(q_bcnd, {x_bcd.shape()[0], x_bcd.shape()[1], heads * d}), v_bcd = val(x_bcd);
-    std::vector<Arg> of_heads;
-    for (int64_t n = 0; n < heads; ++n) of_heads.push_back(slice(attend(Rows{q_bcx, n * d, d}, Rows{x_bcd}, Rows{v_bcd}), 2, n * k, k));
-    return out(heads == 1 ? of_heads[0] : Arg(concatenate(of_heads, 2)));
-  }
-
-  template <class V> void visit(V&& v) { v("u_metric", u_ndD), v("val", val), v("out", out); }
+  static int64_t call_heads() { return 1; }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(val.weight.value.shape()[0] / heads)); }
+  Forms forms() const { return {.m_nkK = on_host(u_ndD.value), .of_input = true}; }
+  template <class V> void visit(V&& v) { v("u_metric", u_ndD, "val", val, "out", out); }
 };
 
+using QuadFull = Attention<InputForm>;
 static_assert(Mixer<QuadFull>);
 
 }  // namespace ricci

@@ -10,7 +10,7 @@
 #include "core/memory/dry_run.h"
 #include "core/memory/request_watch.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/model.h"
 #include "models/training/train_step.h"
 
@@ -23,7 +23,7 @@ Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ?
 std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, Device device) {
   const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device); };
   const Shape bc{shape.sequences, shape.context}, b{shape.sequences};
-  const bool classifier = model.family == Family::classifier;
+  const bool classifier = model.traits().objective == Objective::label;
   std::vector<MicroBatch> all;
   for (int64_t i = 0; i < shape.micro_batches; ++i)
     all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor()}, shape.sequences * shape.context});

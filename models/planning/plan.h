@@ -41,7 +41,7 @@ struct Plan : StepMemory {
   int64_t process = 0;
 
   struct Kept {
-    std::string op, place;  // "linear", "models/block.h:31"
+    std::string op, place;  // "linear", "models/layers/block.h:31"
     int64_t count = 0, bytes = 0;
   };
   std::vector<Kept> kept;  // by the tape after the forward of a micro-batch, in its order; memory kept by several counts for the first

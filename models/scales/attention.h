@@ -5,57 +5,80 @@
 #include <algorithm>
 
 #include "cuda/device/device.h"
-#include "models/drop.h"
-#include "models/inspection/masks.h"
-#include "models/layers.h"
-#include "models/mixers/mixer.h"
-#include "models/scales/head_groups.h"
-#include "ops/attention/attention.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/mixer.h"
+#include "models/layers/watch.h"
 #include "ops/scales/cells.h"
-#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 
-struct ScaleAttention {
-  Linear q, k, v, proj;
+// Neighbouring heads of one scale.
+struct HeadRun {
+  size_t scale;  // its number among the scales
+  int64_t first, count;
+};
+
+// For each head the number of its scale: neighbouring heads read one scale, in the order of the scales, each as many heads as
+// the others; the rest goes to the finer ones.
+inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
+  std::vector<int64_t> scale_of_head;
+  for (int64_t s = 0; s < scales; ++s)
+    scale_of_head.insert(scale_of_head.end(), static_cast<size_t>(heads / scales + (s < heads % scales)), s);
+  return scale_of_head;
+}
+
+inline std::vector<HeadRun> head_runs(const std::vector<int64_t>& scale_of_head) {
   std::vector<HeadRun> runs;
-  std::vector<Visibility> sees_s;  // of each scale, which of its cells
-  int64_t head_width, ctx;
-  double dropout;
-
-  ScaleAttention(const MixerShape& place, const std::vector<int64_t>& scale_of_head, std::vector<Visibility> sees)
-      : q(projection(place)),
-        k(projection(place)),
-        v(projection(place)),
-        proj(place.d, place.d, place.bias, place.init.attention_output(place.d)),
-        runs(head_runs(scale_of_head)),
-        sees_s(std::move(sees)),
-        head_width(place.d / static_cast<int64_t>(scale_of_head.size())),
-        ctx(place.ctx),
-        dropout(place.dropout) {}
-
-  bool reads(size_t scale) const {
-    return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
+  for (size_t head = 0; head < scale_of_head.size(); ++head) {
+    const auto scale = static_cast<size_t>(scale_of_head[head]);
+    if (runs.empty() || runs.back().scale != scale) runs.push_back({scale, static_cast<int64_t>(head), 0});
+    ++runs.back().count;
   }
+  return runs;
+}
 
+struct ScaleAttention {
   // Whole sequences: tokens x_bcd and, of each scale, its cells [b m d], empty where there is none.
   Tensor operator()(const Arg& x_bcd, const std::vector<Tensor>& cells_s, const Tensor& lengths_b) const {
     std::vector<Arg> y;
     for (const HeadRun& run : runs) {
       const Tensor& cells_bmd = cells_s[run.scale];
       if (!cells_bmd) {
+        if (Watch* const watch = Watch::active()) watch->skip_heads(run.count);
         y.push_back(nothing(x_bcd, run));
         continue;
       }
       const Visibility& sees = sees_s[run.scale];
       AttentionOptions options{.heads = run.count, .dropout = Training::active() ? dropout : 0};
       if (lengths_b) options.lengths_b = sees.scale > 1 ? whole_cells(lengths_b, sees.scale) : lengths_b;
-      y.push_back(attention({rows_of(q, run, x_bcd)}, {rows_of(k, run, cells_bmd)}, {rows_of(v, run, cells_bmd)}, sees, options));
+      y.push_back(watched_attention({rows_of(q, run, x_bcd)}, {rows_of(k, run, cells_bmd)}, {rows_of(v, run, cells_bmd)}, sees, options));
     }
     return proj(joined(y));
   }
 
-  // Decoding: keys and values of a run. Those of tokens lie as attention_cached has them; those of coarser cells are
+  Linear q, k, v, proj;
+  std::vector<HeadRun> runs;
+  std::vector<Visibility> sees_s;  // of each scale, which of its cells
+  int64_t head_width, ctx;
+  double dropout;
+
+  ScaleAttention(const MixerShape& shape, const std::vector<int64_t>& scale_of_head, std::vector<Visibility> sees)
+      : q(projection(shape)),
+        k(projection(shape)),
+        v(projection(shape)),
+        proj(shape.d, shape.d, shape.bias, shape.init.attention_output(shape.d)),
+        runs(head_runs(scale_of_head)),
+        sees_s(std::move(sees)),
+        head_width(shape.d / static_cast<int64_t>(scale_of_head.size())),
+        ctx(shape.ctx),
+        dropout(shape.dropout) {}
+
+  bool reads(size_t scale) const {
+    return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
+  }
+
+  // Decoding: keys and values of a run. Those of tokens are as attention_cached has them; those of coarser cells are
   // [b m x] from the cell first_cell on, empty while there is none.
   struct Keys {
     Tensor k, v;
@@ -88,24 +111,21 @@ struct ScaleAttention {
   // The cache of tokens is a ring, in which a new token takes the slot of the oldest. No more tokens may be read at once than leave
   // the window of the first of them whole.
   int64_t positions_at_once() const {
-    int64_t least = ctx;
+    int64_t smallest = ctx;
     for (const HeadRun& run : runs)
       if (const Visibility& sees = sees_s[run.scale]; sees.scale == 1 && slots(sees) < ctx)
-        least = std::min(least, slots(sees) - sees.most + 1);
-    return least;
+        smallest = std::min(smallest, slots(sees) - sees.most + 1);
+    return smallest;
   }
 
-  // Which cells the heads see, `what` being the layer.
-  std::vector<Mask> masks(const std::string& what, int64_t tokens) const {
-    std::vector<Mask> all;
-    for (const HeadRun& run : runs) all.push_back(visibility_mask(what, sees_s[run.scale], 1, run.first, run.count, tokens));
-    return all;
+  template <class F> void each_visibility(const F& f) const {
+    for (const HeadRun& run : runs) f(run.first, run.count, sees_s[run.scale]);
   }
-
-  template <class V> void visit(V&& f) { f("q", q), f("k", k), f("v", v), f("proj", proj); }
+  Forms forms() const { return query_key_forms(q.weight.value, k.weight.value, proj.weight.value.shape()[0] / head_width); }
+  template <class V> void visit(V&& f) { f("q", q, "k", k, "v", v, "proj", proj); }
 
  private:
-  static Linear projection(const MixerShape& place) { return Linear(place.d, place.d, place.bias, place.init.packed_projection(place.d)); }
+  static Linear projection(const MixerShape& shape) { return Linear(shape.d, shape.d, shape.bias, shape.init.packed_projection(shape.d)); }
   int64_t slots(const Visibility& sees) const { return std::min(ctx, 2 * sees.most); }
   // The columns of a map that belong to the heads of a run.
   Tensor rows_of(const Linear& map, const HeadRun& run, const Arg& x) const {

@@ -8,8 +8,8 @@
 #include "core/choice.h"
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/layers.h"
-#include "models/limits.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
 #include "ops/scales/cells.h"
 #include "ops/shapes/shape_ops.h"
 
@@ -24,15 +24,16 @@ struct DownConfig {
   bool operator==(const DownConfig&) const = default;
 };
 
-template <std::same_as<DownConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("down", c.down, "what a coarser scale reads of the positions of a cell", decides());
-  field("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself",
-      {.is_read = c.down == Down::conv, .by = "down: conv"});
+inline void visit_fields(DownConfig& c, const Fields& field) {
+  field("down", c.down, "what a coarser scale reads of the positions of a cell").decides();
+  const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
+  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, the last one the cell itself").in(1, 1024);
 }
 
-inline void check(const DownConfig& c) { check_size("conv_kernel", c.conv_kernel, 1, 1024); }
-
 struct Downsample {
+  // [b c d] -> [b c/size d]; empty where there is no whole cell.
+  Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
+
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d), of a convolution
   Down kind;
   int64_t size, kernel;  // in positions
@@ -41,12 +42,9 @@ struct Downsample {
       : kind(config.down), size(cell), kernel(config.conv_kernel * cell) {
     if (kind != Down::conv) return;
     const MapInit first = init.map(d * kernel);
-    weight.value = Tensor({d, d, kernel}), weight.init = first.weight;
-    bias.value = Tensor({d}), bias.init = first.bias;
+    weight = new_parameter({d, d, kernel}, Role::matrix, first.weight);
+    bias = new_parameter({d}, Role::bias, first.bias);
   }
-
-  // [b c d] -> [b c/size d]; empty where there is no whole cell.
-  Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
 
   // Decoding: the positions that the next cell reads, as far as they are known.
   struct State {
@@ -62,7 +60,7 @@ struct Downsample {
     return complete ? cells(all_bcd, history) : Tensor();
   }
 
-  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 
  private:
   Tensor cells(const Arg& x_bcd, int64_t history) const {

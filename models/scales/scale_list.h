@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "core/fields.h"
-#include "models/limits.h"
-#include "models/mixers/sdp.h"
-#include "models/stack.h"
+#include "models/layers/limits.h"
+#include "models/layers/stack.h"
 #include "ops/scales/cells.h"
 
 namespace ricci {
@@ -16,19 +15,17 @@ struct ScalesConfig {
   bool operator==(const ScalesConfig&) const = default;
 };
 
-template <std::same_as<ScalesConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("scales", c.scales, "tokens per cell, from 1 upwards, each dividing the next");
+inline void visit_fields(ScalesConfig& c, const Fields& field) {
+  field("scales", c.scales, "tokens per cell, from 1 upwards, each dividing the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
-  constexpr int64_t kMaxTokens = Visibility::kMaxTokens;
   if (c.scales.empty() || c.scales[0] != 1)
     fail("model.scales: begins with {}, expected 1", {c.scales.empty() ? "nothing" : std::to_string(c.scales[0])});
   for (size_t i = 1; i < c.scales.size(); ++i) {
     const int64_t finer = c.scales[i - 1], scale = c.scales[i];
     if (scale <= finer) fail("model.scales: {} behind {}, expected larger ones behind smaller ones", {scale, finer});
     if (scale % finer) fail("model.scales: {} does not divide {}", {finer, scale});
-    check_size("scales", scale, 1, kMaxTokens);
   }
 }
 
@@ -41,43 +38,26 @@ struct StackLayersConfig {
   }
 };
 
-template <std::same_as<StackLayersConfig> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: as many at each");
+inline void visit_fields(StackLayersConfig& c, const Fields& field) {
+  field("layers", c.layers, "blocks at each scale, in the order of scales; one number: as many at each").in(1, kMaxLayers);
 }
-
-inline constexpr int64_t kMaxLayers = 100'000;  // each is made before the first number is asked for
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
   const std::vector<int64_t> layers = c.of(scales);
   if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
-  for (int64_t n : layers) check_size("layers", n, 1, kMaxLayers);
 }
 
-// What a family of several stacks is built from.
-struct StacksConfig {
-  MixerShape place;  // of the tokens
-  PositionKind positions = PositionKind::learned;
-  BlockConfig block;
-  AttentionConfig attention;
-
-  StackConfig<Sdp> at(int64_t scale, int64_t layers) const {
-    StackConfig<Sdp> c{place, layers, positions, block, attention};
-    c.place.ctx = place.ctx / scale, c.place.init.layers = layers;
-    return c;
-  }
-};
-
 // The cells of a scale through its stack.
-inline Tensor through(const Stack<Sdp>& stack, const Arg& x_bmd, const Tensor& lengths_b, int64_t scale) {
+template <Mixer M> Tensor through(const Stack<M>& stack, const Arg& x_bmd, const Tensor& lengths_b, int64_t scale) {
   return stack(with_positions(x_bmd, stack.pos), lengths_b && scale > 1 ? whole_cells(lengths_b, scale) : lengths_b);
 }
 
 // Decoding: the next cells, as many at a time as the blocks take.
-inline Tensor through(const Stack<Sdp>& stack, const Tensor& x_bmd, Stack<Sdp>::State& state) {
-  const int64_t cells = x_bmd.shape()[1], most = stack.positions_at_once();
+template <Mixer M> Tensor through(const Stack<M>& stack, const Tensor& x_bmd, typename Stack<M>::State& state) {
+  const int64_t cells = x_bmd.shape()[1], at_once = stack.positions_at_once();
   std::vector<Arg> y;
-  for (int64_t first = 0; first < cells; first += most) {
-    const Tensor next_bmd = slice(x_bmd, 1, first, std::min(most, cells - first));
+  for (int64_t first = 0; first < cells; first += at_once) {
+    const Tensor next_bmd = slice(x_bmd, 1, first, std::min(at_once, cells - first));
     y.push_back(stack.advance(with_positions(next_bmd, stack.pos, state.position), state));
   }
   return y.size() == 1 ? Tensor(y[0]) : concatenate(y, 1);

@@ -4,7 +4,7 @@
 #pragma once
 #include "core/choice.h"
 #include "cuda/device/device.h"
-#include "models/layers.h"
+#include "models/layers/layers.h"
 #include "ops/products/contract.h"
 #include "ops/scales/join_upsampled.h"
 #include "ops/shapes/shape_ops.h"
@@ -19,15 +19,6 @@ enum class Shift : uint8_t {
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 
 struct Upsample {
-  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d_in, d_out, ratio), (d_out)
-  int64_t ratio = 1;
-
-  Upsample() = default;
-  Upsample(int64_t r, int64_t d, const InitialWeights& init) : ratio(r) {
-    const MapInit first = init.map(d);
-    weight.value = Tensor({d, d, ratio}), weight.init = first.weight;
-    bias.value = Tensor({d}), bias.init = first.bias;
-  }
   // The rows of every cell, without their bias: z of join_upsampled.
   Tensor operator()(const Arg& h_bmd) const {
     const int64_t d = bias.value.size();
@@ -38,7 +29,17 @@ struct Upsample {
     if (z_bmx) return join_upsampled(a_bcd, z_bmx, bias, shift);
     return concatenate({a_bcd, zeros(a_bcd.shape(), a_bcd.dtype(), a_bcd.device())}, 2);
   }
-  template <class V> void visit(V&& v) { v("weight", weight), v("bias", bias); }
+
+  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d_in, d_out, ratio), (d_out)
+  int64_t ratio = 1;
+
+  Upsample() = default;
+  Upsample(int64_t r, int64_t d, const InitialWeights& init) : ratio(r) {
+    const MapInit first = init.map(d);
+    weight = new_parameter({d, d, ratio}, Role::matrix, first.weight);
+    bias = new_parameter({d}, Role::bias, first.bias);
+  }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
 // Decoding: the rows that no finer position has read yet.

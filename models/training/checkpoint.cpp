@@ -48,7 +48,8 @@ void load_tensor(const SafetensorsFile& file, const std::string& name, const Ten
 
 bool TrainState::improves(double val_loss) {
   if (!(val_loss < best_loss)) return false;
-  best_loss = val_loss, best_step = step;
+  best_loss = val_loss;
+  best_step = step;
   return true;
 }
 
@@ -61,10 +62,8 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
       {"optimizer_steps", std::to_string(optimizer.steps())}, {"random_seed", std::to_string(random.seed)},
       {"random_stream", std::to_string(random.next_stream)},
       {"random_part", std::to_string(random.micro_batch)}};  // the file's name for it
-  if (const auto& last = state.unrecorded)
-    metadata.insert(
-        {{"unrecorded_loss", fmt::format("{}", last->loss)}, {"unrecorded_gradient_norm", fmt::format("{}", last->gradient_norm)},
-            {"unrecorded_learning_rate", fmt::format("{}", last->learning_rate)}});
+  if (state.schedule_steps > 0) metadata["schedule_steps"] = std::to_string(state.schedule_steps);
+  if (state.awaits_evaluation) metadata["awaits_evaluation"] = "true";
   if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
   metadata.insert(more.begin(), more.end());
   save_checked_safetensors(place, tensors, metadata);
@@ -75,9 +74,9 @@ TrainState read_train_state(const SafetensorsFile& file) {
       number_of<uint64_t>(file, "text_hash")};
   if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
     fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {file.path(), state.step, state.best_step});
-  if (file.metadata().contains("unrecorded_loss"))
-    state.unrecorded = {number_of<double>(file, "unrecorded_loss"), number_of<double>(file, "unrecorded_gradient_norm"),
-        number_of<double>(file, "unrecorded_learning_rate")};
+  if (file.metadata().contains("schedule_steps")) state.schedule_steps = number_of<int64_t>(file, "schedule_steps");
+  // Older files told it by the loss of the step.
+  state.awaits_evaluation = file.metadata().contains("awaits_evaluation") || file.metadata().contains("unrecorded_loss");
   if (const auto place = file.metadata().find("data_place"); place != file.metadata().end()) state.data_place = place->second;
   return state;
 }

@@ -16,20 +16,14 @@
 
 namespace ricci {
 
-// What a step measured.
-struct StepRecord {
-  double loss = 0, gradient_norm = 0, learning_rate = 0;
-  bool operator==(const StepRecord&) const = default;
-};
-
 struct TrainState {
   int64_t step = 0;  // steps done
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of validation text, after best_step
   uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
-  // What the last step measured, where an interruption came before its evaluation and its record: both are made first when
-  // the training goes on.
-  std::optional<StepRecord> unrecorded = {};
+  int64_t schedule_steps = 0;                                  // where the learning rate's schedule ends; 0: an old file, which is silent
+  // An interruption came before the evaluation after this step, which is made first when the training goes on.
+  bool awaits_evaluation = false;
   std::string data_place = {};  // where the order of the data goes on; empty where the step tells it
 
   // Notes an evaluation after this step. True: it is the best so far.

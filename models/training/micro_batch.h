@@ -1,6 +1,6 @@
 // The sequences that are computed together: a training step reads one micro-batch or several, an evaluation many.
 #pragma once
-#include "models/inputs.h"
+#include "models/layers/inputs.h"
 
 namespace ricci {
 

@@ -42,7 +42,9 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
   for (Parameter* p : parameters_) {
     if (p->value.dtype() == Dtype::bf16 && !p->master) p->master = convert(p->value, Dtype::f32);
     const auto moment = [&] { return zeros(p->value.shape(), sums_of(p->value.dtype()), p->value.device()); };
-    moments_.push_back({adam || config.momentum != 0 ? moment() : Tensor(), adam ? moment() : Tensor()});
+    Moments& moments = moments_.emplace_back();
+    if (adam || config.momentum != 0) moments.m = moment();
+    if (adam) moments.v = moment();
   }
 }
 
@@ -88,9 +90,9 @@ void Optimizer::apply(const Tensor& gradient_scale) {
         .name = p.path});
     p.grad = {};
   }
-  const StepNumbers now{rates_, gradient_scale};
-  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), now);
-  else adamw_update(tensors, adamw_options(config_), now);
+  const StepNumbers numbers{rates_, gradient_scale};
+  if (config_.kind == Kind::sgd) sgd_update(tensors, sgd_options(config_), numbers);
+  else adamw_update(tensors, adamw_options(config_), numbers);
   trace::end("optimizer", "", device(), trace::enabled ? bytes_moved(tensors) : 0);
 }
 
@@ -110,9 +112,15 @@ void Optimizer::each_state(const std::function<void(const std::string&, Tensor&)
 }
 
 void Optimizer::each_held(const Visit& visit) const {
-  for (const Parameter* p : parameters_) visit(p->value, HeldFor::parameters), visit(p->grad, HeldFor::gradients);
-  for (const Parameter* p : parameters_) visit(p->master, HeldFor::optimizer_state);
-  for (const auto& [m, v] : moments_) visit(m, HeldFor::optimizer_state), visit(v, HeldFor::optimizer_state);
+  for (const Parameter* p : parameters_) {
+    visit(p->value, HeldFor::parameters);
+    visit(p->grad, HeldFor::gradients);
+    visit(p->master, HeldFor::optimizer_state);
+  }
+  for (const auto& [m, v] : moments_) {
+    visit(m, HeldFor::optimizer_state);
+    visit(v, HeldFor::optimizer_state);
+  }
 }
 
 }  // namespace ricci

@@ -9,9 +9,9 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 
 #include "core/choice.h"
 #include "core/fields.h"
@@ -23,10 +23,14 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
+  std::optional<int64_t> steps = {};  // where it ends; null: at the steps that the training was first asked for
 
-  // The learning rate of a step, of `steps` in all.
-  double at(int64_t step, int64_t steps) const {
-    const double t = static_cast<double>(step), w = static_cast<double>(warmup), end = static_cast<double>(steps);
+  // True if the learning rate depends on the step at which the schedule ends.
+  bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
+
+  // The learning rate of a step; the schedule ends at step `last`.
+  double at(int64_t step, int64_t last) const {
+    const double t = static_cast<double>(step), w = static_cast<double>(warmup), end = static_cast<double>(last);
     if (step < warmup) return lr * (t + 1) / (w + 1);
     switch (kind) {
       case Kind::constant: return lr;
@@ -40,20 +44,27 @@ struct Schedule {
 
  private:
   // How much of the way from `begin` to `end` is done at t, 0 to 1.
-  static double done(double t, double begin, double end) { return t < begin ? 0 : t >= end ? 1 : (t - begin) / (end - begin); }
+  static double done(double t, double begin, double end) {
+    if (t < begin) return 0;
+    return t >= end ? 1 : (t - begin) / (end - begin);
+  }
   double toward_min(double p) const { return lr + p * (min_lr - lr); }
 };
 
 constexpr auto choices(Schedule::Kind) { return std::array{"cosine", "linear", "constant", "inverse_sqrt", "wsd"}; }
 
-template <std::same_as<Schedule> Config, class Field> void visit_fields(Config& c, Field&& field) {
-  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only", decides());
-  field("lr", c.lr, "highest learning rate");
-  auto falling = read_when(field, c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
-  falling("min_lr", c.min_lr, "learning rate where the schedule ends");
-  field("warmup", c.warmup, "steps of linear growth up to lr");
-  auto wsd = read_when(field, c.kind == Schedule::Kind::wsd, "schedule: wsd");
-  wsd("decay_fraction", c.decay_fraction, "part of all steps in which the learning rate falls");
+inline void visit_fields(Schedule& c, const Fields& field) {
+  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only").decides();
+  field("lr", c.lr, "highest learning rate").positive();
+  const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
+  falling("min_lr", c.min_lr, "learning rate where the schedule ends").not_negative();
+  const Fields ending = field.when(c.ends(), "schedule: cosine, linear, wsd");
+  ending("schedule_steps", c.steps, "step at which the schedule ends, whatever `steps` becomes; null: steps, as the run was started first")
+      .at_least(1)
+      .may_change();
+  field("warmup", c.warmup, "steps of linear growth up to lr").at_least(0);
+  const Fields wsd = field.when(c.kind == Schedule::Kind::wsd, "schedule: wsd");
+  wsd("decay_fraction", c.decay_fraction, "part of all steps in which the learning rate falls").within({0, 1});
 }
 
 }  // namespace ricci

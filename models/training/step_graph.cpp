@@ -7,23 +7,23 @@
 namespace ricci {
 namespace {
 
-void overwrite(const Tensor& fixed, const Tensor& now) {
-  if (static_cast<bool>(fixed) != static_cast<bool>(now) || !(fixed.shape() == now.shape()))
-    fail("cuda_graph: a batch of {} after batches of {}", {show(now.shape()), show(fixed.shape())});
-  if (fixed) copy(fixed, now);
+void overwrite(const Tensor& fixed, const Tensor& next) {
+  if (static_cast<bool>(fixed) != static_cast<bool>(next) || !(fixed.shape() == next.shape()))
+    fail("cuda_graph: a batch of {} after batches of {}", {show(next.shape()), show(fixed.shape())});
+  if (fixed) copy(fixed, next);
 }
 
 }  // namespace
 
-void StepGraph::take_inputs(const std::vector<WeightedInputs>& now) {
-  if (inputs_.empty()) return static_cast<void>(inputs_ = now);
-  if (now.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {now.size(), inputs_.size()});
-  for (size_t i = 0; i < now.size(); ++i) {
+void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
+  if (inputs_.empty()) return static_cast<void>(inputs_ = batches);
+  if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
+  for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [inputs, weight] = inputs_[i];
-    overwrite(inputs.ids_bc, now[i].inputs.ids_bc);
-    overwrite(inputs.targets, now[i].inputs.targets);
-    overwrite(inputs.lengths_b, now[i].inputs.lengths_b);
-    overwrite(weight, now[i].weight);
+    overwrite(inputs.ids_bc, batches[i].inputs.ids_bc);
+    overwrite(inputs.targets, batches[i].inputs.targets);
+    overwrite(inputs.lengths_b, batches[i].inputs.lengths_b);
+    overwrite(weight, batches[i].weight);
   }
 }
 

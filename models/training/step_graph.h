@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cuda/device/graph.h"
-#include "models/inputs.h"
+#include "models/layers/inputs.h"
 
 namespace ricci {
 

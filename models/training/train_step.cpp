@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "ops/elements/arithmetic.h"
 
 namespace ricci {
@@ -31,7 +31,8 @@ Tensor scalar(double value, Device device) {
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options)
     : TrainStep(model, device, options.seed) {
-  optimizer_ = &optimizer, options_ = options;
+  optimizer_ = &optimizer;
+  options_ = options;
   if (!options.cuda_graph) return;
   graph_ = std::make_unique<StepGraph>(device);
   first_stream_ = Tensor({}, Dtype::i64, device);

@@ -29,6 +29,20 @@ accept 'is told' inspect runs/none -o none.out
 verdict 'in one line' "$(head -1 out | diff - <(echo 'identity has neither scores, coefficients nor a metric: what a position hears does not depend on the text.'))"
 verdict 'and a page without drawings' "$(xmllint --noout none.out/index.html 2>&1; ls none.out | diff - <(printf 'index.html\ninspect.json\n'))"
 
+# Two heads: scores, matrices and a spectrum of each layer. Bottom-up has an aggregation layer too.
+declare -A drawings=([topdown]=10 [bottomup]=15 [retina]=5 [coarse]=5)
+for family in topdown bottomup retina coarse; do
+  scales=('model.scales=[1, 4]')
+  [ $family != coarse ] || scales=(model.scale=4)
+  accept "train $family" train tiny.yaml name=$family steps=1 model.family=$family "${scales[@]}" model.heads=2
+  accept "inspect $family" inspect runs/$family -o $family.out
+  verdict 'all its layers' "$(grep -q "^runs/$family: $family; layers: $((drawings[$family] / 5)), heads: 2, tokens of text: 16;" out || cat out)"
+  well_formed "drawings of every layer of $family" $family.out ${drawings[$family]}
+done
+verdict 'layers say what they are of' "$(grep -o '<h2>[^<]*' bottomup.out/index.html | diff - <(printf '<h2>Layer %s\n' '0 (aggregation)' 1 '2 (cells of 4)'))"
+verdict 'a head of coarse cells sees those that are complete' \
+  "$(grep -o '"key_tokens":4,"scores":\[\[0.0,0.0,0.0,0.0\],\[0.0,0.0,0.0,0.0\],\[0.0,0.0,0.0,0.0\],\[1.0,0.0,0.0,0.0\]' retina.out/inspect.json | wc -l | diff - <(echo 1))"
+
 printf 'b & a\n' >few.txt
 accept 'a text in a file, a head, tokens' inspect runs/metric --text-file few.txt --heads 1 --token '<' --token b --nearest 2 --theme dark --dtype f64 --length 4 -o some.out
 verdict 'so many tokens of it' "$(grep -q 'heads: 1, tokens of text: 4;' out || cat out)"
@@ -46,8 +60,6 @@ refuse 'a token that is two' 1 "--token: 'ab' is 2 tokens, expected one" inspect
 refuse 'a character outside the vocabulary' 1 "'#' \(U\+0023\) .* is not among" inspect runs/metric --text '#'
 touch empty.txt
 refuse 'an empty file' 1 '--text-file: is empty' inspect runs/metric --text-file empty.txt
-accept 'a model of several scales' train tiny.yaml name=scales steps=1 model.family=retina 'model.scales=[1, 4]' model.heads=2
-refuse 'cannot be looked into' 1 'inspection: model.family: retina, but only decoders and classifiers can be looked into' inspect runs/scales
 refuse 'an empty text' 1 '--text: is empty' inspect runs/metric --text ''
 refuse 'two texts' 2 '--text' inspect runs/metric --text a --text-file few.txt
 refuse 'a context that is too long' 1 'context: 17 is longer than the 16 tokens' inspect runs/metric --context 17

@@ -73,6 +73,7 @@ steps                  5
 schedule               linear
 lr                     0.002
 min_lr                 0.0005
+schedule_steps         3
 warmup                 2
 decay_fraction         0.9     schedule=wsd
 optimizer              adam

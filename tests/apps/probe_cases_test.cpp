@@ -18,7 +18,7 @@ namespace {
 struct CaseConfig {
   ModelConfig model;
 };
-template <std::same_as<CaseConfig> Config, class Field> void visit_fields(Config& c, Field&& field) { field("model", c.model, ""); }
+void visit_fields(CaseConfig& c, const Fields& field) { ricci::visit_fields(c.model, field.section("model")); }
 void apply_preset(CaseConfig& c) { ricci::apply_preset(c.model); }
 void check(const CaseConfig& c) { ricci::check(c.model); }
 void resolve(CaseConfig& c) { ricci::resolve(c.model); }

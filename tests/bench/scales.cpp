@@ -14,8 +14,8 @@
 #include "autograd/tape.h"
 #include "core/random.h"
 #include "cuda/verbs/arithmetic.h"
+#include "models/layers/visit.h"
 #include "models/planning/plan.h"
-#include "models/visit.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;
@@ -44,8 +44,8 @@ ModelConfig vanilla(int64_t layers) {
 // Layers from fine to coarse.
 ModelConfig top_down(const std::vector<int64_t>& layers) {
   ModelConfig config = vanilla(1);
-  config.family = Family::topdown, config.scales.scales = {1, 4, 16, 64}, config.stack_layers.layers = layers;
-  config.topdown.loss_from = LossFrom::first_full;
+  config.family = family_of<TopDown>, config.scales.scales = {1, 4, 16, 64}, config.stack_layers.layers = layers;
+  config.of<TopDown>().loss_from = LossFrom::first_full;
   return config;
 }
 
@@ -176,11 +176,11 @@ template <Mixer M> struct Attending {
 void measure_retina(const Options& options) {
   AttentionConfig heads;
   heads.heads = kHeads;
-  Retina::Config config{.scales = {{1, 4, 16}}, .down = {}, .retina = {}, .attention = heads};
+  RetinaAttention::Config config{.scales = {{1, 4, 16}}, .down = {}, .retina = {}, .attention = heads};
   config.retina.windows = {{0, 8}, {8, 256}, {256, 512}};
   for (const int64_t positions : {512, 1024, 2048, 4096}) {
     const std::string name = "retina_" + std::to_string(positions);
-    Attending<Retina> retina(config, positions, options);
+    Attending<RetinaAttention> retina(config, positions, options);
     Attending<Sdp> full(heads, positions, options);
     retina.step(), full.step();
     std::vector<double> retina_seconds, full_seconds;

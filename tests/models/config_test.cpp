@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <set>
-#include <type_traits>
 
 #include "tests/data/files.h"
 
@@ -32,16 +31,16 @@ TEST_CASE("model config: the defaults are a model, once the vocabulary is known"
 
 TEST_CASE("model config: of the keys that are read none stands twice, and each has a description") {
   ModelConfig config;
-  for (size_t mixer = 0; mixer < Mixers::names().size(); ++mixer)
+  for (size_t mixer = 0; mixer < choices(MixerKind()).size(); ++mixer)
     for (size_t family = 0; family < choices(Family{}).size(); ++family) {
       config.mixer = static_cast<MixerKind>(mixer), config.family = static_cast<Family>(family);
-      std::set<std::string> keys, unread;
-      visit_fields(config, [&](const char* key, auto&, const char* description, const KeyInfo& info = {}) {
-        CAPTURE(key);
-        CHECK(std::string(description).size() > 5);
-        if (info.is_read) CHECK(keys.insert(key).second);
-        if (!info.is_read) CHECK(!info.by.empty());
-      });
+      std::set<std::string> keys;
+      for (const Field& field : fields_of(config)) {
+        CAPTURE(field.key);
+        CHECK(std::string(field.description).size() > 5);
+        if (field.is_read) CHECK(keys.insert(field.key).second);
+        if (!field.is_read) CHECK(!field.by.empty());
+      }
       for (const char* key : {"family", "preset", "mixer", "vocab", "ctx", "d", "layers", "ff", "dropout", "bias", "norm_bias", "causal"})
         CHECK_MESSAGE(keys.count(key) == 1, key);
     }

@@ -1,5 +1,5 @@
 // Layers outside of a model: their values are there when they are made.
-#include "models/layers.h"
+#include "models/layers/layers.h"
 
 #include <type_traits>
 
@@ -17,7 +17,7 @@ struct Net {
   LayerNorm norm{9};
   std::vector<Table> tables = {Table(3, 4, uint64_t{3})};
   Tensor operator()(const Arg& x) const { return output(norm(relu(hidden(x)))); }
-  template <class V> void visit(V&& v) { v("hidden", hidden), v("output", output), v("norm", norm), v("tables", tables); }
+  template <class V> void visit(V&& v) { v("hidden", hidden, "output", output, "norm", norm, "tables", tables); }
 };
 
 // A seed is any integer, and no bool.

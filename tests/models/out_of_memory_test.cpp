@@ -4,7 +4,7 @@
 
 #include "core/memory/memory_report.h"
 #include "cuda/device/device_memory.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
 #include "ops/elements/gelu.h"

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 
 namespace ricci::apps {
 namespace {
@@ -34,13 +34,13 @@ std::vector<double> last_logits(const TextRun& run, const Ids& ids) {
 }
 
 Completion complete(const TextRun& run, const Ids& before, const Ids& next, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.coarse.scale;
+  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
   return {before, next, most_probable(last_logits(run, before), options.top ? options.top : scale)};
 }
 
 // A given text is read to its last whole cell, and what is behind that is not known as a whole.
 Completion of_given(const TextRun& run, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.coarse.scale;
+  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
   Ids ids = run.open.run.tokenizer()->encode(options.given);
   const int64_t most = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
   if (whole == 0) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
@@ -51,7 +51,7 @@ Completion of_given(const TextRun& run, const CompletionsOptions& options) {
 
 std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options) {
   if (!options.given.empty()) return {of_given(run, options)};
-  const int64_t scale = run.open.run.config().model.coarse.scale, whole = run.open.context / scale * scale, length = whole + scale;
+  const int64_t scale = run.open.run.config().model.of<Coarse>().scale, whole = run.open.context / scale * scale, length = whole + scale;
   const int64_t there = run.tokens.size() / length;
   if (there == 0)
     fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more",
@@ -98,8 +98,8 @@ std::string json_of(const TextRun& run, const std::vector<Completion>& all) {
     places.push_back({{"text", tokenizer.decode(each.before)}, {"next", tokenizer.decode(each.next)}, {"next_ids", each.next},
         {"expected", std::move(expected)}});
   }
-  return json{
-      {"run", run.name}, {"scale", run.open.run.config().model.coarse.scale}, {"found", found_share(all)}, {"places", std::move(places)}}
+  return json{{"run", run.name}, {"scale", run.open.run.config().model.of<Coarse>().scale}, {"found", found_share(all)},
+      {"places", std::move(places)}}
       .dump(1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -119,12 +119,12 @@ std::vector<Expected> most_probable(std::span<const double> logits, int64_t coun
 }
 
 Report analyse_completions(const CompletionsOptions& options) {
-  const TextRun run = open_text_run(options.run, options.text, {Family::coarse});
-  if (run.open.context < run.open.run.config().model.coarse.scale)
-    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.coarse.scale});
+  const TextRun run = open_text_run(options.run, options.text, {family_of<Coarse>});
+  if (run.open.context < run.open.run.config().model.of<Coarse>().scale)
+    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.of<Coarse>().scale});
   const std::vector<Completion> all = completions_of(run, options);
   const Tokenizer& tokenizer = *run.open.run.tokenizer();
-  const int64_t scale = run.open.run.config().model.coarse.scale;
+  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
   Report report;
   report.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale);
   report.texts = 3;

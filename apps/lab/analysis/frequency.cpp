@@ -149,7 +149,7 @@ std::vector<FrequencyBin> frequency_bins(std::span<const TokenScore> scores, int
 
 Report analyse_frequency(const FrequencyOptions& options) {
   std::vector<OfRun> runs;
-  for (const TextRun& run : open_text_runs(options.text, kWriters)) runs.push_back(analyse(run, options));
+  for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report;
   report.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins);
   report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);

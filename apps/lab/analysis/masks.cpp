@@ -135,12 +135,12 @@ Report analyse_masks(const MasksOptions& options) {
   const ModelConfig config = config_of(options);
   constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
   const int64_t tokens = std::min(options.tokens ? options.tokens : kMaxTokens, config.ctx);
-  const std::vector<Mask> masks = Model(config).masks(tokens);
+  const std::vector<Mask> masks = ricci::masks(Model(config), tokens);
   if (masks.empty()) fail("masks: a text of {} tokens, which is shorter than a cell", {tokens});
   const std::string file = options.run.file().empty() ? "the default model" : options.run.file();
   std::vector<std::string> names;
   Report report;
-  const bool mixes = !has_scales(config.family);
+  const bool mixes = config.traits().mixes;
   report.title =
       fmt::format("{}: {}{}, {} tokens", file, name_of(config.family), mixes ? fmt::format(", {}", name_of(config.mixer)) : "", tokens);
   report.texts = 3, report.table = {{"layer", "queries", "keys", "heads", "keys seen, mean", "most", "first query that sees one"}};

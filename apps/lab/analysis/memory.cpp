@@ -86,9 +86,7 @@ std::string json_of(const std::vector<MemoryRow>& rows) {
 }
 
 // The losses of a coarse model and of a classifier are not those of the next token.
-bool is_of_next_token(const MemoryRow& row) {
-  return row.family != ricci::name_of(Family::coarse) && row.family != ricci::name_of(Family::classifier);
-}
+bool is_of_next_token(const MemoryRow& row) { return traits_of(choice_of<Family>("family", row.family)).writes_text(); }
 bool is_drawn(const MemoryRow& row) { return row.loss && is_of_next_token(row); }
 
 Panel panel_of(const std::vector<MemoryRow>& rows, const char* title, int64_t StepMemory::*bytes, std::map<std::string, int>& colours) {

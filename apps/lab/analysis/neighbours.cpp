@@ -13,9 +13,9 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
 #include "models/evaluation/token_nats.h"
-#include "models/inspection/representations.h"
+#include "models/inspection/observation.h"
+#include "models/layers/drop.h"
 #include "ops/scales/cells.h"
 
 namespace ricci::apps {
@@ -39,6 +39,7 @@ void check_scales(const TextRun& run, const std::vector<Representation>& own, co
 // The scales asked for, each once; or those that the model has blocks at beside that of tokens, as far as the context holds them.
 std::vector<int64_t> scales_of(const TextRun& run, const NeighboursOptions& options, const std::vector<Representation>& own) {
   std::vector<int64_t> scales;
+  if (own.empty()) fail("neighbours: a context of {}, fewer tokens than any chunk", {run.open.context});
   for (const int64_t scale : options.scales)
     if (std::find(scales.begin(), scales.end(), scale) == scales.end()) scales.push_back(scale);
   if (!scales.empty()) return check_scales(run, own, scales), scales;
@@ -71,7 +72,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const NeighboursOptions& opt
       const std::vector<int64_t> window = ids_at(run.tokens, r * there / windows * context, context);
       ids.insert(ids.end(), window.begin(), window.end());
     }
-    const std::vector<Representation> own = run.open.model.representations({ids_tensor(ids, rows, run.open.device)});
+    const std::vector<Representation> own = representations(run.open.model, {ids_tensor(ids, rows, run.open.device)});
     const std::vector<int64_t> scales = scales_of(run, options, own);
     all.resize(scales.size());
     for (size_t s = 0; s < scales.size(); ++s) {
@@ -158,7 +159,7 @@ std::vector<NearChunk> nearest_chunks(const Chunks& chunks, int64_t chunk, int64
 }
 
 Report analyse_neighbours(const NeighboursOptions& options) {
-  const TextRun run = open_text_run(options.run, options.text, kLanguageModels);
+  const TextRun run = open_text_run(options.run, options.text, language_models());
   const int64_t windows = std::min(options.windows, run.tokens.size() / run.open.context);
   if (windows < 2)
     fail("neighbours: {} has {} tokens, fewer than two windows of {}", {run.tokens.name(), run.tokens.size(), run.open.context});

@@ -225,8 +225,8 @@ Report analyse_samples(const SamplesOptions& options) {
   ModelOptions of_judge = options.text.model;
   of_judge.checkpoint = "last", of_judge.context = 0;
   std::optional<OpenModel> judge_model;
-  if (!options.judge.empty()) judge_model.emplace(open_language_model(options.judge, of_judge, kWriters));
-  const std::vector<TextRun> runs = open_text_runs(options.text, kWriters);
+  if (!options.judge.empty()) judge_model.emplace(open_language_model(options.judge, of_judge, text_writers()));
+  const std::vector<TextRun> runs = open_text_runs(options.text, text_writers());
   std::vector<Tokens> training;  // opened before anything is written, so that a missing text is told first
   for (const TextRun& run : runs) training.push_back(training_text(run));
   std::vector<OfRun> measured = write_all(runs, options);

@@ -152,7 +152,7 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 
 Report analyse_shuffle(const ShuffleOptions& options) {
   std::vector<OfRun> runs;
-  for (const TextRun& run : open_text_runs(options.text, kWriters)) runs.push_back(analyse(run, options));
+  for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report;
   report.title = "likelihood behind a shuffled half of the context";
   report.table = table_of(runs), report.json = json_of(runs), report.chart = chart_of(runs, report.title);

@@ -18,14 +18,14 @@ std::string folder_name(const std::string& path) {
   return name.empty() ? path : name;
 }
 
-std::string list_of(std::initializer_list<Family> families) {
+std::string list_of(const std::vector<Family>& families) {
   std::string list;
   for (const Family family : families) list += (list.empty() ? "" : ", ") + std::string(name_of(family));
   return list;
 }
 
 // What is wrong is told before the weights are read.
-RunFolder open_folder(const std::string& path, std::initializer_list<Family> families) {
+RunFolder open_folder(const std::string& path, const std::vector<Family>& families) {
   RunFolder run = RunFolder::open(path);
   const TrainConfig& config = run.config();
   if (std::find(families.begin(), families.end(), config.model.family) == families.end())
@@ -42,12 +42,12 @@ void add_text_options(CLI::App& app, TextRunOptions& options) {
   add_model_options(app, options.model, "Tokens that a window holds");
 }
 
-OpenModel open_language_model(const std::string& path, const ModelOptions& options, std::initializer_list<Family> families) {
+OpenModel open_language_model(const std::string& path, const ModelOptions& options, const std::vector<Family>& families) {
   open_folder(path, families);
   return open_model(path, options);
 }
 
-TextRun open_text_run(const std::string& path, const TextRunOptions& options, std::initializer_list<Family> families) {
+TextRun open_text_run(const std::string& path, const TextRunOptions& options, const std::vector<Family>& families) {
   const RunFolder run = open_folder(path, families);
   const TrainConfig& config = run.config();
   if (config.data.empty() && config.validation.empty() && options.data.empty())
@@ -64,7 +64,7 @@ Tokens training_text(const TextRun& run) {
   return open_corpus(config, run.open.run.tokenizer()).train;
 }
 
-std::vector<TextRun> open_text_runs(const TextRunOptions& options, std::initializer_list<Family> families) {
+std::vector<TextRun> open_text_runs(const TextRunOptions& options, const std::vector<Family>& families) {
   std::vector<TextRun> all;
   std::multiset<std::string> names;
   for (const std::string& path : options.runs) names.insert(all.emplace_back(open_text_run(path, options, families)).name);

@@ -25,18 +25,15 @@ struct TextRun {
 };
 
 // A language model without a text, such as a judge of other models' texts. Errors: those of open_text_run but for the text.
-OpenModel open_language_model(const std::string& run, const ModelOptions& options, std::initializer_list<Family> families);
+OpenModel open_language_model(const std::string& run, const ModelOptions& options, const std::vector<Family>& families);
 
 // Error: a run that learns from no text, such as a classifier; one of a family that is not among `families`.
-TextRun open_text_run(const std::string& run, const TextRunOptions& options, std::initializer_list<Family> families);
+TextRun open_text_run(const std::string& run, const TextRunOptions& options, const std::vector<Family>& families);
 // All of them, with names that differ.
-std::vector<TextRun> open_text_runs(const TextRunOptions& options, std::initializer_list<Family> families);
+std::vector<TextRun> open_text_runs(const TextRunOptions& options, const std::vector<Family>& families);
 
 // The text that the run learned from. Error: it has none, as an imported run.
 Tokens training_text(const TextRun& run);
-
-// Those that give probabilities of the next token.
-inline constexpr std::initializer_list<Family> kWriters = {Family::decoder, Family::topdown, Family::bottomup, Family::retina};
 
 // A token, or several, so that it can be seen in one line: blanks, line ends and tabs as signs, bytes that are no character as U+FFFD.
 std::string shown(const Tokenizer& tokenizer, int64_t id);

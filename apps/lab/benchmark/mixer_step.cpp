@@ -6,8 +6,9 @@
 #include "core/random.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/stack.h"
-#include "models/visit.h"
+#include "models/layers/stack.h"
+#include "models/layers/visit.h"
+#include "models/mixers/mixers.h"
 
 namespace ricci::apps {
 namespace {
@@ -19,10 +20,10 @@ Tensor random(const Shape& shape, uint64_t stream, const StepSize& size) {
 }
 
 // Mixers are causal, as in a language model.
-MixerShape place_of(const StepSize& size, int64_t layers) {
-  MixerShape place;
-  place.d = size.width, place.ctx = size.positions, place.init = {size.preset, layers};
-  return place;
+MixerShape shape_of(const StepSize& size, int64_t layers) {
+  MixerShape shape;
+  shape.d = size.width, shape.ctx = size.positions, shape.init = {size.preset, layers};
+  return shape;
 }
 
 template <class M> typename M::Config config_of(const StepSize& size) {
@@ -36,14 +37,14 @@ template <class M> Stack<M> stack_of(const StepSize& size) {
   const bool post = size.preset == Preset::msa;
   block.norm = post ? Norm::post : Norm::pre, block.activation = post ? Activation::relu : Activation::gelu;
   block.ff = size.feed_forward ? size.feed_forward : size.width;
-  const StackConfig<M> config{place_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)};
+  const StackConfig<M> config{shape_of(size, size.layers), size.layers, PositionKind::none, block, config_of<M>(size)};
   return Stack<M>(config);
 }
 
 // The parameters of a stack without positions: those of its blocks, and of the norm behind pre-norm blocks.
 template <Mixer M> struct Blocks {
   Stack<M>& stack;
-  template <class V> void visit(V&& v) { v("blocks", stack.blocks), v("ln", stack.ln); }
+  template <class V> void visit(V&& v) { v("blocks", stack.blocks, "ln", stack.ln); }
 };
 
 }  // namespace
@@ -68,9 +69,9 @@ struct MixerStep::Any {
   }
 
   template <Mixer M> void build() {
-    check(config_of<M>(size), place_of(size, size.layers));
+    check(config_of<M>(size), shape_of(size, size.layers));
     if (size.alone) {
-      const auto mixer = std::make_shared<M>(place_of(size, 1), config_of<M>(size));
+      const auto mixer = std::make_shared<M>(shape_of(size, 1), config_of<M>(size));
       draw_weights(*mixer);
       module = mixer, forward = [mixer](const Arg& x) { return (*mixer)(x, Tensor()); };
     } else {

@@ -5,7 +5,7 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/config/yaml.h"
-#include "apps/run/init/init_keys.h"
+#include "apps/run/init/init.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -52,8 +52,9 @@ std::string value_of(TrainConfig& config, const char* key) {
 // What the loss is the mean of. A coarse model's is of another question where its cells are larger.
 std::string unit_of_loss(const TrainConfig& config) {
   if (is_classifier(config)) return "labels of documents";
-  return config.model.family == Family::coarse ? format_message("the tokens of the next cell of {}", {config.model.coarse.scale})
-                                               : "the next token";
+  return config.model.traits().objective == Objective::next_cell
+             ? format_message("the tokens of the next cell of {}", {config.model.of<Coarse>().scale})
+             : "the next token";
 }
 
 }  // namespace

@@ -21,11 +21,11 @@ constexpr int64_t kMaxWidth = 1 << 16, kMaxOfLayers = 1 << 10;
 // A key of the model that the chosen one reads; empty where it reads none of that name.
 std::string read_value(TrainConfig config, const std::string& key) {
   for (const Field& field : fields_of(config))
-    if (field.key == key && field.info.is_read) return value_text(field);
+    if (field.key == key && field.is_read) return value_text(field);
   return {};
 }
 
-bool has_stacks(const ModelConfig& model) { return model.family == Family::topdown || model.family == Family::bottomup; }
+bool has_stacks(const ModelConfig& model) { return model.traits().reads_stacks; }
 
 std::vector<int64_t> layers_of(const ModelConfig& model) {
   return has_stacks(model) ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers};
@@ -99,7 +99,7 @@ class Matcher {
 
 // The first position of a sequence that a model's loss counts.
 int64_t first_counted(TrainConfig config, int64_t vocab) {
-  if (!writes_text(config.model.family)) return 0;
+  if (!config.model.traits().writes_text()) return 0;
   config.model.vocab = vocab;
   const DryRun dry(Device::cpu);  // weights without memory
   const Model model(config.model);

@@ -8,9 +8,9 @@
 
 #include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/config/comments.h"
+#include "apps/run/config/builds.h"
 #include "apps/run/config/yaml.h"
-#include "apps/run/folder/build_info.h"
+#include "apps/run/folder/said.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -65,7 +65,7 @@ bool has_accuracy(const Comparison& comparison) {
   const auto all_told = [&](const Compared& model) { return std::all_of(model.outcomes.begin(), model.outcomes.end(), told); };
   return is_trained(comparison) && std::all_of(comparison.models.begin(), comparison.models.end(), all_told);
 }
-bool has_perplexity(const Comparison& comparison) { return writes_text(config_of(comparison).model.family); }
+bool has_perplexity(const Comparison& comparison) { return config_of(comparison).model.traits().writes_text(); }
 
 // The mean over seeds of the i-th evaluation, as far as all seeds have one.
 template <class Y> std::vector<Point> mean_curve(const Compared& model, double Measurement::*x, const Y& y) {

@@ -55,8 +55,9 @@ int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
 
 // A token so that it can be seen: blanks and line ends as signs.
 std::string shown(const Tokenizer& tokenizer, int64_t id) {
+  static const std::map<char, std::string> signs = {{' ', "␣"}, {'\n', "↵"}, {'\t', "⇥"}};
   std::string result;
-  for (const char c : tokenizer.decode(std::vector{id})) result += c == ' ' ? "␣" : c == '\n' ? "↵" : c == '\t' ? "⇥" : std::string(1, c);
+  for (const char c : tokenizer.decode(std::vector{id})) result += signs.contains(c) ? signs.at(c) : std::string(1, c);
   return result.empty() ? "id " + std::to_string(id) : result;
 }
 
@@ -64,10 +65,10 @@ std::vector<std::string> missing_of(const Found& found) {
   const std::string& m = found.mixer;
   std::vector<std::string> lines;
   const LayerFound& first = found.layers.front();
-  if (!first.seen.table_bncC && !first.forms.m_nkK)
+  if (first.seen.heads.empty() && !first.forms.m_nkK)
     return {m + " has neither scores, coefficients nor a metric: what a position hears does not depend on the text."};
   if (!first.seen.coefficients_bncr) lines.push_back(m + " has no dispatching coefficients: only the dispatcher has.");
-  if (m == "p_only")
+  if (first.forms.symmetric && !first.forms.m_nkK)
     lines.push_back(m + " has no metric tensor to be trained: its form is the identity, and distances are those of the projections.");
   else if (!first.forms.m_nkK) lines.push_back(m + " has no metric tensor, nor Wq Wk^T: its scores are no products of two positions.");
   if (first.heads.front().nearest.empty())
@@ -111,6 +112,12 @@ Tensor ids_tensor(const std::vector<int64_t>& ids, const Shape& shape, Device de
   return to(t, device);
 }
 
+std::string name_of(int64_t number, const MixingLayer& layer) {
+  const std::string name = format_message("layer {}", {number});
+  if (layer.kind != "attention") return name + " (" + layer.kind + ")";
+  return layer.tokens == 1 ? name : name + format_message(" (cells of {})", {layer.tokens});
+}
+
 void name_tokens(Found& found, const Tokenizer& tokenizer) {
   for (const int64_t id : found.text_ids) found.text.push_back(shown(tokenizer, id));
   for (const int64_t id : found.token_ids) found.tokens.push_back(shown(tokenizer, id));
@@ -126,6 +133,16 @@ void name_tokens(Found& found, const Tokenizer& tokenizer) {
 
 }  // namespace
 
+std::vector<std::string> cell_texts(const Found& found, int64_t tokens) {
+  std::vector<std::string> cells(found.text.size() / static_cast<size_t>(tokens));
+  for (size_t i = 0; i < cells.size() * static_cast<size_t>(tokens); ++i) cells[i / static_cast<size_t>(tokens)] += found.text[i];
+  return cells;
+}
+
+HeadTable table_of(const LayerFound& layer, int64_t head) {
+  return layer.seen.heads.empty() ? HeadTable() : layer.seen.heads.at(static_cast<size_t>(head));
+}
+
 std::vector<double> of_head(const Tensor& t_nxy, int64_t head) {
   const int64_t size = t_nxy.shape()[-1] * t_nxy.shape()[-2];
   const double* const first = t_nxy.data<double>() + head * size;
@@ -135,24 +152,27 @@ std::vector<double> of_head(const Tensor& t_nxy, int64_t head) {
 Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options, const AfterHead& after_head) {
   const ModelConfig& config = open.run.config().model;
   const Tokenizer& tokenizer = *open.run.tokenizer();
-  Found found{open.run.path(), name_of(config.mixer), text_ids, {}, {}, {}, {}, {}, {}};
+  const FamilyTraits family = config.traits();
+  Found found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, text_ids, {}, {}, {}, {}, {}, {}};
   for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(tokenizer, token));
   if (found.token_ids.empty()) found.token_ids = most_frequent(text_ids);
   const std::vector<int64_t> heads = chosen("--heads", options.heads, heads_of(config), "heads");
-  const std::vector<Forms> forms = open.model.forms();
-  const std::vector<int64_t> layers = chosen("--layers", options.layers, static_cast<int64_t>(forms.size()), "layers");
+  std::vector<MixingLayer> mixing = open.model.layers();
+  std::erase_if(mixing, [](const MixingLayer& layer) { return layer.kind == "join"; });
+  const std::vector<int64_t> layers = chosen("--layers", options.layers, std::ssize(mixing), "layers");
   const auto positions = static_cast<int64_t>(text_ids.size());
-  const std::vector<Observation> seen = open.model.observe({ids_tensor(text_ids, {1, positions}, open.device)});
+  const std::vector<Observation> seen = observe(open.model, {ids_tensor(text_ids, {1, positions}, open.device)});
   const Tensor tokens_t = ids_tensor(found.token_ids, {static_cast<int64_t>(found.token_ids.size())}, open.device);
   int64_t done = 0;
   for (const int64_t layer : layers) {
     const auto i = static_cast<size_t>(layer);
-    LayerFound& each = found.layers.emplace_back(LayerFound{layer, seen[i], forms[i], {}});
-    const Tensor distances_ntv = open.model.token_distances(layer, tokens_t);
-    for (const Tensor& t : {forms[i].m_nkK, distances_ntv})
+    LayerFound& each =
+        found.layers.emplace_back(LayerFound{layer, name_of(layer, mixing[i]), mixing[i].tokens, seen[i], mixing[i].forms(), {}});
+    const Tensor distances_ntv = token_distances(open.model, mixing[i], tokens_t);
+    for (const Tensor& t : {each.forms.m_nkK, distances_ntv})
       if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
     for (const int64_t head : heads) {
-      each.heads.push_back(look_at_head(head, forms[i], distances_ntv, found.token_ids, options.nearest));
+      each.heads.push_back(look_at_head(head, each.forms, distances_ntv, found.token_ids, options.nearest));
       after_head(++done, static_cast<int64_t>(layers.size() * heads.size()));
     }
   }

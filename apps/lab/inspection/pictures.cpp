@@ -10,12 +10,10 @@
 namespace ricci::apps {
 namespace {
 
-std::string place(const LayerFound& layer, int64_t head) { return fmt::format("layer {}, head {}", layer.layer, head); }
+std::string place(const LayerFound& layer, int64_t head) { return fmt::format("{}, head {}", layer.name, head); }
 std::string file_name(const LayerFound& layer, int64_t head, const char* kind) {
   return fmt::format("layer{}_head{}_{}", layer.layer, head, kind);
 }
-
-bool is_dispatcher(const Found& found) { return found.mixer == "dispatcher"; }
 
 // What a large table is shown as.
 std::string note_on_size(const HeatMap& map) {
@@ -29,19 +27,24 @@ void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const
       [map = std::move(map)](Theme theme, bool with_style) { return to_svg(map, theme, with_style); }});
 }
 
+// "position", or "cell of 4".
+std::string hearer(int64_t tokens) { return tokens == 1 ? "position" : fmt::format("cell of {}", tokens); }
+
 void add_scores(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
-  if (!layer.seen.table_bncC) return;
-  const auto c = static_cast<int64_t>(found.text.size());
+  const bool dispatches = static_cast<bool>(layer.seen.coefficients_bncr);
   const std::string sentence =
-      is_dispatcher(found)
-          ? "Row i tells what the value of position j is multiplied by before it is added to position i: the product of the coefficients "
-            "on its way there."
-          : "Row i tells how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
-  for (const HeadFound& head : layer.heads)
+      dispatches ? "Row i tells what the value of position j is multiplied by before it is added to position i: the product of the "
+                   "coefficients on its way there."
+                 : "Row i tells how much of the value of position j goes into position i: the softmax of the scores, which adds up to 1.";
+  for (const HeadFound& head : layer.heads) {
+    const auto [table_bcC, key_scale] = table_of(layer, head.head);
+    if (!table_bcC) continue;
+    const int64_t key_tokens = layer.tokens * key_scale;
     add(all, layer, head.head, "scores",
-        {is_dispatcher(found) ? "products of coefficients" : "scores", "position that hears", "position that is heard", found.text,
-            found.text, c, of_head(layer.seen.table_bncC, head.head)},
+        {dispatches ? "products of coefficients" : "scores", hearer(layer.tokens) + " that hears", hearer(key_tokens) + " that is heard",
+            cell_texts(found, layer.tokens), cell_texts(found, key_tokens), table_bcC.shape()[2], of_head(table_bcC, 0)},
         sentence);
+  }
 }
 
 void add_coefficients(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
@@ -53,30 +56,27 @@ void add_coefficients(std::vector<Picture>& all, const Found& found, const Layer
         "Level r tells what each position multiplies the sum by that it hears from 2^r positions before it.");
 }
 
-const char* name_of_matrix(const Found& found) {
-  return found.mixer == "sdp" ? "Wq Wk^T" : found.layers[0].forms.symmetric ? "metric tensor" : "matrix of the scores";
-}
-
-void add_matrices(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+void add_matrices(std::vector<Picture>& all, const Found&, const LayerFound& layer) {
   if (!layer.forms.m_nkK) return;
-  const std::string sentence = found.mixer == "sdp" || found.mixer == "quad_full"
+  const std::string sentence = layer.forms.of_input
                                    ? "The score of two positions is the product of their inputs with this matrix between them, divided by "
                                      "the root of the head's width."
                                    : "The score of two positions is the product of their projections with this matrix between them, "
                                      "divided by the root of the head's width.";
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "matrix",
-        {name_of_matrix(found), "component of the position that hears", "component of the position that is heard", {}, {},
+        {layer.forms.name, "component of the position that hears", "component of the position that is heard", {}, {},
             layer.forms.m_nkK.shape()[1], of_head(layer.forms.m_nkK, head.head)},
         sentence);
 }
 
 // One chart per layer, with a curve per head.
-void add_spectrum(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& layer) {
   if (!layer.forms.m_nkK) return;
   Chart chart;
   const char* const what = layer.forms.symmetric ? "eigenvalues" : "singular values";
-  chart.title = fmt::format("layer {}: {} of {}", layer.layer, what, name_of_matrix(found)), chart.x_name = "number, from the largest on";
+  chart.title = fmt::format("{}: {} of {}", layer.name, what, layer.forms.name);
+  chart.x_name = "number, from the largest on";
   Panel& panel = chart.panels.emplace_back(Panel{what, "", {}});
   for (size_t i = 0; i < layer.heads.size(); ++i) {
     const int colour = static_cast<int>(i);
@@ -100,7 +100,7 @@ void add_distances(std::vector<Picture>& all, const Found& found, const LayerFou
     std::string sentence =
         "The squared distance of two tokens under the metric of the head, as their embeddings alone come to this layer, without positions "
         "or neighbours.";
-    if (found.mixer == "metric")
+    if (!layer.forms.positive)
       sentence += " The metric is not positive: squares below 0 occur, where two tokens differ along directions of negative eigenvalues.";
     add(all, layer, head.head, "distances",
         {"squared distances of tokens", "token", "token", found.tokens, found.tokens, static_cast<int64_t>(found.tokens.size()),

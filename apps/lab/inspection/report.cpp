@@ -49,7 +49,10 @@ json nearest_of(const Found& found, const HeadFound& head) {
 json head_of(const Found& found, const LayerFound& layer, const HeadFound& head) {
   json result{{"head", head.head}};
   const Observation& seen = layer.seen;
-  if (seen.table_bncC) result["scores"] = rows_of(of_head(seen.table_bncC, head.head), seen.table_bncC.shape()[3]);
+  if (const auto [table_bcC, key_scale] = table_of(layer, head.head); table_bcC) {
+    if (layer.tokens * key_scale > 1) result["key_tokens"] = layer.tokens * key_scale;
+    result["scores"] = rows_of(of_head(table_bcC, 0), table_bcC.shape()[2]);
+  }
   if (seen.coefficients_bncr)
     result["coefficients"] = rows_of(of_head(seen.coefficients_bncr, head.head), seen.coefficients_bncr.shape()[3]);
   if (const Tensor& m = layer.forms.m_nkK) {
@@ -66,8 +69,8 @@ json head_of(const Found& found, const LayerFound& layer, const HeadFound& head)
 
 std::string nearest_table(const Found& found, const LayerFound& layer, const HeadFound& head) {
   std::string html = fmt::format(
-      "<table>\n<tr><th>layer {}, head {}: token</th><th>its nearest tokens in the whole vocabulary, with squared distances</th></tr>\n",
-      layer.layer, head.head);
+      "<table>\n<tr><th>{}, head {}: token</th><th>its nearest tokens in the whole vocabulary, with squared distances</th></tr>\n",
+      layer.name, head.head);
   for (size_t i = 0; i < head.nearest.size(); ++i) {
     html += "<tr><td>" + escaped(found.tokens[i]) + "</td><td>";
     for (const Neighbour& each : head.nearest[i])
@@ -79,7 +82,7 @@ std::string nearest_table(const Found& found, const LayerFound& layer, const Hea
 }
 
 std::string layer_section(const Found& found, const LayerFound& layer, const std::vector<Picture>& pictures, Theme theme) {
-  std::string html = fmt::format("<h2>Layer {}</h2>\n<div class=\"row\">\n", layer.layer);
+  std::string html = fmt::format("<h2>L{}</h2>\n<div class=\"row\">\n", layer.name.substr(1));
   for (const Picture& picture : pictures) {
     if (picture.layer != layer.layer) continue;
     html += fmt::format("<figure{}>\n", picture.name.ends_with("_spectrum") ? " class=\"wide\"" : "") + picture.svg(theme, false) +
@@ -110,7 +113,7 @@ std::string json_of(const Found& found) {
   for (const LayerFound& layer : found.layers) {
     json heads = json::array();
     for (const HeadFound& head : layer.heads) heads.push_back(head_of(found, layer, head));
-    result["layers"].push_back({{"layer", layer.layer}, {"heads", std::move(heads)}});
+    result["layers"].push_back({{"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", std::move(heads)}});
   }
   return result.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -11,8 +11,9 @@ std::string page_of(const Found& found, const std::vector<Picture>& pictures, Th
 
 // Matrices of more than this many columns are left out of the numbers; their parameters are in the run's model.safetensors.
 constexpr int64_t kMaxColumns = 128;
-//   {"run", "mixer", "text": [{"id", "token"}], "tokens", "missing", "layers": [{"layer", "heads": [
-//     {"head", "scores", "coefficients", "matrix", "symmetric", "eigenvalues" or "singular_values", "squared_distances", "nearest"}]}]}
+//   {"run", "mixer", "text": [{"id", "token"}], "tokens", "missing", "layers": [{"layer", "name", "query_tokens", "heads": [
+//     {"head", "key_tokens", "scores", "coefficients", "matrix", "symmetric", "eigenvalues" or "singular_values", "squared_distances",
+//     "nearest"}]}]}
 // Numbers have 8 digits; what a mixer does not have is left out.
 std::string json_of(const Found& found);
 

@@ -1,15 +1,15 @@
-// Reading: YAML into members, with the place of every fault.
+// Run files: keys and their places, what decides and what follows; and the same written as YAML.
 #include "apps/run/config/config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <set>
 #include <string_view>
 
-#include "apps/run/config/comments.h"
-#include "apps/run/config/suggestion.h"
+#include "apps/run/config/builds.h"
+#include "apps/run/config/nearest.h"
 #include "apps/run/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -25,7 +25,8 @@ using Kind = YamlValue::Kind;
 
 std::string shown(const YamlValue& node) {
   if (node.kind == Kind::text) return "'" + shown(node.text) + "'";
-  return node.kind == Kind::list ? "a list" : node.kind == Kind::keys ? "keys and values" : "nothing";
+  if (node.kind == Kind::list) return "a list";
+  return node.kind == Kind::keys ? "keys and values" : "nothing";
 }
 
 struct Setting {
@@ -36,122 +37,17 @@ struct Setting {
   bool takes_back = false;  // what was said of the key before
 };
 
-// ---- Values
-template <class Number> bool parse_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-// Each parse returns whether the node is a value of the type; `what` of the type completes "expected ...".
-bool parse(const YamlValue& node, std::string& value) {
-  value = node.text;
-  return node.kind == Kind::text;
-}
-// 2000, and 2e3: a number with an exponent is an integer where it has one and every integer of its size is exact.
-template <class Integer> bool parse_integer(const YamlValue& node, Integer& value) {
-  if (node.kind != Kind::text) return false;
-  if (parse_number(node.text, value)) return true;
-  constexpr double most = 1LL << 53;
-  double number = 0;
-  if (node.text.find_first_of("eE") == std::string::npos || !parse_number(node.text, number)) return false;
-  if (number != std::floor(number) || std::abs(number) > most || (number < 0 && std::is_unsigned_v<Integer>)) return false;
-  value = static_cast<Integer>(number);
-  return true;
-}
-bool parse(const YamlValue& node, int64_t& value) { return parse_integer(node, value); }
-bool parse(const YamlValue& node, uint64_t& value) { return parse_integer(node, value); }
-bool parse(const YamlValue& node, double& value) {
-  return node.kind == Kind::text && parse_number(node.text, value) && std::isfinite(value);
-}
-bool parse(const YamlValue& node, bool& value) {
-  if (node.kind != Kind::text) return false;
-  const std::string& text = node.text;
-  value = text == "true" || text == "True" || text == "TRUE";
-  return value || text == "false" || text == "False" || text == "FALSE";
-}
-template <class T> bool parse(const YamlValue& node, std::optional<T>& value) {
-  if (node.kind == Kind::nothing) value.reset();
-  return node.kind == Kind::nothing || parse(node, value.emplace());
-}
-template <class T> bool parse(const YamlValue& node, std::vector<T>& values) {
-  values.clear();
-  if (node.kind == Kind::nothing) return true;
-  if (node.kind != Kind::list) return parse(node, values.emplace_back());
-  for (const YamlValue& each : node.items)
-    if (!parse(each, values.emplace_back())) return false;
-  return true;
-}
-// "0:8, 8:256"
-bool parse_ranges(std::string_view text, std::vector<Range>& ranges) {
-  for (size_t at = 0; at <= text.size();) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    std::string_view one = text.substr(at, comma - at);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    while (one.ends_with(' ')) one.remove_suffix(1);
-    const size_t colon = one.find(':');
-    Range& range = ranges.emplace_back();
-    if (colon == one.npos || !parse_number(one.substr(0, colon), range.lo) || !parse_number(one.substr(colon + 1), range.hi)) return false;
-    at = comma + 1;
-  }
-  return true;
-}
-bool parse(const YamlValue& node, std::vector<Range>& ranges) {
-  ranges.clear();
-  if (node.kind == Kind::nothing) return true;
-  if (node.kind == Kind::text) return parse_ranges(node.text, ranges);
-  if (node.kind != Kind::list) return false;
-  for (const YamlValue& each : node.items) {
-    std::vector<int64_t> ends;
-    if (each.kind == Kind::text ? !parse_ranges(each.text, ranges) : !parse(each, ends) || ends.size() != 2) return false;
-    if (each.kind != Kind::text) ranges.push_back({ends[0], ends[1]});
-  }
-  return true;
-}
-
-const char* what(const std::string&) { return "text"; }
-const char* what(int64_t) { return "integer"; }
-const char* what(uint64_t) { return "integer of 0 or more"; }
-const char* what(double) { return "number"; }
-const char* what(bool) { return "true or false"; }
-const char* what(const std::optional<int64_t>&) { return "integer or null"; }
-const char* what(const std::vector<std::string>&) { return "text or list of texts"; }
-const char* what(const std::vector<double>&) { return "number or list of numbers"; }
-const char* what(const std::vector<int64_t>&) { return "integer or list of integers"; }
-const char* what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
-
-void store_choice(const Setting& setting, const Field& field, const ChoiceMember& choice) {
-  std::string list;
-  for (size_t i = 0; i < choice.names.size(); ++i) {
-    if (setting.value.kind == Kind::text && setting.value.text == choice.names[i])
-      return static_cast<void>(*choice.number = static_cast<uint8_t>(i));
-    list += (i ? ", " : "") + std::string(choice.names[i]);
-  }
-  fail("{}: {}: expected one of {}, got {}", {setting.place, field.key, list, shown(setting.value)});
-}
-
 // A path that a run file gives is looked for beside that file first.
-void look_beside(const Setting& setting, const Field& field, std::string& path) {
-  if (!field.info.names_file || setting.folder.empty() || path.empty() || path.starts_with('/') || !field.info.names_file(path)) return;
+void look_beside(const Setting& setting, std::string& path) {
+  if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
   std::error_code ignored;
   if (const fs::path beside = fs::path(setting.folder) / path; fs::exists(beside, ignored)) path = beside.string();
 }
-void look_beside(const Setting& setting, const Field& field, std::vector<std::string>& paths) {
-  for (std::string& path : paths) look_beside(setting, field, path);
-}
-template <class T> void look_beside(const Setting&, const Field&, const T&) {}
 
 void store(const Setting& setting, const Field& field) {
-  std::visit(
-      [&]<class Member>(const Member& member) {
-        if constexpr (std::is_same_v<Member, ChoiceMember>) {
-          store_choice(setting, field, member);
-        } else if (!parse(setting.value, *member)) {
-          fail("{}: {}: expected {}, got {}", {setting.place, field.key, what(*member), shown(setting.value)});
-        } else {
-          look_beside(setting, field, *member);
-        }
-      },
-      field.value);
+  if (!parse_value(setting.value, field))
+    fail("{}: {}: expected {}, got {}", {setting.place, field.key, expected_value(field), shown(setting.value)});
+  each_path(field, [&](std::string& path) { look_beside(setting, path); });
 }
 
 // ---- Keys
@@ -164,8 +60,8 @@ void store_where_read(const std::vector<Field>& fields, const Setting& setting) 
   std::string readers;
   for (const Field& field : fields) {
     if (field.key != setting.key) continue;
-    if (field.info.is_read) return store(setting, field);
-    readers += (readers.empty() ? "" : ", ") + field.info.by;
+    if (field.is_read) return store(setting, field);
+    readers += (readers.empty() ? "" : ", ") + field.by;
   }
   if (setting.may_be_unread) return;
   fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, readers});
@@ -268,12 +164,56 @@ std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
 void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
   for (const Setting& setting : settings)
     for (const Field& field : fields)
-      if (field.key == setting.key && field.info.decides) store(setting, field);
+      if (field.key == setting.key && field.is_deciding) store(setting, field);
+}
+
+// The defaults of the keys that follow the choices.
+TextsByKey defaults_of(const std::vector<Field>& fields) {
+  TextsByKey defaults;
+  for (const Field& field : fields)
+    if (field.is_read && field.follows_choices) defaults[field.key] = value_text(field);
+  return defaults;
+}
+
+// The keys of which the last word is a value.
+std::set<std::string> keys_with_values(const std::vector<Setting>& settings) {
+  std::set<std::string> keys;
+  for (const Setting& setting : settings) {
+    if (setting.value.kind == Kind::nothing) keys.erase(setting.key);
+    else keys.insert(setting.key);
+  }
+  return keys;
+}
+
+// "model." of model.layers
+std::string section_of(const std::string& key) { return key.substr(0, key.rfind('.') + 1); }
+
+std::string comment_of(const Field& field) {
+  std::string text = (field.follows_choices ? value_text(field) + "; " : "") + field.description;
+  if (const auto* choice = std::get_if<ChoiceMember>(&field.value))
+    for (size_t i = 0; i < choice->names.size(); ++i) text += (i ? " | " : ": ") + std::string(choice->names[i]);
+  return field.by.empty() ? text : text + "; only " + field.by;
+}
+
+// The keys that are read, line by line, with their sections; all of them where those that are not read are wanted as comments.
+// value(field): what follows the key.
+template <class Value> std::string lines(const std::vector<Field>& fields, bool all_keys, const Value& value) {
+  std::string all, section;
+  for (const Field& field : fields) {
+    if (!field.is_read && !all_keys) continue;
+    if (section_of(field.key) != section) {
+      section = section_of(field.key);
+      if (!section.empty()) all += section.substr(0, section.size() - 1) + ":\n";
+    }
+    const std::string start = (section.empty() ? "" : "  ") + std::string(field.is_read ? "" : "# ") + field.key.substr(section.size());
+    all += value(field, start + ": ") + "\n";
+  }
+  return all;
 }
 
 }  // namespace
 
-void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
+std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
@@ -288,8 +228,33 @@ void store(const std::vector<Field>& fields, const std::string& path, const std:
   std::vector<Setting> all = std::move(lowest.settings);
   all.insert(all.end(), given.begin(), given.end());
   store_deciding(all, fields);
+
   const std::vector<Field> read = after_deciding();
-  for (const Setting& setting : all) store_where_read(read, setting);
+  const TextsByKey defaults = defaults_of(read);
+  for (Setting& setting : all) {
+    const auto found = defaults.find(setting.key);
+    if (found != defaults.end() && setting.value.kind == Kind::nothing) setting.value = {Kind::text, found->second};
+    store_where_read(read, setting);
+  }
+  std::vector<std::string> following;
+  const std::set<std::string> said = keys_with_values(given);
+  for (const auto& [key, value] : defaults_of(read))
+    if (value == defaults.at(key) && !said.count(key)) following.push_back(key);
+  return following;
+}
+
+std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following) {
+  return lines(fields, false, [&](const Field& field, const std::string& start) {
+    const auto found = following.find(field.key);
+    return start + (found == following.end() ? value_yaml(field) : found->second + "  # " + value_text(field));
+  });
+}
+
+std::string describe(const std::vector<Field>& fields) {
+  constexpr size_t kCommentColumn = 34;
+  return lines(fields, true, [&](const Field& field, const std::string& start) {
+    return fmt::format("{:<{}} # {}", start + (field.follows_choices ? "null" : value_text(field)), kCommentColumn, comment_of(field));
+  });
 }
 
 }  // namespace ricci::apps

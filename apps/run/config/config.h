@@ -1,78 +1,57 @@
-// Run files: YAML, and key=value from the command line, into structs that list their keys in a visit_fields function.
+// Run files: YAML, and key=value from the command line, into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
 // Keys of a struct inside a struct are dotted: model.layers is the key `layers` of the mapping `model`.
 #pragma once
-#include <cstdint>
 #include <functional>
-#include <optional>
+#include <map>
 #include <string>
-#include <type_traits>
-#include <variant>
 #include <vector>
 
-#include "core/choice.h"
 #include "core/fields.h"
-#include "core/range.h"
 
 namespace ricci::apps {
 
-// A member that is an enum with names (core/choice.h), as the number of the name.
-struct ChoiceMember {
-  uint8_t* number;
-  std::vector<const char*> names;
-};
-
-// A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
-// [[0, 8], [8, 256]].
-using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
-    std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
-
-struct Field {
-  std::string key;  // dotted
-  FieldValue value;
-  const char* description;
-  KeyInfo info;  // core/fields.h
-};
-
-// Every key, read or not, in the order of visit_fields. Pointers into the config, which must outlive them.
-template <class Config> std::vector<Field> fields_of(Config& config, const std::string& prefix = "") {
-  std::vector<Field> fields;
-  visit_fields(config, [&]<class Member>(const char* key, Member& member, const char* description, const KeyInfo& info = {}) {
-    if constexpr (Choice<Member>) {
-      const auto names = choices(Member{});
-      fields.push_back({prefix + key, ChoiceMember{reinterpret_cast<uint8_t*>(&member), {names.begin(), names.end()}}, description, info});
-    } else if constexpr (std::is_constructible_v<FieldValue, Member*>) {
-      fields.push_back({prefix + key, &member, description, info});
-    } else {
-      for (Field& field : fields_of(member, prefix + key + ".")) fields.push_back(std::move(field));
-    }
-  });
-  return fields;
-}
+using TextsByKey = std::map<std::string, std::string>;  // by key
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
 // fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
-// Keys that decide about others come first. inherited() then tells further assignments, of the lowest rank: those that nothing
+// Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank: those that nothing
 // reads are passed over. after_deciding() gives the keys that are left their defaults, and returns the fields again, as it is
-// known now which of them are read; then come the rest.
+// known now which of them are read; then come the rest. Returns the keys that follow the choices (Field::follows_choices): nothing
+// was said of them, or null, and they have the default of the chosen preset and family.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
 // nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
-// Only in the config.yaml of a run folder that was made before such files told the version (apps/run/config/comments.h), keys that
+// Only in the config.yaml of a run folder that was made before such files told the version (apps/run/config/builds.h), keys that
 // nothing reads are passed over: it lists every key that there was.
-void store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
+std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
 
-// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields.
-std::string to_yaml(const std::vector<Field>& fields);
+// As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
+// keys in `following` is written in the place of their values, which come behind it as a comment:  ff: null  # 512
+std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
 // Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
-// read as the config stands is a comment as a whole.
+// read as the config stands is a comment as a whole; one that follows the choices is null.
 std::string describe(const std::vector<Field>& fields);
 
-// The value of a field as to_yaml writes it.
-std::string value_text(const Field& field);
+struct YamlValue;
+// True if the node is a value of the field, which is stored then. What is expected completes "expected ...".
+bool parse_value(const YamlValue& node, const Field& field);
+std::string expected_value(const Field& field);
 
-template <class Config> std::string to_yaml(Config config) { return to_yaml(fields_of(config)); }
+// The value of a field as an assignment to its key has it.
+std::string value_text(const Field& field);
+// The same for a file: YAML 1.1 takes 20:48 for the number 1248, so that ranges need quotes.
+std::string value_yaml(const Field& field);
+// The values of the keys that are read.
+TextsByKey value_texts(const std::vector<Field>& fields);
+// The text as YAML, quoted where a reader could take it for something else.
+std::string yaml_text(const std::string& text);
+
+template <class Config> std::string to_yaml(Config config) {
+  if constexpr (requires { config.following; }) return to_yaml(fields_of(config), config.following);
+  else return to_yaml(fields_of(config), {});
+}
 template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
 
 // Defaults, then what the presets give, then what is inherited, then the file, then the overrides; checked and resolved.
@@ -82,12 +61,18 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
     const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
   Config config;
   const auto inherit = [&] { return inherited ? inherited(config) : std::vector<std::string>(); };
-  store(fields_of(config), path, overrides, inherit, [&] {
+  const std::vector<std::string> following = store(fields_of(config), path, overrides, inherit, [&] {
     apply_preset(config);
     return fields_of(config);
   });
   check(config);
+  [[maybe_unused]] const TextsByKey said = value_texts(fields_of(config));
   resolve(config);
+  if constexpr (requires { config.following; }) {
+    for (const auto& [key, value] : value_texts(fields_of(config)))
+      if (said.at(key) != value) config.following[key] = said.at(key);
+    for (const std::string& key : following) config.following[key] = "null";
+  }
   return config;
 }
 

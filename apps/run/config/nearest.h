@@ -1,9 +1,12 @@
-// The word that somebody may have meant.
+// The word that somebody may have meant, and the key.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/fields.h"
 
 namespace ricci::apps {
 
@@ -16,5 +19,15 @@ constexpr bool is_near(size_t distance, size_t letters) { return distance <= (le
 
 // ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
+
+// What to say behind an unknown key: how it is called here (kOtherNames), or which known key or section is near. One in
+// another section is as near as one wrong letter. Of two that are equally near neither is told: "; --help-config prints every key".
+std::string suggestion_for(const std::string& key, const std::vector<Field>& fields);
+
+// What nanoGPT and Hugging Face's transformers call our keys.
+struct OtherName {
+  std::string_view there, here;
+};
+std::span<const OtherName> other_names();
 
 }  // namespace ricci::apps

@@ -11,37 +11,92 @@
 namespace ricci::apps {
 namespace {
 
-void at_least(const char* key, int64_t value, int64_t lowest) {
-  if (value < lowest) fail("{}: {}, expected {} or more", {key, value, lowest});
+bool names_any_file(const std::string&) { return true; }
+bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
+
+// A sample does not change what is trained.
+void visit_fields(SampleConfig& c, const Fields& all) {
+  const Fields field = all.free_to_change();
+  field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
+  field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
+  field("prompt", c.prompt, "text to continue");
+  visit_fields(c.sampling, field);
 }
 
-void more_than_0(const char* key, double value) {
-  if (!(value > 0 && std::isfinite(value))) fail("{}: {}, expected more than 0", {key, value});
+// The text, and what a token is. A run that goes on may find its text elsewhere: it is compared by its contents.
+void visit_text_fields(TrainConfig& c, const Fields& field) {
+  field("data", c.data,
+      "files or folders with the text, plain or compressed, or with shards of tokens; embedded: the built-in corpus; sorter: generated "
+      "sequences to sort")
+      .decides()
+      .may_change()
+      .file(names_data_file);
+  const Fields sorting = field.when(is_sorting(c), "data: sorter");
+  sorting("sort_symbols", c.sorting.symbols, "how many different ones there are: a, b, c ...");
+  sorting("sort_length", c.sorting.length, "symbols of a sequence").at_least(1);
+  const Fields given = field.when(!is_sorting(c), "data that is not generated");
+  given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
+  const Fields splitting = given.when(c.validation.empty(), "validation: []");
+  splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
+  given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs").decides();
+  const Fields fields = field.when(c.format != DocumentFormat::text, "format: tsv or jsonl");
+  fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
+  const Fields labels = field.when(is_classifier(c), "family: classifier");
+  labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
+  given("tokenizer", c.tokenizer,
+      "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
+      .decides()
+      .file(names_vocabulary_file);
+  const Fields ending = field.when(has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
+  ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
 }
 
-void not_negative(const char* key, double value) {
-  if (!(value >= 0 && std::isfinite(value))) fail("{}: {}, expected 0 or more", {key, value});
+// The order in which training goes through the data.
+void visit_order_fields(TrainConfig& c, const Fields& field) {
+  const Fields packing = read_by(field.when(!is_sorting(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
+  packing("order", c.order,
+      "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
+      "consecutive windows; shuffled: the documents in a random order, each once per epoch")
+      .decides();
+  const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
+  streaming("weights", c.weights, "of the entries of data, to mix them: sequences in proportion; []: their numbers of tokens").positive();
+  streaming("shuffle_buffer", c.shuffle_buffer, "sequences that are mixed with each other; 1: they stay in the order of their documents")
+      .in(1, 1 << 24);
 }
 
-void below_1(const char* key, double value) {
-  if (!(value >= 0 && value < 1)) fail("{}: {}, expected 0 or more and less than 1", {key, value});
+// A training step, and where it is computed.
+void visit_step_fields(TrainConfig& c, const Fields& field) {
+  field("batch", c.batch, "sequences that are computed together").at_least(1);
+  field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
+  field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
+      .may_change();
+  field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
+  field("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
+  field("steps", c.steps, "optimizer steps").at_least(1).may_change();
+  visit_fields(c.schedule, field);
+  visit_fields(c.optimizer, field);
+  field("clip", c.clip, "largest norm of the gradient; 0: any").not_negative();
+  field("seed", c.seed, "of weights, batches and dropout");
+  field("device", c.device, "where tensors live");
+  field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
+  field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches").may_change();
+  field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
 }
 
-void check_schedule(const Schedule& c) {
-  more_than_0("lr", c.lr);
-  not_negative("min_lr", c.min_lr);
-  if (c.kind != Schedule::Kind::constant && c.min_lr > c.lr) fail("min_lr: {} exceeds lr = {}", {c.min_lr, c.lr});
-  at_least("warmup", c.warmup, 0);
-  if (!(c.decay_fraction >= 0 && c.decay_fraction <= 1)) fail("decay_fraction: {}, expected 0 to 1", {c.decay_fraction});
-}
-
-void check_optimizer(const OptimizerConfig& c) {
-  below_1("beta1", c.beta1);
-  below_1("beta2", c.beta2);
-  more_than_0("eps", c.eps);
-  below_1("momentum", c.momentum);
-  if (c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0) fail("nesterov: needs a momentum above 0");
-  not_negative("weight_decay", c.weight_decay);
+// What is measured and kept while training goes on.
+void visit_watch_fields(TrainConfig& c, const Fields& all) {
+  const Fields field = all.free_to_change();
+  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
+  const bool scores = !is_sorting(c) && c.model.traits().writes_text();
+  const Fields scoring = all.when(scores, "data that is not generated and a family that writes text");
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
+      .at_least(0);
+  field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never")
+      .at_least(0);
+  field("log_every", c.log_every, "steps between records of metrics").at_least(1);
+  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
+  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
 }
 
 void check_data(const TrainConfig& c) {
@@ -49,26 +104,18 @@ void check_data(const TrainConfig& c) {
     if (path.empty()) fail("data: an empty path");
   if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
     fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
-  if (!(c.train_fraction > 0 && c.train_fraction < 1)) fail("train_fraction: {}, expected more than 0 and less than 1", {c.train_fraction});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
-  for (const double weight : c.weights) more_than_0("weights", weight);
-  at_least("shuffle_buffer", c.shuffle_buffer, 1);
-  if (c.shuffle_buffer > 1 << 24) fail("shuffle_buffer: {}, expected {} or less", {c.shuffle_buffer, 1 << 24});
-  at_least("batch", c.batch, 1);
-  at_least("accumulation", c.accumulation, 1);
   constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
-  if (!c.context) return;
-  at_least("context", *c.context, 1);
-  if (*c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
+  if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
 void check_sorting(const TrainConfig& c) {
   if (is_classifier(c)) fail("data: sorter, but model.family: classifier learns from labelled documents");
-  if (c.model.family == Family::coarse) fail("data: sorter, but model.family: coarse does not say in which order tokens come");
-  at_least("sort_length", c.sorting.length, 1);
+  if (c.model.traits().objective == Objective::next_cell)
+    fail("data: sorter, but model.family: {} does not say in which order tokens come", {name_of(c.model.family)});
   const int64_t positions = 2 * c.sorting.length - 1, context = c.context.value_or(c.model.ctx);
   if (context != positions) fail("model.ctx: {}, but sort_length: {} takes {} positions", {context, c.sorting.length, positions});
 }
@@ -90,44 +137,56 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-bool names_vocabulary_file(const std::string& text) { return !find_tokenizer_kind(text); }
-
 bool has_pieces(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   return !kind || kind->has_pieces;
 }
 
+void visit_fields(TrainConfig& c, const Fields& field) {
+  field("name", c.name, "of the run; its folder is NAME in `runs`").may_change();
+  field("runs", c.runs, "folder of the runs' folders; empty: $RICCI_RUNS, or runs where that is not set").may_change();
+  visit_fields(c.model, field.section("model"));
+  visit_text_fields(c, field);
+  field("init", c.init,
+      "a run folder, one of its checkpoints or another file of weights to start from; it gives the keys of model and tokenizer their "
+      "defaults")
+      .decides()
+      .file(names_any_file);
+  field("init_changes", c.init_changes, "keys of model, and tokenizer, in which this run may differ from init").decides();
+  field("freeze", c.freeze, "parameters that stay as they are: paths or beginnings of them, * for one part, as in tok or blocks.*.mixer");
+  visit_order_fields(c, field);
+  visit_step_fields(c, field);
+  visit_watch_fields(c, field);
+  visit_fields(c.sample, field.section("sample"));
+}
+
+void apply_preset(TrainConfig& config) {
+  apply_preset(config.model);
+  if (!config.model.traits().writes_text()) config.sample.tokens = 0;
+}
+
 void check(const TrainConfig& config) {
-  ModelConfig model = config.model;
-  if (model.vocab == 0) model.vocab = 1;
-  check(model);
+  TrainConfig copy = config;
+  if (copy.model.vocab == 0) copy.model.vocab = 1;
+  check(copy.model);
+  check_bounds(fields_of(copy));
   if (is_classifier(config)) check_classifier(config);
-  if (!is_classifier(config) && !model.causal)
+  if (!is_classifier(config) && !config.model.causal)
     fail("model.causal: false, but a language model must not see the tokens that it is to predict");
   check_name(config.name);
   check_data(config);
   if (is_sorting(config)) check_sorting(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
-  at_least("steps", config.steps, 1);
-  check_schedule(config.schedule);
-  check_optimizer(config.optimizer);
-  not_negative("clip", config.clip);
+  const Schedule& schedule = config.schedule;
+  if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)
+    fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});
+  if (const OptimizerConfig& c = config.optimizer; c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0)
+    fail("nesterov: needs a momentum above 0");
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
-  at_least("threads", config.threads, 0);
-  if (config.threads > 1024) fail("threads: {}, expected 1024 or less", {config.threads});
-  at_least("eval_every", config.eval_every, 0);
-  at_least("eval_batches", config.eval_batches, 0);
-  at_least("eval_from", config.eval_from, 0);
   if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
     fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
-  at_least("patience", config.patience, 0);
-  at_least("log_every", config.log_every, 1);
-  at_least("checkpoint_every", config.checkpoint_every, 0);
-  at_least("keep_checkpoints", config.keep_checkpoints, 1);
-  at_least("sample.tokens", config.sample.tokens, 0);
-  if (config.sample.tokens > 0 && !writes_text(model.family))
-    fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(model.family)});
-  at_least("sample.every", config.sample.every, 0);
+  if (config.sample.tokens > 0 && !config.model.traits().writes_text())
+    fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(config.model.family)});
   check(config.sample.sampling);
 }
 
@@ -136,6 +195,7 @@ TrainStepOptions step_options(const TrainConfig& c) { return {.seed = c.seed, .c
 void resolve(TrainConfig& config) {
   resolve(config.model);
   config.context = config.context.value_or(config.model.ctx);
+  if (config.schedule.ends()) config.schedule.steps = config.schedule.steps.value_or(config.steps);
 }
 
 }  // namespace ricci::apps

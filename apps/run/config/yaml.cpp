@@ -84,7 +84,10 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void add(const YAML::Mark& mark, YamlValue value, YAML::anchor_t anchor) {
     if (++values_ > kMaxValues) reject(mark, format_message("more than {} values", {kMaxValues}));
-    if (anchor) count(mark, value), anchors_[anchor] = value;
+    if (anchor) {
+      count(mark, value);
+      anchors_[anchor] = value;
+    }
     if (open_.empty()) root_ = std::move(value);
     else open_.back().value.items.push_back(std::move(value));
   }

@@ -52,15 +52,10 @@ std::string find_run(const std::string& path_or_name) {
 
 TrainConfig with_found_files(TrainConfig config) {
   config.init = find_run(config.init);
-  for (const Field& field : fields_of(config)) {
-    if (!field.info.names_file) continue;
-    const auto find = [&](std::string& path) {
-      if (!path.empty() && field.info.names_file(path)) path = found(path);
-    };
-    if (std::string* const* const path = std::get_if<std::string*>(&field.value)) find(**path);
-    if (std::vector<std::string>* const* const paths = std::get_if<std::vector<std::string>*>(&field.value))
-      std::for_each((*paths)->begin(), (*paths)->end(), find);
-  }
+  for (const Field& field : fields_of(config))
+    each_path(field, [](std::string& path) {
+      if (!path.empty()) path = found(path);
+    });
   return config;
 }
 

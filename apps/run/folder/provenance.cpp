@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char *kConfig = "config", *kTokenizer = "tokenizer";
+constexpr const char *kConfig = "config", *kFollowing = "following", *kTokenizer = "tokenizer";
 
 bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
 
@@ -29,7 +29,7 @@ std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer
   if (tokenizer) config.model.vocab = tokenizer->vocab_size();
   std::map<std::string, std::string> values;
   for (const Field& field : fields_of(config))
-    if (field.info.is_read && !field.info.may_change && (what == Compare::training || shapes_model(field.key)))
+    if (field.is_read && !field.is_free && (what == Compare::training || shapes_model(field.key)))
       values[field.key] = ascii(value_text(field));
   return values;
 }
@@ -38,7 +38,7 @@ std::map<std::string, std::string> values_of(TrainConfig config, const Tokenizer
 std::set<std::string> keys_of_files(TrainConfig config) {
   std::set<std::string> keys;
   for (const Field& field : fields_of(config))
-    if (field.info.names_file) keys.insert(field.key);
+    if (field.names_file) keys.insert(field.key);
   return keys;
 }
 
@@ -50,7 +50,10 @@ std::string hash_of(const Tokenizer* tokenizer) { return tokenizer ? fmt::format
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
   std::string lines;
   for (const auto& [key, value] : values_of(config, tokenizer, what)) lines += key + ": " + value + "\n";
-  return {{kConfig, lines}, {kTokenizer, hash_of(tokenizer)}};
+  std::string following;
+  for (const auto& [key, said] : config.following)
+    if (shapes_model(key)) following += key + ": " + said + "\n";
+  return {{kConfig, lines}, {kFollowing, following}, {kTokenizer, hash_of(tokenizer)}};
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace ricci::apps {
 
-// For the metadata of model.safetensors: the keys that shape what the model computes, a line each, and the tokenizer's hash,
-// where there is one.
+// For the metadata of model.safetensors: the keys that shape what the model computes, a line each; what was said of those whose values
+// follow from others; and the tokenizer's hash, where there is one.
 Metadata provenance_of_model(const TrainConfig& config, const Tokenizer* tokenizer);
 // For that of a checkpoint: every key that may not change while a run goes on, the seed among them.
 Metadata provenance_of_training(const TrainConfig& config, const Tokenizer* tokenizer);

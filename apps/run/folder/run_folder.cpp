@@ -7,10 +7,10 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
-#include "apps/run/folder/config_file.h"
+#include "apps/run/config/yaml.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
-#include "apps/run/init/init_keys.h"
+#include "apps/run/init/init.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -62,13 +62,14 @@ void check_same_run(const std::string& path, TrainConfig before, TrainConfig now
   before = with_found_files(before);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
-    const auto& [key, value, description, info] = fields[i];
-    const bool names_text = info.names_file == names_data_file;
-    if ((info.may_change && !names_text) || !info.is_read) continue;
+    const Field& field = fields[i];
+    const bool names_text = field.names_file == names_data_file;
+    if ((field.is_free && !names_text) || !field.is_read) continue;
     if (names_text && has_moved(*std::get<std::vector<std::string>*>(old_fields[i].value))) continue;
-    const std::string was = value_text(old_fields[i]), is = value_text(fields[i]);
+    const std::string was = value_text(old_fields[i]), is = value_text(field);
     if (was != is)
-      fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder", {path, key, was, is});
+      fail("{}: holds a run with {}: {}, not {}; give the new run another name with name=..., or remove the folder",
+          {path, field.key, was, is});
   }
   if (now.steps < before.steps) fail("{}: holds a run of {} steps; steps: {} would be fewer", {path, before.steps, now.steps});
 }
@@ -86,18 +87,21 @@ RunRequest request_run(const std::string& file_or_run, const std::vector<std::st
   const std::string found = find_run(file_or_run);
   if (!is_folder(found)) {
     const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
-    return {folder_of_runs(config) + "/" + config.name, config};
+    const auto run_file = found.empty() ? std::nullopt : std::optional(read_text(found, kMaxYaml));
+    return {folder_of_runs(config) + "/" + config.name, config, {run_file, overrides}};
   }
   const std::string folder = without_slashes(found), file = folder + "/config.yaml";
   const TrainConfig config = with_found_files(load_config<TrainConfig>(file, overrides));
-  return {config.name == load_config<TrainConfig>(file).name ? folder : folder_of_runs(config) + "/" + config.name, config};
+  if (config.name == load_config<TrainConfig>(file).name) return {folder, config, {{}, overrides, true}};
+  return {folder_of_runs(config) + "/" + config.name, config, {read_text(file, kMaxYaml), overrides}};
 }
 
 RunFolder RunFolder::to_train(const RunRequest& request) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
   run.lock_ = lock;
-  for (const char* name : {"config.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"})
+  for (const char* name :
+      {"config.yaml", "run.yaml", "overrides.yaml", "config.edited.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"})
     OpenFile::find(run.place(name));  // no link, no pipe
   if (run.checkpoints().steps().empty()) {
     if (OpenFile::find(run.place("model.safetensors")))
@@ -106,11 +110,14 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   } else {
     run.read_config();
     check_same_run(run.path(), run.config_, request.config);
+    run.config_before_ = to_yaml(run.config_);
+    run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
     run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));
   }
   run.config_ = request.config;
+  run.said_ = request.said;
   return run;
 }
 
@@ -148,9 +155,12 @@ std::string RunFolder::context_note(int64_t context) const {
 
 TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
   const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
-  if (!newest) return {.text_hash = text_hash};
+  const int64_t asked_steps = config_.schedule.steps.value_or(config_.steps);
+  if (!newest) return {.text_hash = text_hash, .schedule_steps = asked_steps};
   check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
-  const TrainState state = load_checkpoint(*newest, model, optimizer);
+  TrainState state = load_checkpoint(*newest, model, optimizer);
+  if (state.schedule_steps == 0) state.schedule_steps = steps_before_;
+  if (config_.schedule.ends() && !config_.following.contains("schedule_steps")) state.schedule_steps = asked_steps;
   if (state.text_hash != text_hash)
     fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
   return state;
@@ -162,14 +172,12 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
   remove_abandoned_files(folder_.make("checkpoints"));
   remove_file(place(kNonfiniteFile));
   config_ = config;
-  const bool is_new = !tokenizer_;
-  if (is_new && tokenizer) {
+  if (!tokenizer_ && tokenizer) {
     write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
     tokenizer_ = tokenizer_from_json(tokenizer->to_json());
   }
-  const FilePlace file = place("config.yaml");
-  const std::string old_text = is_new ? "" : read_text(file), text = config_file_text(config, old_text, step);
-  if (text != old_text) write_file_atomically(file, text);
+  write_said(folder_, said_);
+  write_config(folder_, config, config_before_, step);
 }
 
 // Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
@@ -242,7 +250,7 @@ std::optional<int64_t> RunFolder::finished() const {
     const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
     if (!newest) return {};
     const TrainState state = read_train_state(*newest);
-    if (state.unrecorded || !(all_done || ended_early(config_, state))) return {};
+    if (state.awaits_evaluation || !(all_done || ended_early(config_, state))) return {};
   } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
     if (!all_done) return {};
   }

@@ -1,6 +1,7 @@
 // runs/NAME: what a run leaves behind, and what it goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
 //                       Comments on top tell what its bits depend on beside the keys: version, build, device
+//   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/said.h
 //   tokenizer.json      the vocabulary
 //   run_id              a random number that tells this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
@@ -17,6 +18,7 @@
 
 #include "apps/run/config/train_config.h"
 #include "apps/run/folder/run_lock.h"
+#include "apps/run/folder/said.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
 #include "models/training/checkpoint.h"
@@ -29,6 +31,7 @@ constexpr const char* kNonfiniteFile = "nonfinite.safetensors";
 struct RunRequest {
   std::string folder;
   TrainConfig config;
+  Said said = {};
 };
 
 // From a run file, or from a run by its folder or name, which stands for the config in it. The folder is NAME in folder_of_runs(), or
@@ -41,7 +44,7 @@ inline bool out_of_patience(const TrainConfig& config, const TrainState& state) 
 }
 // The same after any step; false after one without an evaluation.
 inline bool ended_early(const TrainConfig& config, const TrainState& state) {
-  return !state.unrecorded && config.eval_every > 0 && state.step % config.eval_every == 0 && out_of_patience(config, state);
+  return !state.awaits_evaluation && config.eval_every > 0 && state.step % config.eval_every == 0 && out_of_patience(config, state);
 }
 
 class RunFolder {
@@ -78,8 +81,9 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
-  // it stands; in a new run only notes the hash of the text. A damaged checkpoint is passed over with a warning
-  // on stderr. Errors: all are damaged; one of another config, seed, tokenizer or shape; a text other than before.
+  // it stands; in a new run only notes the hash of the text. Where the schedule of the learning rate ends is said by the config, else by
+  // the checkpoint, whose run was begun for as many steps. A damaged checkpoint is passed over with a warning on stderr. Errors: all are
+  // damaged; one of another config, seed, tokenizer or shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
   // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write left, and
@@ -114,6 +118,9 @@ class RunFolder {
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<RunLock> lock_;  // of a run that is trained
+  Said said_;
+  std::string config_before_;  // of a run that goes on, as YAML
+  int64_t steps_before_ = 0;
   bool names_other_texts_ = false;
 };
 

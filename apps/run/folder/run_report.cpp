@@ -68,11 +68,21 @@ void print_warnings(const TrainConfig& config) {
 }
 
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
-  const bool all_done = state.step == run.config().steps && !state.unrecorded, early = !all_done && ended_early(run.config(), state);
-  const std::string what = all_done ? "saved"
-                           : early  ? format_message("no better validation loss since step {}, saved", {state.best_step})
-                                    : "interrupted, saved";
+  const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
+  std::string what = all_done ? "saved" : "interrupted, saved";
+  if (early) what = format_message("no better validation loss since step {}, saved", {state.best_step});
   return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
+}
+
+std::string follow_schedule(TrainConfig& config, const TrainState& state) {
+  Schedule& schedule = config.schedule;
+  if (!schedule.ends()) return "";
+  const int64_t end = state.schedule_steps;
+  schedule.steps = end;
+  if (end != config.steps) config.following.erase("schedule_steps");
+  if (state.step == 0 || config.steps <= end) return "";
+  return format_message("the schedule ends at step {}: after it the learning rate is {:.4g}; schedule_steps={} would end it later\n",
+      {with_commas(end), schedule.at(config.steps, end), config.steps});
 }
 
 std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {

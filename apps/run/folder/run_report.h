@@ -26,6 +26,10 @@ std::string evaluation_line(const TrainConfig& config, int64_t step, double trai
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
+// Where the schedule of the learning rate ends is known from the state: a schedule that ends elsewhere than at the last step is written to
+// config.yaml. Returns a line where the run is to go on past its end, else nothing.
+std::string follow_schedule(TrainConfig& config, const TrainState& state);
+
 // Checks the prompt of the samples before the training, not after it. The default prompt is the end of a line, which not every
 // vocabulary has: then the first token of the validation text takes its place, and a line that says so is returned, else nothing.
 // Error: another prompt that is empty or not made of the vocabulary.

@@ -23,7 +23,11 @@ constexpr std::array<Escape, 17> kLetters = {{{'0', 0}, {'a', 0x07}, {'b', 0x08}
     {'r', 0x0d}, {'e', 0x1b}, {' ', 0x20}, {'"', 0x22}, {'/', 0x2f}, {'\\', 0x5c}, {'N', 0x85}, {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
 
 // Hexadecimal digits behind \x, \u and \U; 0: another letter.
-size_t digits_behind(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
+size_t digits_behind(char letter) {
+  if (letter == 'x') return 2;
+  if (letter == 'u') return 4;
+  return letter == 'U' ? 8 : 0;
+}
 
 bool is_character(uint32_t code) { return code <= kLargestCodePoint && (code < 0xd800 || code > 0xdfff); }
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -33,14 +33,22 @@ double unix_time() {
   return static_cast<double>(now.time_since_epoch().count()) / 1000;
 }
 
-// The line is a record of this step or an earlier one.
-bool is_record_until(std::string_view line, int64_t step) {
-  if (json_depth(line) > 1) return false;
-  const auto record = nlohmann::json::parse(line, nullptr, false);
+// The step of a record. Nothing where the line is no record.
+std::optional<int64_t> step_of(const nlohmann::json& record) {
   const auto found = record.is_object() ? record.find("step") : record.end();
-  if (!record.is_object() || found == record.end() || !found->is_number_integer()) return false;
-  if (found->is_number_unsigned()) return found->get<uint64_t>() <= static_cast<uint64_t>(step);
-  return found->get<int64_t>() <= step;
+  if (!record.is_object() || found == record.end() || !found->is_number_integer()) return {};
+  constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
+  return found->is_number_unsigned() && found->get<uint64_t>() > largest ? std::nullopt : std::optional(found->get<int64_t>());
+}
+
+nlohmann::json parse_line(std::string_view line) {
+  return json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+}
+
+// f(line) for the whole lines of a text, with their ends.
+template <class F> void each_line(const std::string& text, const F& f) {
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    f(std::string_view(text).substr(begin, end + 1 - begin));
 }
 
 // The place of the records, without those beyond the step.
@@ -49,11 +57,10 @@ FilePlace rewind(const Folder& folder, int64_t step) {
   if (!OpenFile::find(place)) return place;
   const std::string text = read_text(place);
   std::string kept;
-  for (size_t begin = 0, end; begin < text.size(); begin = end) {
-    end = std::min(text.find('\n', begin), text.size() - 1) + 1;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (line.ends_with('\n') && is_record_until(line, step)) kept += line;
-  }
+  each_line(text, [&](std::string_view line) {
+    const std::optional<int64_t> found = step_of(parse_line(line));
+    if (found && *found <= step) kept += line;
+  });
   if (kept != text) write_file_atomically(place, kept);
   return place;
 }
@@ -61,6 +68,25 @@ FilePlace rewind(const Folder& folder, int64_t step) {
 }  // namespace
 
 std::span<const char* const> metrics_keys() { return kKeys; }
+
+Metrics read_record(const Folder& folder, int64_t step) {
+  Metrics metrics{.step = step};
+  const FilePlace place(folder, "metrics.jsonl");
+  if (!OpenFile::find(place)) return metrics;
+  each_line(read_text(place), [&](std::string_view line) {
+    const nlohmann::json record = parse_line(line);
+    if (step_of(record) != step) return;
+    const auto number = [&]<class Number>(const char* key, std::optional<Number>& value) {
+      if (const auto found = record.find(key); found != record.end() && found->is_number()) value = found->get<Number>();
+    };
+    number("train_loss", metrics.train_loss);
+    number("lr", metrics.lr);
+    number("grad_norm", metrics.grad_norm);
+    number("tokens_per_s", metrics.tokens_per_s);
+    number("peak_bytes", metrics.peak_bytes);
+  });
+  return metrics;
+}
 
 std::string to_json(const Metrics& metrics) {
   std::string line;

@@ -29,6 +29,9 @@ std::span<const char* const> metrics_keys();
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
 
+// The record of that step in metrics.jsonl of the folder. A record without values where there is none.
+Metrics read_record(const Folder& folder, int64_t step);
+
 class MetricsFile {
  public:
   // Opens the records of the run in `folder` to go on after `step` (0: a new run). Records of later

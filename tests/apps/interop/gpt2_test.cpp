@@ -203,7 +203,7 @@ TEST_CASE("GPT-2: models of ours that it cannot be") {
   };
   CHECK(refused([](ModelConfig&) {}) == "no error");
   CHECK(refused([](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }) == "model.mixer: avgpool has no equivalent in GPT-2");
-  CHECK(refused([](ModelConfig& c) { c.family = Family::classifier; }) == "model.family: classifier has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.of<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.of<Sdp>().window = 64; }) == "no error");

@@ -42,4 +42,23 @@ accept 'another run in the folder of one that failed' train tiny.yaml name=overf
 refuse 'does not take over its step' 1 'runs/overflow: there is no nonfinite\.safetensors' train runs/overflow --replay
 truncate -s -1 runs/burst/nonfinite.safetensors
 refuse 'a damaged file' 1 'nonfinite\.safetensors: ' train runs/burst --replay
+
+# ---- Ctrl-Z: a pause is no time of training, and no step is slow by it
+state() { sed 's/.*) //' "/proc/$background/stat" | cut -c1; }
+set -m  # a process group of its own, as a terminal gives it
+start train tiny.yaml name=paused data=embedded model.d=64 model.layers=2 model.ctx=64 steps=150 eval_every=0
+set +m
+await '[ "$(grep -c "" runs/paused/metrics.jsonl 2>/dev/null)" -gt 5 ] 2>/dev/null'
+kill -TSTP $background
+await '[ "$(state)" = T ]'
+verdict 'SIGTSTP stops it' "$([ "$(state)" = T ] || state)"
+sleep 5
+kill -CONT $background
+ended 300
+verdict 'it goes on to its end' "$([ $? = 0 ] && [ ! -s background.err ] || cat background.err)"
+times=$(sed -E 's/.*"tokens_per_s":([0-9.]+),.*"time":([0-9.]+).*/\1 \2/' runs/paused/metrics.jsonl)
+verdict 'the pause was within it' "$(awk 'NR > 1 && $2 - last > longest { longest = $2 - last } { last = $2 } END { if (longest < 4.5) print longest " s" }' <<<"$times")"
+verdict 'no step took as long' "$(awk '$1 < 128 / 4 { print $1 " tokens/s" }' <<<"$times")"
+verdict 'nor is it time of training' "$(sed -nE 's/^saved after 150 steps, ([0-9.]+) s of training.*/\1/p' background.out |
+  awk -v all="$(awk 'NR == 1 { first = $2 } END { print $2 - first }' <<<"$times")" '$1 < all - 4 { good = 1 } END { if (!good) print $1 " of " all " s" }')"
 exit $((failures > 0))

@@ -50,6 +50,38 @@ verdict 'and it gives the same model' "$([ "$(tensors runs/from_file/model.safet
 accept 'the resolved run file trains the same again' train runs/next/config.yaml name=again steps=2
 verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
 
+# ---- What follows from other keys follows those of the new run
+follows() { sed -nE "s/^ *($1): /\1: /p" "runs/$2/config.yaml"; }
+retina=(model.family=retina 'model.scales=[1, 4]' model.ctx=16)
+accept 'a retina whose windows follow the context' train tiny.yaml name=retina "${retina[@]}" steps=1
+verdict 'they are written as what they are, and as what was said' "$(diff <(follows 'ff|windows|head_groups|context' retina | sort) - <<'END'
+context: null  # 16
+ff: null  # 64
+head_groups: []  # [0, 1]
+windows: []  # [0:16, 0:16]
+END
+)"
+cp runs/retina/model.safetensors retina.safetensors
+for start in runs/retina retina.safetensors; do
+  accept "a run that starts from $start in a longer context" train next.yaml name=far init=$start model.ctx=64 'init_changes=[model.ctx]'
+  verdict 'its windows have that length' "$(diff <(follows windows far) - <<<'windows: []  # [0:64, 0:64]')"
+  rm -rf runs/far
+done
+accept 'windows that were said' train tiny.yaml name=near "${retina[@]}" 'model.windows=[[0, 8], [8, 16]]' steps=1
+verdict 'are written for every reader of YAML' "$(diff <(follows windows near) - <<<'windows: ["0:8", "8:16"]')"
+accept 'a start from them' train next.yaml name=near2 init=runs/near model.ctx=64 'init_changes=[model.ctx]'
+verdict 'keeps them' "$(diff <(follows windows near2) - <<<'windows: ["0:8", "8:16"]')"
+accept 'the same config with another width and context' train runs/retina/config.yaml name=wide model.d=32 model.ctx=32 init_changes=[]
+verdict 'has what follows from those' "$(diff <(follows 'ff|windows|context' wide | sort) <(printf '%s\n' 'context: null  # 32' 'ff: null  # 128' 'windows: []  # [0:32, 0:32]'))"
+accept 'a preset' train tiny.yaml name=preset model.preset=msa model.tie=true steps=1
+verdict 'gives keys of which nothing was said' "$(diff <(follows 'norm|positions|tie' preset | sort) <(printf '%s\n' 'norm: null  # post' 'positions: null  # sinusoidal' 'tie: true'))"
+accept 'the same config with another preset' train runs/preset/config.yaml name=other_preset model.preset=gpt
+verdict 'has those of that one, and what was said' "$(diff <(follows 'norm|positions|tie' other_preset | sort) <(printf '%s\n' 'norm: null  # pre' 'positions: null  # learned' 'tie: true'))"
+accept 'stacks of several scales' train tiny.yaml name=stacks model.family=topdown 'model.scales=[1, 4]' model.layers=1 steps=1
+verdict 'have as many layers at each' "$(diff <(follows layers stacks) - <<<'layers: 1  # [1, 1]')"
+accept 'the same config with one scale more' train runs/stacks/config.yaml name=stacks3 'model.scales=[1, 4, 16]'
+verdict 'has as many there' "$(diff <(follows layers stacks3) - <<<'layers: 1  # [1, 1, 1]')"
+
 # ---- What must be listed to differ
 refuse 'other heads' 1 'init: .*/runs/first has model\.heads: 2, not 4; init_changes: \[model\.heads\] allows that' train next.yaml name=bad model.heads=4
 accept 'other heads that are listed' train next.yaml name=heads model.heads=4 'init_changes=[model.heads]'
@@ -94,6 +126,12 @@ accept 'another vocabulary' train next.yaml name=vocabulary data=other.txt 'init
 verdict 'its common tokens keep their rows' "$(starts "$first; tok.weight: 36 of 40 rows")"
 refuse 'another tokenizer' 1 'init: .*/runs/first has tokenizer: char, not byte; init_changes: \[tokenizer\]' train next.yaml name=bad tokenizer=byte
 refuse 'a file of another tokenizer' 1 'alone\.safetensors: it was trained with another tokenizer than this run.s; init_changes: \[tokenizer\]' train next.yaml name=bad init=alone.safetensors data=same_size.txt
+
+accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
+refuse 'another end of documents, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; init_changes: \[tokenizer\] allows that' train next.yaml name=bad init=runs/words eos=line
+refuse 'nor has it alone' 1 "init_changes: 'eos' is no key of this model" train next.yaml name=bad init=runs/words eos=line 'init_changes=[eos]'
+accept 'with a tokenizer of its own' train next.yaml name=ends init=runs/words tokenizer=word eos=line 'init_changes=[tokenizer]'
+verdict 'it has that end' "$(diff <(sed -n '/^eos/p' runs/ends/config.yaml) - <<<'eos: line')"
 
 # ---- Frozen parameters
 accept 'frozen parameters' train tiny.yaml name=frozen steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' checkpoint_every=1

@@ -12,6 +12,27 @@ accept 'a schedule' train tiny.yaml name=schedule schedule=linear warmup=3 lr=1e
 verdict 'the rate of step t is that of the schedule at t - 1' \
   "$(paste -d' ' - - <<<"$(column schedule lr; echo end)" | diff - <(printf '%s\n' '0.00025 0.0005' '0.00075 0.001' '0.00075 0.0005' '0.00025 end'))"
 
+# A schedule ends where it ended when the run was begun, also where the run goes on to more steps.
+rates() { column "$1" lr | tail -n +"${2:-1}" | xargs printf '%.6g\n' | xargs; }
+falling=(tiny.yaml schedule=linear warmup=0 lr=1e-3 min_lr=1e-4)
+accept 'a schedule to its end' train "${falling[@]}" name=falling steps=4
+accept 'more steps' train "${falling[@]}" name=falling steps=6
+verdict 'go on at the least rate' "$(diff <(rates falling) - <<<'0.001 0.000775 0.00055 0.000325 0.0001 0.0001')"
+verdict 'which is told' "$(grep -qxF 'the schedule ends at step 4: after it the learning rate is 0.0001; schedule_steps=6 would end it later' out || cat out)"
+verdict 'and kept' "$(diff <(grep '^schedule_steps' runs/falling/config.yaml) - <<<'schedule_steps: 4')"
+accept 'by its folder' train runs/falling steps=7
+verdict 'it goes on so' "$(diff <(rates falling 6) - <<<'0.0001 0.0001')"
+accept 'the same config again' train runs/falling/config.yaml name=again
+verdict 'has the same rates' "$(diff <(rates falling) <(rates again))"
+accept 'another end, asked for' train runs/falling steps=9 schedule_steps=16
+verdict 'is that of the steps from there on' "$(diff <(rates falling 8) - <<<'0.00060625 0.00055')"
+accept 'and is kept' train runs/falling steps=10
+verdict 'in the checkpoint' "$(diff <(rates falling 10) - <<<'0.00049375')"
+accept 'a run of a schedule that is longer than its steps' train "${falling[@]}" name=begun steps=2 schedule_steps=4
+accept 'and its other steps' train "${falling[@]}" name=begun steps=4
+accept 'a run in one piece' train "${falling[@]}" name=piece steps=4
+verdict 'both have the same rates' "$(diff <(rates begun) <(rates piece))"
+
 accept 'a step without clipping' train "${plain[@]}" name=free clip=0 lr=0.1
 norm=$(column free grad_norm)
 half=$(awk "BEGIN { printf \"%.17g\", $norm / 2 }") twice=$(awk "BEGIN { printf \"%.17g\", $norm * 2 }")

@@ -10,9 +10,9 @@ constexpr int64_t kSequences = 9, kLength = 6, kClasses = 3;
 
 Model classifier() {
   ModelConfig c;
-  c.family = Family::classifier;
+  c.family = family_of<Classifier>;
   apply_preset(c);
-  c.vocab = 11, c.ctx = kLength, c.d = 12, c.layers = 1, c.block.dropout = 0.5, c.classifier.classes = kClasses;
+  c.vocab = 11, c.ctx = kLength, c.d = 12, c.layers = 1, c.block.dropout = 0.5, c.of<Classifier>().classes = kClasses;
   Model model = built(c, Device::cpu);
   model.each_parameter([](const std::string&, Parameter& p) {  // initial weights find all classes about as probable
     for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;

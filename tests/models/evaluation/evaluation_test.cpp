@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/cpu/parallel.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
 

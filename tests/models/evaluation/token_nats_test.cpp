@@ -15,7 +15,7 @@ namespace {
 Model model_of(Family family, int64_t ctx, LossFrom loss_from = LossFrom::start) {
   ModelConfig config;
   config.family = family, config.vocab = 19, config.ctx = ctx, config.d = 16, config.layers = 1;
-  config.scales.scales = {1, 4}, config.stack_layers.layers = {1}, config.topdown.loss_from = loss_from;
+  config.scales.scales = {1, 4}, config.stack_layers.layers = {1}, config.of<TopDown>().loss_from = loss_from;
   apply_preset(config);
   resolve(config);
   Model model(config);
@@ -48,7 +48,7 @@ std::string message_of(const std::function<void()>& f) {
 }  // namespace
 
 TEST_CASE("token nats: their mean is the loss, and -1 is no target") {
-  for (const Family family : {Family::decoder, Family::topdown, Family::bottomup, Family::retina}) {
+  for (const Family family : {family_of<Decoder>, family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
     const Model model = model_of(family, 8);
     std::vector<int64_t> targets = text(16);
     targets[3] = targets[15] = -1;
@@ -64,13 +64,13 @@ TEST_CASE("token nats: their mean is the loss, and -1 is no target") {
 }
 
 TEST_CASE("token nats: the first position that counts") {
-  CHECK(first_scored(model_of(Family::decoder, 8), 8) == 0);
-  CHECK(first_scored(model_of(Family::topdown, 8), 8) == 0);
-  CHECK(first_scored(model_of(Family::topdown, 8, LossFrom::first_full), 8) == 3);
+  CHECK(first_scored(model_of(family_of<Decoder>, 8), 8) == 0);
+  CHECK(first_scored(model_of(family_of<TopDown>, 8), 8) == 0);
+  CHECK(first_scored(model_of(family_of<TopDown>, 8, LossFrom::first_full), 8) == 3);
 }
 
 TEST_CASE("token nats: a text longer than the context is read in windows that overlap by half") {
-  const Model model = model_of(Family::decoder, 8);
+  const Model model = model_of(family_of<Decoder>, 8);
   const std::vector<int64_t> ids = text(23);
   const std::vector<double> nats = nats_of_text(model, ids, 1, 8, Device::cpu);
   REQUIRE(nats.size() == 22);
@@ -90,7 +90,7 @@ TEST_CASE("token nats: a text longer than the context is read in windows that ov
 }
 
 TEST_CASE("token nats: errors") {
-  const Model model = model_of(Family::decoder, 8), coarse = model_of(Family::coarse, 8);
+  const Model model = model_of(family_of<Decoder>, 8), coarse = model_of(family_of<Coarse>, 8);
   CHECK(message_of([&] {
     token_nats(coarse, {ids_of(text(8), 1), ids_of(text(8), 1)});
   }) == "token nats: model.family: coarse, which gives no probability of the next token");

@@ -1,6 +1,6 @@
 #include "models/families/classifier.h"
 
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/models/model_cases.h"
 
 using namespace ricci;
@@ -9,17 +9,17 @@ namespace {
 
 ModelConfig small(MixerKind mixer = kind_of<Sdp>) {
   ModelConfig c;
-  c.family = Family::classifier, c.mixer = mixer;
+  c.family = family_of<Classifier>, c.mixer = mixer;
   apply_preset(c);
-  c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = 2, c.classifier.classes = 3;
+  c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = 2, c.of<Classifier>().classes = 3;
   return c;
 }
 
 }  // namespace
 
 TEST_CASE("classifier: every position hears every other, but padding is heard by none and counts for nothing") {
-  for (size_t i = 0; i < Mixers::names().size(); ++i) {
-    const std::string mixer = Mixers::names()[i];
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
+    const std::string mixer = choices(MixerKind())[i];
     CAPTURE(mixer);
     const Model model = built(small(static_cast<MixerKind>(i)), Device::cpu);
     const Tensor lengths_b = ids_of({9, 5, 0}, {3}, Device::cpu), tokens = ids(3, 9, Device::cpu);
@@ -60,7 +60,7 @@ TEST_CASE("classifier: messages") {
   CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
   CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier does not write text");
   ModelConfig one = small();
-  one.classifier.classes = 1;
+  one.of<Classifier>().classes = 1;
   CHECK(message_of([&] { check(one); }) == "model.classes: 1, expected 2 or more");
 }
 

@@ -6,7 +6,7 @@ using namespace ricci;
 
 TEST_CASE("coarse: decoding gives the logits of the full forward behind every cell, whatever is read at once") {
   for (Device device : {Device::cpu, Device::cuda_emulated})
-    for (const Variant& v : variants_of(Family::coarse)) {
+    for (const Variant& v : variants_of(family_of<Coarse>)) {
       if (!runs_on(device, v)) continue;
       CAPTURE(v.name);
       const Model model = built(v.config, device);
@@ -33,7 +33,7 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
 }
 
 TEST_CASE("coarse: what stands behind the end of the text counts for nothing") {
-  const Model model = built(small_scales(Family::coarse), Device::cpu);
+  const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
   const Tensor tokens = ids(2, 19, Device::cpu), targets = ids(2, 19, Device::cpu);
   CHECK(model.counted({tokens, targets}, 38) == 30);
   for (int64_t t = 10; t < 19; ++t) targets.data<int64_t>()[19 + t] = -1;  // the text of the second sequence has 11 tokens
@@ -51,7 +51,7 @@ TEST_CASE("coarse: what stands behind the end of the text counts for nothing") {
 }
 
 TEST_CASE("coarse: no targets are needed, no text is written") {
-  const Model model = built(small_scales(Family::coarse), Device::cpu);
+  const Model model = built(small_scales(family_of<Coarse>), Device::cpu);
   const double loss = item(model.loss({ids(2, 19, Device::cpu)}));
   CHECK(loss == item(model.loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 4)})));
   CHECK(loss > 1);

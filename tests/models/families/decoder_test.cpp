@@ -8,7 +8,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/model.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"

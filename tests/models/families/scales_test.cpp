@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "autograd/random.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/training/train_step.h"
 #include "tests/models/families/scale_cases.h"
 
@@ -60,7 +60,7 @@ TEST_CASE("several scales: blocks that are computed again give the same gradient
 
 TEST_CASE("several scales: a step in every dtype, and all parameters that a sequence reaches get a gradient") {
   std::vector<Variant> variants = all_variants();
-  for (Variant& v : variants_of(Family::coarse)) variants.push_back(v);
+  for (Variant& v : variants_of(family_of<Coarse>)) variants.push_back(v);
   for (Variant& v : variants)
     for (Device device : {Device::cpu, Device::cuda_emulated})
       for (Dtype dtype : {Dtype::f32, Dtype::bf16}) {
@@ -88,12 +88,12 @@ TEST_CASE("several scales: a step in every dtype, and all parameters that a sequ
 }
 
 TEST_CASE("several scales: micro-batches have the loss and gradient of the whole, also where the loss leaves positions out") {
-  for (Family family : {Family::topdown, Family::coarse})
+  for (Family family : {family_of<TopDown>, family_of<Coarse>})
     for (Device device : {Device::cpu, Device::cuda_emulated}) {
       CAPTURE(std::string(name_of(family)));
       ModelConfig config = small_scales(family);
       if (!runs_on(device, {"", config})) continue;
-      config.topdown.loss_from = LossFrom::first_full;
+      config.of<TopDown>().loss_from = LossFrom::first_full;
       const Tensor tokens = ids(4, 19, Device::cpu), targets = ids(4, 19, Device::cpu, 3);
       for (int64_t i = 0; i < targets.size(); ++i)
         if (const int64_t b = i / 19, t = i % 19; t < 3 * b || t >= 19 - 4 * b) targets.data<int64_t>()[i] = -1;
@@ -114,7 +114,7 @@ TEST_CASE("several scales: micro-batches have the loss and gradient of the whole
 }
 
 TEST_CASE("several scales: more positions than the context, none at all, other targets") {
-  for (Family family : {Family::topdown, Family::bottomup, Family::retina}) {
+  for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>}) {
     const Model model = built(small_scales(family), Device::cpu);
     CHECK(message_of([&] { model.logits({ids(1, 27, Device::cpu)}); }) == "model: 27 positions, but the context it was built for is 26");
     CHECK(message_of([&] { model.loss({ids(1, 7, Device::cpu), ids(1, 6, Device::cpu)}); }) == "model: targets [1 6] for ids [1 7]");

@@ -2,7 +2,7 @@
 #include "models/families/topdown.h"
 
 #include "models/evaluation/evaluation.h"
-#include "models/visit.h"
+#include "models/layers/visit.h"
 #include "tests/models/families/scale_cases.h"
 
 using namespace ricci;
@@ -10,9 +10,13 @@ using namespace ricci;
 namespace {
 
 LanguageModel<TopDown> model_of(const std::vector<int64_t>& scales, const TopDownConfig& config, int64_t ctx) {
-  const MixerShape place{.d = 8, .ctx = ctx, .init = {}};
-  const StacksConfig stacks{place, PositionKind::learned, {}, {}};
-  LanguageModel<TopDown> model(11, {}, {}, place, TopDown(stacks, {scales}, {{1}}, {}, config));
+  ModelKeys keys;
+  keys.vocab = 11;
+  keys.ctx = ctx;
+  keys.d = 8;
+  keys.scales.scales = scales;
+  keys.stack_layers.layers = {1};
+  LanguageModel<TopDown> model(keys, TopDown(keys, config));
   each_parameter(model, [](const std::string& path, Parameter& p) { p.path = path, draw(p, 1); });
   return model;
 }
@@ -31,11 +35,11 @@ TEST_CASE("topdown: the first position that hears every scale") {
 }
 
 TEST_CASE("topdown: the loss from there on is that of the targets there") {
-  for (const Variant& v : variants_of(Family::topdown)) {
+  for (const Variant& v : variants_of(family_of<TopDown>)) {
     CAPTURE(v.name);
     ModelConfig later = v.config;
-    later.topdown.loss_from = LossFrom::first_full;
-    const int64_t first = v.config.topdown.shift == Shift::tight ? 5 : 8;
+    later.of<TopDown>().loss_from = LossFrom::first_full;
+    const int64_t first = v.config.of<TopDown>().shift == Shift::tight ? 5 : 8;
     Tensor targets = ids(2, 19, Device::cpu, 3);
     const double whole = item(built(later, Device::cpu).loss({ids(2, 19, Device::cpu), targets}));
     for (int64_t b = 0; b < 2; ++b)
@@ -55,20 +59,20 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
   auto state = model.init_state(1);
   for (int64_t t = 0; t < 32; ++t) {
     model.advance(ids(1, 1, Device::cpu), state);
-    for (size_t i = 0; i < 4; ++i) CHECK(state.of_body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
+    for (size_t i = 0; i < 4; ++i) CHECK(state.body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
     // No more rows are kept than a finer cell has still to read.
     for (size_t i = 1; i < 4; ++i)
-      if (const Tensor& z = state.of_body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
+      if (const Tensor& z = state.body.scales[i].up.z_bmx) CHECK(z.shape()[1] == 1);
   }
 }
 
 TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of the coarse scales, and nothing else changes") {
-  ModelConfig config = small_scales(Family::topdown), weighted = config;
-  weighted.topdown.bag_weights = {0.5, 2};
+  ModelConfig config = small_scales(family_of<TopDown>), weighted = config;
+  weighted.of<TopDown>().bag_weights = {0.5, 2};
   const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};
   const Model plain = built(config, Device::cpu), with_bags = built(weighted, Device::cpu);
   const auto loss_with = [&](std::vector<double> weights) {
-    weighted.topdown.bag_weights = std::move(weights);
+    weighted.of<TopDown>().bag_weights = std::move(weights);
     return item(built(weighted, Device::cpu).loss(inputs));
   };
   const double text = item(plain.loss(inputs)), of_2 = loss_with({1, 0}) - text, of_6 = loss_with({0, 1}) - text;
@@ -85,8 +89,8 @@ TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of 
 }
 
 TEST_CASE("topdown: the gradient of weighted bags of words is that of central differences") {
-  ModelConfig config = small_scales(Family::topdown);
-  config.topdown.bag_weights = {0.5, 2};
+  ModelConfig config = small_scales(family_of<TopDown>);
+  config.of<TopDown>().bag_weights = {0.5, 2};
   const Inputs inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
   Model model = built(config, Device::cpu);
   {

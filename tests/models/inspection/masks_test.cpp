@@ -5,8 +5,7 @@
 
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "models/inspection/representations.h"
-#include "models/model.h"
+#include "models/inspection/observation.h"
 
 using namespace ricci;
 
@@ -22,7 +21,7 @@ ModelConfig config_of(Family family, std::vector<int64_t> scales = {1, 4}) {
 
 std::vector<Mask> masks_of(ModelConfig config, int64_t tokens) {
   resolve(config);
-  return Model(config).masks(tokens);
+  return masks(Model(config), tokens);
 }
 
 // "0-0 0-1 -": the first and the last key of each query.
@@ -37,7 +36,7 @@ std::string rows_of(const Mask& mask) {
 }  // namespace
 
 TEST_CASE("masks: a decoder, with a window too") {
-  ModelConfig config = config_of(Family::decoder);
+  ModelConfig config = config_of(family_of<Decoder>);
   const std::vector<Mask> whole = masks_of(config, 5);
   REQUIRE(whole.size() == 1);
   CHECK(whole[0].layer == "attention");
@@ -50,7 +49,7 @@ TEST_CASE("masks: a decoder, with a window too") {
 }
 
 TEST_CASE("masks: top-down, when cells of 4 tokens are heard: with the token that completes them, or one later") {
-  ModelConfig config = config_of(Family::topdown);
+  ModelConfig config = config_of(family_of<TopDown>);
   const std::vector<Mask> tight = masks_of(config, 10);
   REQUIRE(tight.size() == 3);
   CHECK(tight[1].layer == "join");
@@ -61,13 +60,13 @@ TEST_CASE("masks: top-down, when cells of 4 tokens are heard: with the token tha
   CHECK(tight[2].query_tokens == 4);
   CHECK(tight[2].key_tokens == 4);
   CHECK(rows_of(tight[2]) == "0-0 0-1");
-  config.topdown.shift = Shift::block;
+  config.of<TopDown>().shift = Shift::block;
   CHECK(rows_of(masks_of(config, 10)[1]) == "- - - - 0-0 0-0 0-0 0-0 1-1 1-1");
   CHECK(masks_of(config, 3).size() == 1);  // no cell of 4
 }
 
 TEST_CASE("masks: bottom-up, the aggregation layer sees complete cells") {
-  const std::vector<Mask> masks = masks_of(config_of(Family::bottomup, {1, 2, 4}), 8);
+  const std::vector<Mask> masks = masks_of(config_of(family_of<BottomUp>, {1, 2, 4}), 8);
   REQUIRE(masks.size() == 5);
   CHECK(masks[0].layer == "aggregation");
   CHECK(masks[0].first_head == 0);
@@ -80,33 +79,33 @@ TEST_CASE("masks: bottom-up, the aggregation layer sees complete cells") {
 }
 
 TEST_CASE("masks: a retina's windows, by both rules") {
-  ModelConfig config = config_of(Family::retina);
-  config.retina.windows = {{0, 2}, {2, 8}};
+  ModelConfig config = config_of(family_of<Retina>);
+  config.of<Retina>().windows = {{0, 2}, {2, 8}};
   const std::vector<Mask> inside = masks_of(config, 12);
   REQUIRE(inside.size() == 2);
   CHECK(rows_of(inside[0]) == "0-0 0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11");
   // Token 5 is 2 behind the end of cell 0; token 8 is 8 behind its begin, which is outside.
   CHECK(rows_of(inside[1]) == "- - - - - 0-0 0-0 0-0 - 1-1 1-1 1-1");
-  config.retina.cell_rule = CellRule::end;
+  config.of<Retina>().cell_rule = CellRule::end;
   CHECK(rows_of(masks_of(config, 12)[1]) == "- - - - - 0-0 0-0 0-0 0-0 0-1 0-1 1-1");
 }
 
 TEST_CASE("representations: of each scale with blocks, one vector for each whole cell") {
   const auto shapes = [](Family family) {
     ModelConfig config = config_of(family);
-    if (family == Family::coarse) config.coarse.scale = 4;
+    if (family == family_of<Coarse>) config.of<Coarse>().scale = 4;
     resolve(config);
     Model model(config);
     model.init(1);
     model.place(Dtype::f32, Device::cpu);
     std::string text;
-    for (const Representation& each : model.representations({zeros({2, 10}, Dtype::i64, Device::cpu)}))
+    for (const Representation& each : representations(model, {zeros({2, 10}, Dtype::i64, Device::cpu)}))
       text += std::to_string(each.tokens) + " " + show(each.h_bmd.shape()) + " ";
     return text;
   };
-  CHECK(shapes(Family::decoder) == "1 [2 10 16] ");
-  CHECK(shapes(Family::retina) == "1 [2 10 16] ");
-  CHECK(shapes(Family::topdown) == "1 [2 10 16] 4 [2 2 16] ");
-  CHECK(shapes(Family::bottomup) == "1 [2 10 16] 4 [2 2 16] ");
-  CHECK(shapes(Family::coarse) == "4 [2 2 16] ");
+  CHECK(shapes(family_of<Decoder>) == "1 [2 10 16] ");
+  CHECK(shapes(family_of<Retina>) == "1 [2 10 16] ");
+  CHECK(shapes(family_of<TopDown>) == "1 [2 10 16] 4 [2 2 16] ");
+  CHECK(shapes(family_of<BottomUp>) == "1 [2 10 16] 4 [2 2 16] ");
+  CHECK(shapes(family_of<Coarse>) == "4 [2 2 16] ");
 }

@@ -4,7 +4,8 @@
 
 #include <map>
 
-#include "models/visit.h"
+#include "models/inspection/layers.h"
+#include "models/layers/visit.h"
 #include "tests/models/model_cases.h"
 
 using namespace ricci;
@@ -43,7 +44,7 @@ std::vector<ModelConfig> configs() {
 
 template <class F> void with_all(const F& f) {
   for (const ModelConfig& config : configs()) {
-    const std::string mixer = Mixers::names()[static_cast<size_t>(config.mixer)], preset = name_of(config.preset);
+    const std::string mixer = name_of(config.mixer), preset = name_of(config.preset);
     CAPTURE(mixer);
     CAPTURE(preset);
     f(config);
@@ -52,19 +53,14 @@ template <class F> void with_all(const F& f) {
 
 // A mixer of the config in a block, with drawn weights in f64, and everything in front of it.
 template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
-  StackConfig<M> config;
-  config.place = place_of(c), config.layers = c.layers, config.positions = c.embedding.positions, config.block = c.block,
-  config.mixer = c.of<M>();
-  Stack<M> stack(config);
+  Stack<M> stack(stack_of<M>(c, c.of<M>()));
   uint64_t seed = 5;
-  for (Block<M>& block : stack.blocks)
-    each_parameter(block, [&](const std::string& path, Parameter& p) {
-      p.path = path;
-      draw(p, seed++);
-      // Biases and gains are drawn too, so that a wrong place of one shows.
-      p.value =
-          to(p.value.shape().rank() > 1 ? convert(p.value, Dtype::f64) : drawn(p.value.shape(), Dtype::f64, Device::cpu, seed), device);
-    });
+  each_parameter(stack, [&](const std::string& path, Parameter& p) {
+    p.path = path;
+    draw(p, seed++);
+    // Biases and gains are drawn too, so that a wrong place of one shows.
+    p.value = to(p.value.shape().rank() > 1 ? convert(p.value, Dtype::f64) : drawn(p.value.shape(), Dtype::f64, Device::cpu, seed), device);
+  });
   return stack;
 }
 
@@ -102,7 +98,7 @@ template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const F
   if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
   int64_t call = 0;
   mixer.mix(x_bcd, [&](const Rows& q, const Rows& keys, const Rows& v) {
-    const Tensor q_bcd = inspection::columns_of(q), k_bcd = inspection::columns_of(keys);
+    const Tensor q_bcd = columns_of(q), k_bcd = columns_of(keys);
     const int64_t width = kOneHead ? kWidth : kWidth / kHeads;
     for (int64_t n = kOneHead ? call : 0; n < (kOneHead ? call + 1 : kHeads); ++n)
       for (int64_t pair = 0; pair < positions * positions; ++pair) {
@@ -111,7 +107,7 @@ template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const F
         CHECK(std::abs(dot(q_bcd, c, k_bcd, C, kOneHead ? 0 : n * width, width) - of_form) < 1e-12);
       }
     ++call;
-    return inspection::columns_of(v);
+    return columns_of(v);
   });
   CHECK(call == (kOneHead ? kHeads : 1));
 }
@@ -140,7 +136,15 @@ Values projected(Model& model, int64_t token) {
 
 }  // namespace
 
-TEST_CASE("inspection: the table times the values is the mixer's output, in every block and on every device") {
+// A mixer by itself, with tables in the place of its ops or beside them.
+template <class M> Tensor observed(const M& mixer, const Tensor& x_bcd, const Tensor& lengths_b, bool replaces, Observation& seen) {
+  Observing watch(replaces);
+  const Tensor y_bcd = mixer(x_bcd, lengths_b);
+  seen = watch.seen[nullptr];
+  return y_bcd;
+}
+
+TEST_CASE("inspection: the table times the values is the mixer's output, on every device") {
   with_all([](const ModelConfig& config) {
     with_mixer(config, [&]<class M>() {
       for (Device device : {Device::cpu, Device::cuda_emulated}) {
@@ -148,29 +152,41 @@ TEST_CASE("inspection: the table times the values is the mixer's output, in ever
         const Tensor x_bcd = drawn({2, kPositions, kWidth}, Dtype::f64, device, 8), lengths_b = ids_of({7, 4}, {2}, device);
         for (const Tensor& lengths : {Tensor(), lengths_b}) {
           if (lengths && M::kName == std::string("dispatcher")) continue;  // its padding lies behind all that is heard
-          const Observation seen = observe(stack.blocks[0].mixer, x_bcd, lengths);
-          CHECK(seen.table_bncC.shape() == Shape({2, kHeads, kPositions, kPositions}));
-          CHECK(largest_difference(seen.y_bcd, stack.blocks[0].mixer(x_bcd, lengths)) < 1e-12);
-          CHECK(std::abs(item(seen.y_bcd, 5)) > 1e-6);
+          Observation seen;
+          const Tensor y_bcd = observed(stack.blocks[0].mixer, x_bcd, lengths, true, seen);
+          REQUIRE(seen.heads.size() == kHeads);
+          for (const HeadTable& head : seen.heads) CHECK(head.table_bcC.shape() == Shape({2, kPositions, kPositions}));
+          CHECK(largest_difference(y_bcd, stack.blocks[0].mixer(x_bcd, lengths)) < 1e-12);
+          CHECK(std::abs(item(y_bcd, 5)) > 1e-6);
         }
       }
     });
   });
 }
 
-TEST_CASE("inspection: each block is observed with the input that it has in the model") {
+TEST_CASE("inspection: each block is observed with the input that it has in the model, and the model is left as it is") {
   with_all([](const ModelConfig& config) {
     with_mixer(config, [&]<class M>() {
       const Stack<M> stack = drawn_stack<M>(config, Device::cpu);
-      const Tensor x_bcd = drawn({1, kPositions, kWidth}, Dtype::f64, Device::cpu, 8);
-      const std::vector<Observation> seen = observe(stack, x_bcd, Tensor());
-      REQUIRE(seen.size() == 2);
-      std::vector<Tensor> outputs;
+      const Tensor x_bcd = drawn({1, kPositions, kWidth}, Dtype::f64, Device::cpu, 8), h_bcd = stack(x_bcd, Tensor());
+      std::map<const void*, Observation> all;
+      {
+        Observing watch;
+        CHECK(largest_difference(stack(x_bcd, Tensor()), h_bcd) == 0);
+        all = watch.seen;
+      }
+      std::vector<Tensor> tables;
       Residual r{x_bcd, {}};
       for (const Block<M>& block : stack.blocks)
-        r = block(r, [&](const Tensor& y_bcd) { return outputs.emplace_back(block.mixer(y_bcd, Tensor())); });
-      for (size_t i = 0; i < 2; ++i) CHECK(largest_difference(seen[i].y_bcd, outputs[i]) < 1e-12);
-      CHECK(largest_difference(outputs[0], outputs[1]) > 1e-3);
+        r = block(r, [&](const Tensor& y_bcd) {
+          Observation seen;
+          const Tensor mixed_bcd = observed(block.mixer, y_bcd, Tensor(), false, seen);
+          for (size_t n = 0; n < kHeads; ++n)
+            CHECK(largest_difference(all[&block.mixer].heads.at(n).table_bcC, seen.heads.at(n).table_bcC) == 0);
+          tables.push_back(seen.heads[0].table_bcC);
+          return mixed_bcd;
+        });
+      CHECK(largest_difference(tables[0], tables[1]) > 1e-5);
     });
   });
 }
@@ -178,13 +194,13 @@ TEST_CASE("inspection: each block is observed with the input that it has in the 
 TEST_CASE("inspection: forms give the scores") {
   with_all([](const ModelConfig& config) {
     with_mixer(config, [&]<class M>() {
-      if constexpr (!std::is_same_v<M, Dispatcher> && requires(const M m) { m.attending; }) {
+      if constexpr (!std::is_same_v<M, Dispatcher> && requires(const M m) { m.sees; }) {
         Stack<M> stack = drawn_stack<M>(config, Device::cpu);
         M& mixer = stack.blocks[0].mixer;
         each_parameter(mixer, [&](const std::string&, Parameter& p) {
           if (p.value.shape().rank() == 1) fill(p.value, 0);  // biases are no part of a form
         });
-        const Forms forms = forms_of(mixer);
+        const Forms forms = mixer.forms();
         CHECK(!forms.m_nkK == std::is_same_v<M, POnly>);
         CHECK(forms.symmetric == (std::is_same_v<M, Metric> || std::is_same_v<M, MetricPsd> || std::is_same_v<M, POnly>));
         if (forms.m_nkK) check_forms(mixer, drawn({1, 4, kWidth}, Dtype::f64, Device::cpu, 8), forms);
@@ -196,13 +212,13 @@ TEST_CASE("inspection: forms give the scores") {
 TEST_CASE("inspection: the squared distances of tokens are those of the form") {
   with_all([](const ModelConfig& config) {
     Model model = built(config, Device::cpu);
-    const Tensor distances_ntv = model.token_distances(1, ids_of({3, 8}, {2}, Device::cpu));
+    const Tensor distances_ntv = token_distances(model, model.layers()[1], ids_of({3, 8}, {2}, Device::cpu));
     if (config.mixer != kind_of<Metric> && config.mixer != kind_of<MetricPsd> && config.mixer != kind_of<POnly>) {
       CHECK(!distances_ntv);
       return;
     }
     REQUIRE(distances_ntv.shape() == Shape({kHeads, 2, 11}));
-    const Forms forms = model.forms()[1];
+    const Forms forms = model.layers()[1].forms();
     const Values a = projected(model, 3), b = projected(model, 5);
     const auto gap = [&](int64_t at) { return a[static_cast<size_t>(at)] - b[static_cast<size_t>(at)]; };
     for (int64_t n = 0; n < kHeads; ++n) {
@@ -222,13 +238,13 @@ TEST_CASE("inspection: coefficients of a Dispatcher, and the paths that its tabl
   ModelConfig config = configs()[4];
   REQUIRE(config.mixer == kind_of<Dispatcher>);
   const Model model = built(config, Device::cpu);
-  const Observation seen = model.observe({ids(1, kPositions, Device::cpu)})[0];
+  const Observation seen = observe(model, {ids(1, kPositions, Device::cpu)})[0];
   REQUIRE(seen.coefficients_bncr.shape() == Shape({1, kHeads, kPositions, 4}));
   const auto c = [&](int64_t head, int64_t position, int64_t level) {
     return item(seen.coefficients_bncr, (head * kPositions + position) * 4 + level);
   };
   const auto table = [&](int64_t head, int64_t to, int64_t from) {
-    return item(seen.table_bncC, (head * kPositions + to) * kPositions + from);
+    return item(seen.heads[static_cast<size_t>(head)].table_bcC, to * kPositions + from);
   };
   for (int64_t head = 0; head < kHeads; ++head) {
     CHECK(table(head, 5, 5) == 1);
@@ -245,13 +261,14 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
     ModelConfig config = configs()[0];
     config.mixer = mixer;
     const Model model = built(config, Device::cpu);
-    for (const Observation& seen : model.observe({ids(1, 5, Device::cpu)}))
-      CHECK((!seen.table_bncC && !seen.coefficients_bncr && !seen.y_bcd));
-    for (const Forms& forms : model.forms()) CHECK(!forms.m_nkK);
-    CHECK(!model.token_distances(0, ids_of({3}, {1}, Device::cpu)));
+    for (const Observation& seen : observe(model, {ids(1, 5, Device::cpu)})) CHECK((seen.heads.empty() && !seen.coefficients_bncr));
+    for (const MixingLayer& layer : model.layers()) {
+      CHECK(!layer.forms().m_nkK);
+      CHECK(!token_distances(model, layer, ids_of({3}, {1}, Device::cpu)));
+    }
   }
   const Model model = built(configs()[0], Device::cpu);
-  CHECK(message_of([&] { model.observe({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
+  CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
 }
 
 TEST_CASE("attention_weights: rows are weights of the keys that are seen") {

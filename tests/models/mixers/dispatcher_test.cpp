@@ -45,11 +45,11 @@ TEST_CASE("dispatcher: a layer hears 2^levels positions, by default all of the c
 }
 
 TEST_CASE("dispatcher: with shared heads a slice of the input is heard in its own slice alone") {
-  MixerShape place{.d = 12, .ctx = 7};
+  MixerShape shape{.d = 12, .ctx = 7};
   for (bool share : {false, true}) {
-    Dispatcher mixer(place, {.heads = 3, .share_heads = share});
+    Dispatcher mixer(shape, {.heads = 3, .share_heads = share});
     uint64_t seed = 1;
-    mixer.visit([&](const char*, Linear& map) { draw(map.weight, seed++); });
+    each_parameter(mixer, [&](const std::string&, Parameter& p) { draw(p, seed++); });
     const Tensor x = drawn({1, 7, 12}, Dtype::f32, Device::cpu, 1), other = to(x, Device::cpu);
     const Tensor changed({1, 7, 12});
     copy(changed, other);
@@ -123,7 +123,7 @@ TEST_CASE("dispatcher: a warning says how far too few levels hear") {
 TEST_CASE("dispatcher: a classifier around it is causal, others are not") {
   for (bool dispatcher : {false, true}) {
     ModelConfig c;
-    c.family = Family::classifier, c.mixer = dispatcher ? kind_of<Dispatcher> : kind_of<Metric>;
+    c.family = family_of<Classifier>, c.mixer = dispatcher ? kind_of<Dispatcher> : kind_of<Metric>;
     apply_preset(c);
     CHECK(c.causal == dispatcher);
   }

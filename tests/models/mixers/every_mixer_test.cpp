@@ -1,6 +1,6 @@
 // What every mixer of the list must do, whatever it computes: decode as it reads, hear from no later position, leave padding
 // alone, and train on every device.
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/mixers/mixers.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"
@@ -21,8 +21,8 @@ ModelConfig small(MixerKind mixer, Preset preset = Preset::gpt) {
 }
 
 void with_every_mixer(const std::function<void(MixerKind)>& f) {
-  for (size_t i = 0; i < Mixers::names().size(); ++i) {
-    const std::string mixer = Mixers::names()[i];
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
+    const std::string mixer = choices(MixerKind())[i];
     CAPTURE(mixer);
     f(static_cast<MixerKind>(i));
   }
@@ -40,24 +40,17 @@ TEST_CASE("every mixer: decoding with a cache gives the logits of the full forwa
 }
 
 TEST_CASE("every mixer: after an error the cache is at the position where it was") {
-  const MixerShape place{.d = 12, .ctx = 7};
+  const MixerShape shape{.d = 12, .ctx = 7};
   const auto check_mixer = [&](auto mixer) {
-    mixer.visit([&]<class Member>(const char*, Member& member) {
-      if constexpr (std::is_same_v<Member, Linear>) {
-        if (member.weight.value) fill(member.weight.value, 0.1);
-        if (member.bias.value) fill(member.bias.value, 0.1);
-      } else {
-        fill(member.value, 0.1);
-      }
-    });
+    each_parameter(mixer, [](const std::string&, Parameter& p) { fill(p.value, 0.1); });
     auto cache = mixer.make_cache(2, Dtype::f32, Device::cpu);
     mixer(zeros({2, 3, 12}, Dtype::f32, Device::cpu), cache);
     CHECK(cache.position == 3);
     CHECK(message_of([&] { mixer(zeros({1, 2, 12}, Dtype::f32, Device::cpu), cache); }) != "no error");  // another batch
     CHECK(cache.position == 3);
   };
-  check_mixer(Sdp(place, {})), check_mixer(Metric(place, {})), check_mixer(Quad(place, {})), check_mixer(QuadFull(place, {}));
-  check_mixer(Dispatcher(place, {}));
+  check_mixer(Sdp(shape, {})), check_mixer(Metric(shape, {})), check_mixer(Quad(shape, {})), check_mixer(QuadFull(shape, {}));
+  check_mixer(Dispatcher(shape, {}));
 }
 
 TEST_CASE("every mixer: no position hears from a later one, and each hears its own") {

@@ -18,21 +18,16 @@ template <class F> void with_every_form(const F& f) {
   f.template operator()<Quad>(), f.template operator()<POnly>(), f.template operator()<Metric>(), f.template operator()<MetricPsd>();
 }
 
-const MixerShape kPlace{.d = 12, .ctx = 7};
+const MixerShape kShape{.d = 12, .ctx = 7};
 
 // A mixer with drawn weights, on the CPU in f64.
 template <class M> M drawn_mixer(const typename M::Config& config) {
-  M mixer(kPlace, config);
+  M mixer(kShape, config);
   uint64_t seed = 1;
-  const auto take = [&](Parameter& p) {
-    if (!p.value) return;
+  each_parameter(mixer, [&](const std::string&, Parameter& p) {
     p.path = std::to_string(seed);
     draw(p, seed++);
     p.value = convert(p.value, Dtype::f64);
-  };
-  mixer.visit([&]<class Member>(const char*, Member& member) {
-    if constexpr (std::is_same_v<Member, Linear>) take(member.weight), take(member.bias);
-    else take(member);
   });
   return mixer;
 }
@@ -60,11 +55,11 @@ TEST_CASE("metric: every form decodes as it reads, with a window and with values
 }
 
 TEST_CASE("metric: the cache holds the projections alone, half of keys and values") {
-  const Metric metric(kPlace, {{.heads = 3}});
+  const Metric metric(kShape, {{.heads = 3}});
   const auto cache = metric.make_cache(2, Dtype::f32, Device::cpu);
   CHECK(cache.k_bnsk.raw() == cache.v_bnsk.raw());
   CHECK(cache.k_bnsk.shape() == Shape({2, 3, 7, 4}));
-  const auto both = Metric(kPlace, {{.heads = 3}, true}).make_cache(2, Dtype::f32, Device::cpu);
+  const auto both = Metric(kShape, {{.heads = 3}, true}).make_cache(2, Dtype::f32, Device::cpu);
   CHECK(both.k_bnsk.raw() != both.v_bnsk.raw());
 }
 

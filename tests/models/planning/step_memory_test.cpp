@@ -24,9 +24,9 @@ ModelConfig small_model(Family family) {
 
 TEST_CASE("step memory: what is measured is what is planned") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
-    for (const Family family : {Family::decoder, Family::topdown}) {
+    for (const Family family : {family_of<Decoder>, family_of<TopDown>}) {
       StepShape shape{2, 32, 1, Dtype::f32, false, device};
-      if (family == Family::decoder)
+      if (family == family_of<Decoder>)
         shape.freeze = [](Model& model) {
           model.each_parameter([](const std::string& path, Parameter& p) { p.frozen = path.starts_with("blocks.0."); });
         };
@@ -52,9 +52,9 @@ TEST_CASE("step memory: what is measured is what is planned") {
 // Weights, gradients and optimizer state do not depend on the batch.
 TEST_CASE("step memory: activations and workspace grow with the batch") {
   StepShape shape{4, 48, 1, Dtype::f32, false, Device::cpu};
-  const StepMemory once = measure_step(small_model(Family::decoder), {}, shape);
+  const StepMemory once = measure_step(small_model(family_of<Decoder>), {}, shape);
   shape.sequences = 8;
-  const StepMemory twice = measure_step(small_model(Family::decoder), {}, shape);
+  const StepMemory twice = measure_step(small_model(family_of<Decoder>), {}, shape);
   CHECK(static_cast<double>(twice.working) == doctest::Approx(2.0 * static_cast<double>(once.working)).epsilon(0.05));
   CHECK(twice.peak - once.peak == doctest::Approx(static_cast<double>(twice.working - once.working)).epsilon(0.05));
 }
@@ -68,5 +68,5 @@ TEST_CASE("request watch: it is told the bytes on its device, one at a time") {
   }
   const Tensor c({7});
   CHECK(told == std::vector<int64_t>{12, 40});
-  CHECK_THROWS_WITH_AS(measure_step(small_model(Family::decoder), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
+  CHECK_THROWS_WITH_AS(measure_step(small_model(family_of<Decoder>), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
 }

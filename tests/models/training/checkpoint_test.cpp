@@ -9,7 +9,7 @@
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/device.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -138,16 +138,20 @@ TEST_CASE("checkpoint: what does not fit is named") {
   }
 }
 
-TEST_CASE("checkpoint: a step without its record, and numbers that cannot be") {
+TEST_CASE("checkpoint: a step before its evaluation, the end of the schedule, and numbers that cannot be") {
   const ScratchFolder folder;
   Trainee trainee(sgd());
-  const StepRecord last{1.0 / 3, 0.1, 3e-4};
-  save_checkpoint(folder / "a", trainee.model, trainee.optimizer, {.step = 7, .best_step = 7, .unrecorded = last}, {{"more", "text"}});
+  const TrainState state{.step = 7, .best_step = 7, .schedule_steps = 40, .awaits_evaluation = true};
+  save_checkpoint(folder / "a", trainee.model, trainee.optimizer, state, {{"more", "text"}});
   const SafetensorsFile file(folder / "a");
-  CHECK(read_train_state(file).unrecorded == last);
+  CHECK(read_train_state(file).awaits_evaluation);
+  CHECK(read_train_state(file).schedule_steps == 40);
   CHECK(file.metadata().at("more") == "text");
   save_checkpoint(folder / "b", trainee.model, trainee.optimizer, {.step = 7});
-  CHECK_FALSE(read_train_state(SafetensorsFile(folder / "b")).unrecorded.has_value());
+  CHECK_FALSE(read_train_state(SafetensorsFile(folder / "b")).awaits_evaluation);
+  CHECK(read_train_state(SafetensorsFile(folder / "b")).schedule_steps == 0);
+  save_checkpoint(folder / "old", trainee.model, trainee.optimizer, {.step = 7}, {{"unrecorded_loss", "0.5"}});
+  CHECK(read_train_state(SafetensorsFile(folder / "old")).awaits_evaluation);  // as older versions told it
   for (const auto& [key, value] : {std::pair{"step", "-1"}, {"step", "9223372036854775807"}, {"step", "6"}, {"best_step", "8"}}) {
     Metadata metadata = file.metadata();
     metadata[key] = value;

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/drop.h"
+#include "models/layers/drop.h"
 #include "models/training/optimizer.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -19,9 +19,18 @@ ModelConfig small(double dropout, Preset preset = Preset::gpt) {
   return small_model({.preset = preset, .context = kContext, .dropout = dropout});
 }
 
+Model made(const ModelConfig& config, Dtype dtype, Device device) {
+  Model model(config);
+  model.init(3);
+  model.place(dtype, device);
+  return model;
+}
+
 TrainConfig cut(int64_t accumulation, int64_t batch, bool invariant) {
   TrainConfig c;
-  c.accumulation = accumulation, c.batch = batch, c.batch_invariant = invariant;
+  c.accumulation = accumulation;
+  c.batch = batch;
+  c.batch_invariant = invariant;
   c.seed = 5;
   return c;
 }
@@ -32,9 +41,7 @@ struct Outcome {
 };
 
 Outcome trained(const TrainConfig& config, double dropout, Device device, int64_t steps) {
-  Model model(small(dropout));
-  model.init(3);
-  model.place(Dtype::f32, device);
+  Model model = made(small(dropout), Dtype::f32, device);
   Optimizer optimizer(model.parameters(), {.weight_decay = 0.1});
   const TrainStep train_step(model, device, config.seed);
   const RandomCrops crops(small_text(), layout_of(config).sequences, kContext, config.seed);
@@ -71,6 +78,18 @@ std::vector<Batch> parts_of(const Batch& whole, int64_t rows) {
   return parts;
 }
 
+// The gradients of the model are the expected ones, none of them zero. The first model of several gives them.
+void check_gradients(Model& model, std::map<std::string, Values>& expected) {
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    CAPTURE(path);
+    if (!expected.count(path)) expected[path] = values_of(p.grad);
+    double size = 0;
+    for (double g : expected[path]) size = std::max(size, std::abs(g));
+    CHECK(size > 0);
+    CHECK(error_of(p.grad, expected[path]) < 1e-11);
+  });
+}
+
 }  // namespace
 
 TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1 targets and dropout included") {
@@ -81,20 +100,11 @@ TEST_CASE("train step: micro-batches have the loss and gradient of the whole, -1
       double expected_loss = 0;
       for (int64_t rows : {6, 3, 2, 1}) {
         CAPTURE(rows);
-        Model model(small(0.3, preset));
-        model.init(3);
-        model.place(Dtype::f64, device);
+        Model model = made(small(0.3, preset), Dtype::f64, device);
         const double loss = TrainStep(model, device, 8).forward_backward(on_device(parts_of(whole_batch(), rows), device), 4);
         if (rows == 6) expected_loss = loss;
         CHECK(loss == doctest::Approx(expected_loss).epsilon(1e-12));
-        model.each_parameter([&](const std::string& path, Parameter& p) {
-          CAPTURE(path);
-          if (rows == 6) expected[path] = values_of(p.grad);
-          double size = 0;
-          for (double g : expected[path]) size = std::max(size, std::abs(g));
-          CHECK(size > 0);
-          CHECK(error_of(p.grad, expected[path]) < 1e-11);
-        });
+        check_gradients(model, expected);
       }
     }
   });
@@ -108,11 +118,9 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
   for (const auto& [weight, rows] : {std::pair{0.0, 6}, {0.5, 6}, {0.5, 2}, {0.5, 1}}) {
     CAPTURE(rows);
     ModelConfig config = small(0.3);
-    config.family = Family::topdown, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
-    config.topdown.bag_weights = {weight};
-    Model model(config);
-    model.init(3);
-    model.place(Dtype::f64, Device::cpu);
+    config.family = family_of<TopDown>, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
+    config.of<TopDown>().bag_weights = {weight};
+    Model model = made(config, Dtype::f64, Device::cpu);
     const double loss = TrainStep(model, Device::cpu, 8).forward_backward(on_device(parts_of(batch, rows), Device::cpu), 4);
     if (weight == 0) {
       without = loss;
@@ -121,18 +129,12 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
     if (rows == 6) expected_loss = loss;
     CHECK(loss > without + 0.1);
     CHECK(loss == doctest::Approx(expected_loss).epsilon(1e-12));
-    model.each_parameter([&](const std::string& path, Parameter& p) {
-      CAPTURE(path);
-      if (rows == 6) expected[path] = values_of(p.grad);
-      CHECK(error_of(p.grad, expected[path]) < 1e-11);
-    });
+    check_gradients(model, expected);
   }
 }
 
 TEST_CASE("train step: dropout depends on seed and step") {
-  Model model(small(0.3));
-  model.init(3);
-  model.place(Dtype::f64, Device::cpu);
+  Model model = made(small(0.3), Dtype::f64, Device::cpu);
   const auto loss = [&](uint64_t seed, int64_t step) {
     return TrainStep(model, Device::cpu, seed).forward_backward(on_device({whole_batch()}, Device::cpu), step);
   };
@@ -142,9 +144,7 @@ TEST_CASE("train step: dropout depends on seed and step") {
 }
 
 TEST_CASE("train step: a step without any target has loss 0 and no gradient") {
-  Model model(small(0));
-  model.init(3);
-  model.place(Dtype::f32, Device::cpu);
+  Model model = made(small(0), Dtype::f32, Device::cpu);
   Batch batch = whole_batch();
   batch.targets_bc.assign(batch.targets_bc.size(), kNoTarget), batch.scored = 0;
   CHECK(TrainStep(model, Device::cpu, 1).forward_backward(on_device({batch, batch}, Device::cpu), 0) == 0);
@@ -183,9 +183,7 @@ TEST_CASE("train step: recomputed blocks change no bit, dropout included, and ke
       std::vector<Tensor> gradients;
       double loss = 0;
       for (bool recompute : {false, true}) {
-        Model model(small(0.3, preset));
-        model.init(3);
-        model.place(Dtype::f32, device);
+        Model model = made(small(0.3, preset), Dtype::f32, device);
         model.recompute_blocks(recompute);
         const double got = TrainStep(model, device, 8).forward_backward(on_device(parts_of(whole_batch(), 3), device), 4);
         if (!recompute) loss = got;
@@ -203,9 +201,7 @@ TEST_CASE("train step: recomputed blocks change no bit, dropout included, and ke
 
 TEST_CASE("train step: the tape keeps less with recomputed blocks") {
   for (Preset preset : {Preset::gpt, Preset::msa}) {
-    Model model(small(0.3, preset));
-    model.init(3);
-    model.place(Dtype::f32, Device::cpu);
+    Model model = made(small(0.3, preset), Dtype::f32, Device::cpu);
     const auto kept = [&](bool recompute) {
       model.recompute_blocks(recompute);
       const Training training;
@@ -218,9 +214,7 @@ TEST_CASE("train step: the tape keeps less with recomputed blocks") {
 }
 
 TEST_CASE("train step: the op that made the first NaN is named") {
-  Model model(small(0));
-  model.init(3);
-  model.place(Dtype::f32, Device::cpu);
+  Model model = made(small(0), Dtype::f32, Device::cpu);
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path == "blocks.1.fc.weight") fill(p.value, NAN);
   });
@@ -229,15 +223,13 @@ TEST_CASE("train step: the op that made the first NaN is named") {
   CHECK(std::isnan(loss));
   const std::string message = message_of([&] { train_step.explain_nonfinite(on_device({whole_batch()}, Device::cpu), 2, loss); });
   CHECK(message.find("step 3: the loss is nan: linear (") == 0);
-  CHECK(message.find("models/block.h") != message.npos);
+  CHECK(message.find("models/layers/block.h") != message.npos);
 }
 
 TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one, whose gradients it has reached") {
   ModelConfig config = small(0);
   config.output.tie = false;
-  Model model(config);
-  model.init(3);
-  model.place(Dtype::f32, Device::cpu);
+  Model model = made(config, Dtype::f32, Device::cpu);
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path == "tok.weight") fill(p.value.rows(kVocabulary - 1, 1), NAN);
   });
@@ -286,9 +278,7 @@ TEST_CASE("train step: beside f32 master weights gradients are f32, summed over 
 }
 
 TEST_CASE("train step: a gradient that is not finite is told from such a loss") {
-  Model model(small(0));
-  model.init(3);
-  model.place(Dtype::f32, Device::cpu);
+  Model model = made(small(0), Dtype::f32, Device::cpu);
   // ln2 gives 0, so nothing of the large weights is in the forward; the gradient meets them twice.
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path.starts_with("blocks.0.ln2") || path == "blocks.0.fc.bias") fill(p.value, 0);

@@ -28,7 +28,7 @@ BenchOptions small() {
   BenchOptions options;
   options.lengths = {4}, options.sequences = 1, options.rounds = 2;
   options.size.width = 8, options.size.heads = 2, options.size.layers = 1, options.size.alone = true;
-  for (size_t i = 0; i < Mixers::names().size(); ++i) options.mixers.push_back(static_cast<MixerKind>(i));
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i) options.mixers.push_back(static_cast<MixerKind>(i));
   return options;
 }
 

@@ -103,7 +103,8 @@ TEST_CASE("inspect: the nearest tokens are those of the least distance, and the 
   CHECK(found["tokens"][1]["token"] == "↵");
   const Tensor ids = Tensor({1}, Dtype::i64);
   ids.data<int64_t>()[0] = found["tokens"][0]["id"];
-  const Tensor distances = run.open().model.token_distances(1, ids);
+  const OpenModel open = run.open();
+  const Tensor distances = token_distances(open.model, open.model.layers()[1], ids);
   const json& nearest = head["nearest"][0]["neighbours"];
   REQUIRE(nearest.size() == 4);
   for (size_t i = 0; i < 4; ++i) {

@@ -261,9 +261,9 @@ TEST_CASE("config: the order and the form of what is printed") {
   const std::string text = to_yaml(read("lr: 3e-4", {"data=[a, b]"}));
   CHECK(text.starts_with(
       "name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: 0\n  ctx: 64\n  d: 128\n  layers: 4\n"));
-  CHECK(contains(text, "\n  ff: 512\n"));
+  CHECK(contains(text, "\n  ff: null  # 512\n"));
   CHECK(contains(text, "\n  window: null\n"));
-  CHECK(contains(text, "\n  head_bias: false\ndata: [a, b]\nvalidation: []\n"));
+  CHECK(contains(text, "\n  head_bias: null  # false\ndata: [a, b]\nvalidation: []\n"));
   CHECK(contains(text, "\nlr: 0.0003\n"));
 }
 

@@ -107,7 +107,7 @@ edited() {
 was='it was trained with'
 edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" "$was model\.heads: 2, not 4"
 edited config.yaml 's/^  window: null/  window: 3/' "$was model\.window: null, not 3" "$was model\.window: null, not 3"
-edited config.yaml 's/^context: 16/context: 8/' "$was context: 16, not 8" "$was context: 16, not 8"
+edited config.yaml 's/^context: null/context: 8/' "$was context: 16, not 8" "$was context: 16, not 8"
 edited config.yaml 's/^lr: .*/lr: 0.5/' '' "$was lr: 0\.001, not 0\.5"
 edited config.yaml 's/^seed: 1337/seed: 1/' '' "$was seed: 1337, not 1"
 edited tokenizer.json 's/ab/ba/' "$was another tokenizer" "$was another tokenizer"

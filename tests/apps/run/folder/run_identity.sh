@@ -74,7 +74,7 @@ verdict 'no folder is left' "$([ ! -e runs/nothing ] || echo it is)"
 # ---- Links inside a run folder are not followed
 accept 'a run to link from' train tiny.yaml name=x2 steps=8 checkpoint_every=4
 rm -rf kept && cp -r runs/x2 kept
-for name in config.yaml tokenizer.json metrics.jsonl run_id model.safetensors checkpoints checkpoints/step-00000008.safetensors; do
+for name in config.yaml run.yaml overrides.yaml tokenizer.json metrics.jsonl run_id model.safetensors checkpoints checkpoints/step-00000008.safetensors; do
   rm -rf runs/linked foreign && cp -r kept runs/linked && cp -r runs/linked/$name foreign && cp -r foreign foreign.kept
   rm -rf runs/linked/$name && ln -s "$PWD/foreign" runs/linked/$name
   if [ $name = checkpoints/step-00000008.safetensors ]; then
@@ -101,14 +101,28 @@ kill -INT $background
 ended 100
 verdict 'the training ends well' "$([ $? = 0 ] || echo no)"
 
+# ---- What the user said
+{ printf '# the third idea\r\n'; sed 's/^steps: .*/steps:    4  # \xff/' tiny.yaml; printf '\t # the end'; } >idea.yaml
+accept 'a run file' train idea.yaml name=said 'sample.prompt="a\n"' log_every=2
+verdict 'is kept byte for byte' "$(cmp idea.yaml runs/said/run.yaml 2>&1)"
+overrides() { diff <(tail -n +2 runs/said/overrides.yaml) <(printf '%s\n' "$@"); }
+verdict 'and so is the command line' "$(overrides '- "name=said"' '- "sample.prompt=\"a\\n\""' '- "log_every=2"')"
+accept 'it goes on by its folder' train runs/said steps=6
+verdict 'its run file stays' "$(cmp idea.yaml runs/said/run.yaml 2>&1)"
+verdict 'what the command line says is added' "$(tail -1 runs/said/overrides.yaml | diff - <(echo '- "steps=6"'))"
+accept 'it goes on by another file' train tiny.yaml name=said steps=8
+verdict 'which takes the place of the first' "$(cmp tiny.yaml runs/said/run.yaml 2>&1; overrides '- "name=said"' '- "steps=8"')"
+accept 'a run without a file' train name=unsaid data=text.txt model.d=16 model.layers=1 model.ctx=16 steps=1 eval_every=0 sample.tokens=0 threads=1
+verdict 'has none' "$([ ! -e runs/unsaid/run.yaml ] && grep -qx -- '- "steps=1"' runs/unsaid/overrides.yaml || ls runs/unsaid)"
+
 # ---- What somebody wrote into config.yaml
 accept 'a run to be commented' train tiny.yaml name=noted steps=4
 sed -i -e '1a # the run of the third idea' -e 's/^lr: .*/# not higher\n&  # 3e-3 was too much/' -e 's/^  heads: .*/&   # "two" # are enough/' runs/noted/config.yaml
 echo '# the end' >>runs/noted/config.yaml
 cp runs/noted/config.yaml noted.yaml
-accept 'it goes on' train tiny.yaml name=noted steps=8 log_every=2
-sed -e 's/^steps: 4$/steps: 8/' -e 's/^log_every: 1$/log_every: 2/' noted.yaml >expected.yaml
-verdict 'the comments are where they were' "$(diff expected.yaml runs/noted/config.yaml)"
+accept 'and with others' train tiny.yaml name=noted steps=8 log_every=2
+verdict 'then the file as it was edited is kept' "$(cmp noted.yaml runs/noted/config.edited.yaml 2>&1)"
+verdict 'and the keys are the new ones' "$(grep -E '^(steps|log_every)' runs/noted/config.yaml | diff - <(printf '%s\n' 'steps: 8' 'log_every: 2'))"
 
 echo "$failures failed"
 exit $((failures > 0))

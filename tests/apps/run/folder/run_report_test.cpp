@@ -22,7 +22,7 @@ TEST_CASE("run report: the time that is left, with the evaluations") {
 
 TEST_CASE("run report: an evaluation of a classifier tells its accuracy, where it is known") {
   TrainConfig config;
-  config.model.family = ricci::Family::classifier;
+  config.model.family = ricci::family_of<ricci::Classifier>;
   ricci::Evaluation evaluation{.nats_per_token = 0.687, .tokens = 1500, .targets = 1500};
   const std::string line = "step 2,000: train loss 0.6931, validation loss 0.6870 over 1,500 documents";
   CHECK(evaluation_line(config, 2000, 0.69314, evaluation) == line);

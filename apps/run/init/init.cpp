@@ -1,0 +1,275 @@
+#include "apps/run/init/init.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
+#include "apps/run/config/config.h"
+#include "apps/run/config/nearest.h"
+#include "apps/run/folder/places.h"
+#include "apps/run/folder/provenance.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/run/init/freeze.h"
+#include "apps/terminal/progress.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "models/training/checkpoint.h"
+
+namespace ricci::apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// What a model is: its own keys, and how text becomes the ids that it reads.
+bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer || key == kEos; }
+
+bool is_of_tokenizer(const std::string& key) { return key == kTokenizer || key == kEos || key == kVocab; }
+
+std::map<std::string, InitKey> model_keys(TrainConfig config) {
+  std::map<std::string, InitKey> keys;
+  for (const Field& field : fields_of(config)) {
+    if (!field.is_read || !says_what_a_model_is(field.key)) continue;
+    const auto found = config.following.find(field.key);
+    const bool follows = found != config.following.end() && !field.follows_choices;
+    keys[field.key] = {value_text(field), follows ? found->second : value_text(field)};
+  }
+  return keys;
+}
+
+// f(key, value) for the lines "key: value" that provenance wrote under a name (apps/run/folder/provenance.h).
+template <class F> void each_line(const Metadata& metadata, const char* name, const F& f) {
+  const auto found = metadata.find(name);
+  std::istringstream lines(found == metadata.end() ? "" : found->second);
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t colon = line.find(": "); colon != line.npos) f(line.substr(0, colon), line.substr(colon + 2));
+}
+
+std::map<std::string, InitKey> keys_in(const Metadata& metadata) {
+  std::map<std::string, InitKey> keys;
+  each_line(metadata, "config", [&](const std::string& key, const std::string& value) {
+    if (says_what_a_model_is(key)) keys[key] = {value, value};
+  });
+  each_line(metadata, "following", [&](const std::string& key, const std::string& said) {
+    if (const auto found = keys.find(key); found != keys.end()) found->second.said = said;
+  });
+  return keys;
+}
+
+// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than that of `init`, whose coefficients are for
+// as many levels as it has.
+void check_levels(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
+  const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
+  if (levels == before.end() || levels->second.value != "null" || ctx == before.end()) return;
+  if (config.model.mixer != kind_of<Dispatcher> || config.model.of<Dispatcher>().levels) return;
+  const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second.value), kLargestSize)),
+                needed = DispatcherConfig::levels_for(config.model.ctx);
+  if (needed != had)
+    fail("init: {} has {} levels, but model.levels: null gives {} in model.ctx: {}; model.levels={} with init_changes: [model.ctx, "
+         "model.levels] keeps them",
+        {config.init, had, needed, config.model.ctx, had});
+}
+
+// "step-00000250.safetensors" -> "250"
+std::string step_of(const std::string& name) {
+  const size_t first = name.find_first_of("123456789"), end = name.find('.');
+  return first == name.npos || first >= end ? "0" : name.substr(first, end - first);
+}
+
+}  // namespace
+
+InitPlace init_place(const std::string& init) {
+  std::string path = find_run(init);
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (!is_file(path)) return {.run = path};
+  const fs::path folder = fs::path(path).parent_path();
+  const std::string name = fs::path(path).filename();
+  if (name == "model.safetensors" && is_file(folder / "config.yaml")) return {.run = folder};
+  if (folder.filename() == "checkpoints" && name.starts_with("step-") && is_file(folder.parent_path() / "config.yaml"))
+    return {.run = folder.parent_path(), .which = step_of(name)};
+  return {.file = path};
+}
+
+std::map<std::string, InitKey> keys_in_init(const std::string& init) {
+  const InitPlace place = init_place(init);
+  if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());
+  std::error_code ignored;
+  if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
+  std::map<std::string, InitKey> keys = model_keys(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
+  if (is_file(place.run + "/tokenizer.json")) return keys;
+  keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
+  keys.erase(kEos);
+  return keys;
+}
+
+bool lists_change(const TrainConfig& config, const std::string& key) {
+  return std::find(config.init_changes.begin(), config.init_changes.end(), key) != config.init_changes.end();
+}
+
+std::vector<std::string> keys_of_init(const TrainConfig& config) {
+  std::vector<std::string> assignments;
+  if (config.init.empty()) return assignments;
+  const bool other_tokenizer = lists_change(config, kTokenizer);
+  for (const auto& [key, before] : keys_in_init(config.init))
+    if (!other_tokenizer || !is_of_tokenizer(key)) assignments.push_back(key + "=" + before.said);
+  return assignments;
+}
+
+void check_changes(const TrainConfig& config) {
+  const std::map<std::string, InitKey> before = keys_in_init(config.init), now = model_keys(config);
+  std::vector<std::string> known;
+  for (const auto* keys : {&now, &before})
+    for (const auto& [key, value] : *keys)
+      if (key != kEos) known.push_back(key);
+  for (const std::string& key : config.init_changes)
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      fail("init_changes: '{}' is no key of this model{}", {one_line(key), nearest_note(key, known)});
+  for (const auto& [key, was] : before) {
+    const auto found = now.find(key);
+    const bool is_same = found != now.end() && (found->second.value == was.value || found->second.said == was.said);
+    // A tokenizer is taken over with its end of documents.
+    const bool is_listed = key != kEos && lists_change(config, key),
+               has_other_tokenizer = is_of_tokenizer(key) && lists_change(config, kTokenizer);
+    const bool is_allowed = key == kDropout || is_listed || has_other_tokenizer;
+    if (is_same || is_allowed) continue;
+    if (found == now.end() && lists_change(config, "model.family")) continue;  // the other family has no such key
+    fail("init: {} has {}: {}, not {}; init_changes: [{}] allows that",
+        {config.init, key, was.value, found == now.end() ? "none" : found->second.value, key == kEos ? kTokenizer : key});
+  }
+  check_levels(config, before);
+}
+
+// ---- The weights
+namespace {
+
+// Parameters that have nothing to do with those of `init` once the key differs. Paths are patterns of fits_path.
+constexpr struct {
+  const char *key, *path;
+} kDrawnAnew[] = {{"model.family", "head"}, {"model.classes", "head"}, {"model.tie", "head"}, {"model.head_bias", "head.bias"},
+    {"model.positions", "pos"}, {"model.positions", "stack.*.pos"}};
+
+// Parameters with a row for each position, or for each cell of a scale; and with a row for each token.
+constexpr const char *kOfPositions[] = {"pos.weight", "stack.*.pos.weight"}, *kOfTokens[] = {"tok.weight", "head.weight", "head.bias"};
+
+template <size_t N> bool fits_any(const char* const (&patterns)[N], const std::string& path) {
+  return std::any_of(std::begin(patterns), std::end(patterns), [&](const char* pattern) { return fits_path(pattern, path); });
+}
+
+// The id of each token by the text it stands for. TextsByKey that several tokens have are left out.
+std::unordered_map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
+  std::unordered_map<std::string, int64_t> ids;
+  std::set<std::string> several;
+  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string text = tokenizer.decode({&id, 1});
+    if (!ids.emplace(text, id).second) several.insert(text);
+  }
+  for (const std::string& text : several) ids.erase(text);
+  return ids;
+}
+
+Tensor copy_of(const Tensor& t) {
+  const Tensor copy(t.shape(), t.dtype());
+  std::memcpy(copy.raw(), t.raw(), static_cast<size_t>(t.bytes()));
+  return copy;
+}
+
+void copy_row(const Tensor& into, int64_t row, const Tensor& from, int64_t from_row) {
+  const int64_t bytes = into.bytes() / into.shape()[0];
+  std::memcpy(
+      static_cast<char*>(into.raw()) + row * bytes, static_cast<const char*>(from.raw()) + from_row * bytes, static_cast<size_t>(bytes));
+}
+
+bool same_rows(const Tensor& a, const Tensor& b) {
+  bool same = a.shape().rank() == b.shape().rank();
+  for (int i = 1; same && i < a.shape().rank(); ++i) same = a.shape()[i] == b.shape()[i];
+  return same;
+}
+
+}  // namespace
+
+InitSource::InitSource(const TrainConfig& config) : config_(config), before_(keys_in_init(config.init)) {
+  check_changes(config);
+  const InitPlace place = init_place(config.init);
+  if (place.file.empty()) {
+    const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
+    old_tokenizer_ = run.tokenizer();
+    weights_ = std::make_shared<const SafetensorsFile>(run.open_weights(place.which));
+  } else {
+    weights_ = std::make_shared<const SafetensorsFile>(place.file);
+  }
+  if (!lists_change(config, "tokenizer")) kept_tokenizer_ = old_tokenizer_;
+}
+
+// The key differs as far as is known.
+bool InitSource::changed(const std::string& key) const {
+  const auto before = before_.find(key);
+  if (before == before_.end()) return lists_change(config_, key);
+  TrainConfig config = config_;
+  const TextsByKey now = value_texts(fields_of(config));
+  const auto found = now.find(key);
+  return found == now.end() ? lists_change(config_, key) : found->second != before->second.value;
+}
+
+bool InitSource::drawn_anew(const std::string& path) const {
+  return std::any_of(
+      std::begin(kDrawnAnew), std::end(kDrawnAnew), [&](const auto& row) { return fits_path(row.path, path) && changed(row.key); });
+}
+
+Tensor InitSource::value_of(const std::string& path, const Tensor& drawn, const Tokenizer& tokenizer, std::string& notes) const {
+  const auto note = [&](int64_t rows) {
+    notes += format_message("; {}: {} of {} rows", {path, with_commas(rows), with_commas(drawn.shape()[0])});
+  };
+  const SafetensorsFile& file = *weights_;
+  if (drawn_anew(path)) {
+    note(0);
+    return drawn;
+  }
+  if (!file.contains(path)) fail("{}: tensor {} {} is missing", {file.path(), path, show(drawn.shape())});
+  const Tensor old = file.load_f32(path);
+  const bool other_tokens = fits_any(kOfTokens, path) && lists_change(config_, "tokenizer");
+  const bool other_length = fits_any(kOfPositions, path) && changed("model.ctx");
+  if (!other_tokens && old.shape() == drawn.shape()) return old;
+  if (!(other_tokens || other_length) || !same_rows(old, drawn))
+    fail("{}: tensor {} is {}, expected {}", {file.path(), path, show(old.shape()), show(drawn.shape())});
+  const Tensor mixed = copy_of(drawn);
+  int64_t rows = 0;
+  if (other_length)
+    for (; rows < std::min(old.shape()[0], mixed.shape()[0]); ++rows) copy_row(mixed, rows, old, rows);
+  if (other_tokens && old_tokenizer_) {
+    const auto before = ids_by_text(*old_tokenizer_), now = ids_by_text(tokenizer);
+    for (const auto& [text, id] : now) {
+      const auto found = before.find(text);
+      if (found == before.end()) continue;
+      copy_row(mixed, id, old, found->second);
+      ++rows;
+    }
+  }
+  note(rows);
+  return mixed;
+}
+
+std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
+  const SafetensorsFile& file = *weights_;
+  if (!old_tokenizer_ && !lists_change(config_, "tokenizer") && !tells_tokenizer(file, tokenizer))
+    fail("{}: it was trained with another tokenizer than this run's; init_changes: [tokenizer] draws the rows of its tokens anew",
+        {file.path()});
+  std::map<std::string, Tensor> drawn;
+  model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });
+  std::string notes;
+  model.load([&](const std::string& path, const Shape&) { return value_of(path, drawn.at(path), tokenizer, notes); });
+  for (const std::string& name : file.names())
+    if (!drawn.contains(name) && !name.starts_with(kOptimizerPrefix) && !drawn_anew(name))
+      fail("{}: tensor {} {} is no parameter of this model", {file.path(), name, show(file.shape(name))});
+  return format_message("starts from {}{}", {file.path(), notes});
+}
+
+}  // namespace ricci::apps

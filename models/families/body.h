@@ -1,0 +1,78 @@
+// A body makes of the embeddings of tokens what the last map of a model reads. A Stack is one. It is a struct that has
+//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Inputs
+//   positions()              rows for the positions, added to the embeddings; empty: it has positions of its own, or none
+//   State                    what it remembers of the tokens read so far; make_state(batch, dtype, device) makes an empty one
+//   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is how many of them one such call takes
+//   each_attention(f)        f(tokens per cell, layer) for every layer in which positions hear from each other: a Stack, a
+//                            ScaleAttention or a Join. Inspection and recomputation go through it
+//   visit                    as every module
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "models/layers/embedding.h"
+#include "models/layers/inputs.h"
+#include "models/layers/stack.h"
+
+namespace ricci {
+
+template <class B>
+concept Body = requires(const B body, const Tensor& e_bcd, const Tensor& lengths_b, typename B::State& state, Dtype dtype, Device device) {
+  { body(e_bcd, lengths_b) } -> std::same_as<Tensor>;
+  { body.positions() } -> std::same_as<Arg>;
+  { body.make_state(int64_t{}, dtype, device) } -> std::same_as<typename B::State>;
+  { body.advance(e_bcd, state) } -> std::same_as<Tensor>;
+  { body.positions_at_once() } -> std::same_as<int64_t>;
+};
+
+// Each cell hears the coarser cells that are complete, `shift` cells later.
+struct Join {
+  int64_t coarser_tokens, shift;
+};
+
+// The parameters of a body. Where a model is one stack, they have no prefix, and its norm has a name of its own.
+template <class B, class V> void visit_body(B& body, V&& v) { body.visit(v); }
+template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", stack.pos, "blocks", stack.blocks, "ln_f", stack.ln); }
+
+// The part that all models share: token embeddings and a body.
+template <Body B> struct Shell {
+  Tensor embedded(const Inputs& inputs) const {  // what the body reads, [b c d]
+    check_positions(inputs.ids_bc.shape()[1], ctx);
+    return embed(inputs.ids_bc, tok, body.positions(), embedding_config);
+  }
+  Tensor hidden(const Inputs& inputs) const { return body(embedded(inputs), inputs.lengths_b); }  // what the last map reads
+
+  EmbeddingConfig embedding_config;
+  Table tok;
+  B body;
+  int64_t ctx;
+
+  Shell(int64_t vocab, const EmbeddingConfig& embedding, const MixerShape& shape, B made)
+      : embedding_config(embedding), tok(vocab, shape.d, shape.init.tokens()), body(std::move(made)), ctx(shape.ctx) {}
+
+  struct State {
+    typename B::State body;
+    int64_t position = 0;
+  };
+  State init_state(int64_t batch) const { return {body.make_state(batch, tok.weight.value.dtype(), tok.weight.value.device())}; }
+
+  template <class F> void each_attention(const F& f) { body.each_attention(f); }
+
+ protected:
+  // What the last map reads of the next positions, as many at a time as the body takes.
+  std::vector<Tensor> read(const Tensor& ids_bc, State& state) const {
+    const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
+    if (length == 0) fail("model: no position to read");
+    check_positions(state.position + length, ctx);
+    std::vector<Tensor> h;
+    for (int64_t first = 0; first < length; first += at_once) {
+      const int64_t count = std::min(at_once, length - first);
+      const Tensor next_bc = slice(ids_bc, 1, first, count);
+      h.push_back(body.advance(embed(next_bc, tok, body.positions(), embedding_config, state.position), state.body));
+      state.position += count;
+    }
+    return h;
+  }
+};
+
+}  // namespace ricci

@@ -1,0 +1,108 @@
+// The concept of a family: what a model is as a whole. Every family has a file of its own here; in reading order:
+//   family.h           what a family offers, and the keys that several of them read
+//   body.h             a body: from the embeddings of tokens to what the last map reads. A Stack is one
+//   language_model.h   the shell around a body that tells the next token; output.h is its map to the vocabulary
+//   decoder.h, topdown.h, bottomup.h, retina.h     its bodies
+//   classifier.h, coarse.h                         the other shells
+//   families.h         the list
+#pragma once
+#include <concepts>
+
+#include "models/families/output.h"
+#include "models/layers/embedding.h"
+#include "models/mixers/mixers.h"
+#include "models/scales/down.h"
+#include "models/scales/scale_list.h"
+
+namespace ricci {
+
+enum class Objective : uint8_t {
+  next_token,  // at every position: the family can write text
+  next_cell,   // which tokens come next, but not in which order
+  label,       // one per document
+};
+
+struct FamilyTraits {
+  const char* name;  // in run files: `family: topdown`
+  Objective objective = Objective::next_token;
+  bool mixes = false;  // its blocks are built around the mixer that a run file names; false: it has an attention of its own
+  // Which of the keys that several families share it reads.
+  bool reads_layers = false;  // one number of blocks
+  bool reads_stacks = false;  // a number of blocks per scale
+  bool reads_scales = false;
+  bool reads_down = false;
+
+  bool is_language_model() const { return objective != Objective::label; }
+  bool writes_text() const { return objective == Objective::next_token; }
+};
+
+// The keys that belong to no single family.
+struct ModelKeys {
+  Preset preset = Preset::gpt;
+  MixerKind mixer = kind_of<Sdp>;
+  int64_t vocab = 0;
+  int64_t ctx = 64;
+  int64_t d = 128;
+  int64_t layers = 4;
+  bool causal = true;
+  BlockConfig block;
+  EmbeddingConfig embedding;
+  OutputConfig output;
+  ScalesConfig scales;
+  StackLayersConfig stack_layers;
+  DownConfig down;
+  Mixers::Configs mixers;
+  bool operator==(const ModelKeys&) const = default;
+
+  // The keys of one mixer: keys.of<Sdp>().heads
+  template <Mixer M> typename M::Config& of() { return mixers.of<M>(); }
+  template <Mixer M> const typename M::Config& of() const { return mixers.of<M>(); }
+};
+
+inline MixerShape shape_of(const ModelKeys& c) {
+  return {.d = c.d, .ctx = c.ctx, .causal = c.causal, .bias = c.block.bias, .dropout = c.block.dropout, .init = {c.preset, c.layers}};
+}
+
+// The one stack of a model, and that of the cells of a scale.
+template <Mixer M> StackConfig<M> stack_of(const ModelKeys& c, const typename M::Config& mixer) {
+  return {shape_of(c), c.layers, c.embedding.positions, c.block, mixer};
+}
+inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t layers) {
+  StackConfig<Sdp> stack{shape_of(c), layers, c.embedding.positions, c.block, c.of<Sdp>()};
+  stack.shape.ctx = c.ctx / scale;
+  stack.shape.init.layers = layers;
+  return stack;
+}
+
+// Adds a line if the context is shorter than a cell of so many tokens.
+inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, const std::string& lost, std::vector<std::string>& lines) {
+  if (tokens <= c.ctx) return;
+  lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}: {}", {key, tokens, c.ctx, lost}));
+}
+// The same for every scale with a stack of its own.
+inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
+  for (size_t i = 0; i < c.scales.scales.size(); ++i)
+    warn_of_cells(c, "scales", c.scales.scales[i], format_message("its {} blocks are never used", {c.stack_layers.of(c.scales)[i]}), lines);
+}
+
+// A family is a struct that has
+//   kTraits             above
+//   Config              its own keys, listed by visit_fields; NoKeys: none
+//   build(keys, config, made)   makes the model and calls made(model)
+// and may have
+//   check(keys, config)         throws for what cannot be
+//   resolve(keys, config)       fills in what follows from other keys
+//   warn(keys, config, lines)   adds what a user should know of a config that works, a line each
+//   kSeesAll                    true: `causal` is false unless a run file says otherwise, or the mixer can do nothing else
+template <class F>
+concept FamilyOfModels = requires(const ModelKeys& keys, const typename F::Config& config, void (*made)(...)) {
+  { F::kTraits } -> std::convertible_to<FamilyTraits>;
+  visit_fields(std::declval<typename F::Config&>(), std::declval<const Fields&>());
+};
+
+struct NoKeys {
+  bool operator==(const NoKeys&) const = default;
+};
+inline void visit_fields(NoKeys&, const Fields&) {}
+
+}  // namespace ricci

@@ -1,0 +1,85 @@
+// The shell of every family that tells the next token: token embeddings, a body, the map to the vocabulary.
+//   logits_bcv = body(embed(ids))_bcd W_vd^T + bias_v,   W = tok.weight when tied
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "models/families/body.h"
+#include "models/families/family.h"
+#include "ops/elements/arithmetic.h"
+
+namespace ricci {
+
+// Its body may have
+//   scored_from()                  the first position that the loss counts
+//   each_scale(e_bcd, lengths_b)   where coarse scales have a loss of their own: what each gives, body(e_bcd, lengths_b) first; and
+//                                  scales[i].tokens, .bag_weight
+template <Body B> struct LanguageModel : Shell<B> {
+  using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
+  using typename Shell<B>::State;
+
+  Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // [b c v]
+
+  // Mean nats over targets other than -1 of the positions that are scored, f64 []; of none: 0. The targets of padding count too, unless
+  // they are -1.
+  Tensor text_loss(const Inputs& inputs) const {
+    check_targets(inputs.targets, inputs.ids_bc);
+    return loss_of(hidden(inputs), inputs.targets);
+  }
+  // The same, and for every coarse scale with a weight the weighted bag_loss of its cells.
+  Tensor loss(const Inputs& inputs) const {
+    if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
+      check_targets(inputs.targets, inputs.ids_bc);
+      std::vector<Tensor> h_s = body.each_scale(this->embedded(inputs), inputs.lengths_b);
+      Tensor sum = loss_of(std::move(h_s[0]), inputs.targets);
+      for (size_t i = 1; i < h_s.size(); ++i)
+        if (const auto& scale = body.scales[i]; h_s[i] && scale.bag_weight > 0)
+          sum = sum + bag_loss(h_s[i], output, tok, inputs, scale.tokens) * scale.bag_weight;
+      return sum;
+    } else return text_loss(inputs);
+  }
+  int64_t counted(const Inputs& inputs, int64_t targets) const {
+    return scored_from() == 0 ? targets : targets_in(inputs.targets, scored_from());
+  }
+
+  Output output;
+  bool causal;
+
+  LanguageModel(const ModelKeys& c, B made)
+      : Shell<B>(c.vocab, c.embedding, shape_of(c), std::move(made)), output(c.vocab, c.output, shape_of(c)), causal(c.causal) {}
+
+  // Decoding, as Model has it.
+  State init_state(int64_t batch) const {
+    if (!causal) fail("model: only a causal model decodes token by token");
+    return Shell<B>::init_state(batch);
+  }
+  Tensor advance(const Tensor& ids_bc, State& state) const { return output.last_logits(this->read(ids_bc, state).back(), tok); }
+  Tensor advance_all(const Tensor& ids_bc, State& state) const {
+    std::vector<Arg> logits;
+    for (const Tensor& h_bcd : this->read(ids_bc, state)) logits.push_back(output.logits(h_bcd, tok));
+    return logits.size() == 1 ? logits[0] : concatenate(logits, 1);
+  }
+
+  template <class V> void visit(V&& v) {
+    v("tok", tok);
+    visit_body(body, v);
+    v("head", output.head);
+  }
+
+ private:
+  int64_t scored_from() const {
+    if constexpr (requires { body.scored_from(); }) return body.scored_from();
+    else return 0;
+  }
+  Tensor scored(const Arg& x) const {  // without the positions that the loss leaves out
+    const int64_t length = x.shape()[1], first = std::min(scored_from(), length);
+    return slice(x, 1, first, length - first);
+  }
+  Tensor loss_of(Tensor h_bcd, const Tensor& targets_bc) const {
+    if (scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
+    h_bcd = scored(h_bcd);  // so that the whole of it is freed before the loss asks for more memory
+    return output.loss(h_bcd, tok, scored(targets_bc));
+  }
+};
+
+}  // namespace ricci

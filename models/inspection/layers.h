@@ -1,0 +1,69 @@
+// The layers of a model in which positions hear from each other, for people to look at.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/families/body.h"
+#include "models/scales/attention.h"
+
+namespace ricci {
+
+// It refers to the model.
+struct MixingLayer {
+  std::string kind;             // "attention"; "aggregation" of coarser cells by tokens; "join" of cells with coarser ones
+  std::string mixer{};          // the name of an attention's mixer
+  int64_t tokens = 1;           // per cell, the positions that hear
+  int64_t block = 0;            // number in its stack
+  const void* layer = nullptr;  // as Watch::enter has it
+  const void* stack = nullptr;  // as Watch::leave has it
+  struct Heads {
+    int64_t first, count;
+    Visibility sees;
+  };
+  std::vector<Heads> heads{};  // empty: it is no attention
+  Join join{};
+  std::function<Forms()> forms = [] { return Forms(); };
+  // {q, p} for the embeddings of tokens, where scores are those of a metric; empty: they are not.
+  std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
+};
+
+template <class M> void look_at_mixer(MixingLayer& layer, const M& mixer) {
+  if constexpr (requires { mixer.each_visibility([](auto&&...) {}); })
+    mixer.each_visibility([&](int64_t first, int64_t count, const Visibility& sees) { layer.heads.push_back({first, count, sees}); });
+  if constexpr (requires { mixer.forms(); }) layer.forms = [&mixer] { return mixer.forms(); };
+}
+
+template <Mixer M> void look_at(std::vector<MixingLayer>& all, int64_t tokens, const Stack<M>& stack) {
+  for (size_t i = 0; i < stack.blocks.size(); ++i) {
+    const Block<M>& block = stack.blocks[i];
+    MixingLayer& layer = all.emplace_back(MixingLayer{.kind = "attention", .mixer = M::kName, .tokens = tokens});
+    layer.block = static_cast<int64_t>(i);
+    layer.layer = &block.mixer;
+    layer.stack = &stack;
+    look_at_mixer(layer, block.mixer);
+    if constexpr (requires(const Arg& x_bcd) { block.mixer.metric_maps(x_bcd); })
+      layer.metric_maps = [&block](const Tensor& x_bcd) {
+        return block.mixer.metric_maps(block.config.norm == Norm::pre ? block.ln1(x_bcd) : x_bcd);
+      };
+  }
+}
+inline void look_at(std::vector<MixingLayer>& all, int64_t tokens, const ScaleAttention& attention) {
+  MixingLayer& layer = all.emplace_back(MixingLayer{.kind = "aggregation", .tokens = tokens});
+  layer.layer = &attention;
+  look_at_mixer(layer, attention);
+}
+inline void look_at(std::vector<MixingLayer>& all, int64_t tokens, const Join& join) {
+  all.push_back({.kind = "join", .tokens = tokens, .join = join});
+}
+
+// In the order of each_attention.
+template <class Shell> std::vector<MixingLayer> layers_of(Shell& shell) {
+  std::vector<MixingLayer> all;
+  shell.each_attention([&](int64_t tokens, const auto& layer) { look_at(all, tokens, layer); });
+  return all;
+}
+
+}  // namespace ricci

@@ -1,0 +1,113 @@
+// One layer of a stack: a mixer and a feed-forward map around the residual.
+//   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
+//   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "autograd/recompute.h"
+#include "autograd/tape.h"
+#include "core/choice.h"
+#include "core/fields.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
+#include "models/layers/visit.h"
+#include "ops/elements/arithmetic.h"
+#include "ops/elements/gelu.h"
+#include "ops/elements/relu.h"
+
+namespace ricci {
+
+enum class Norm : uint8_t { pre, post };
+constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
+
+enum class Activation : uint8_t { gelu, gelu_tanh, relu };
+constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
+inline Tensor activate(Activation f, const Arg& x) {
+  if (f == Activation::gelu) return gelu(x);
+  return f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
+}
+
+struct BlockConfig {
+  Norm norm = Norm::pre;
+  Activation activation = Activation::gelu;
+  std::optional<int64_t> ff;
+  double dropout = 0;
+  bool bias = true;
+  bool norm_bias = true;
+  bool operator==(const BlockConfig&) const = default;
+  int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
+};
+
+inline void visit_fields(BlockConfig& c, const Fields& field) {
+  field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
+  field("activation", c.activation, "of the feed-forward layer (preset)").follows();
+  field("ff", c.ff, "width of the feed-forward layer; null: 4 d").in(1, 4 * kLargestSize);
+  field("dropout", c.dropout, "probability of dropout, at every site").below_one();
+  field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
+  field("norm_bias", c.norm_bias, "layer norms have biases");
+}
+
+// The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
+// An empty branch is zero.
+struct Residual {
+  Tensor x, branch;
+};
+
+template <Mixer M> struct Block {
+  // mix(y) calls one of the mixer's operator(): on whole sequences, or the cached one when decoding.
+  template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const {
+    return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix);
+  }
+
+  template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
+    const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};
+    const auto [y, n2] = ln2(x, drop(mix(n1), config.dropout));
+    return {y, drop(fc_out(activate(config.activation, fc(n2))), config.dropout)};
+  }
+  template <class Mix> Residual post(const Tensor& x, const Mix& mix) const {
+    const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
+    const Tensor hidden = drop(activate(config.activation, fc(y)), config.dropout);
+    return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
+  }
+
+  LayerNorm ln1, ln2;
+  M mixer;
+  Linear fc, fc_out;
+  BlockConfig config;
+
+  Block(const MixerShape& shape, const BlockConfig& c, const typename M::Config& mixer_config)
+      : ln1(shape.d, c.norm_bias),
+        ln2(shape.d, c.norm_bias),
+        mixer(shape, mixer_config),
+        fc(shape.d, c.feed_forward(shape.d), c.bias, shape.init.map(shape.d)),
+        fc_out(c.feed_forward(shape.d), shape.d, c.bias, shape.init.into_residual(c.feed_forward(shape.d))),
+        config(c) {}
+
+  // True if the residual or any parameter of the block needs a gradient.
+  bool wants_gradient(const Tape& tape, const Residual& r) const {
+    bool wanted = tape.has(r.x) || tape.has(r.branch);
+    if (!wanted) each_parameter(*this, [&](const std::string&, const Parameter& p) { wanted |= !p.frozen; });
+    return wanted;
+  }
+
+  // The same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
+  // block and what mix refers to must live until then.
+  template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
+    const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& in) {
+      const Training mode(training);
+      const Residual y = (*this)({in[0], in.size() > 1 ? in[1] : Tensor()}, mix);
+      return std::array{y.x, y.branch};
+    };
+    const std::vector<Arg> inputs = r.branch ? std::vector<Arg>{r.x, r.branch} : std::vector<Arg>{r.x};
+    if (config.norm == Norm::post) return {recompute([run](const std::vector<Tensor>& in) { return run(in)[0]; }, inputs), {}};
+    const auto [x, branch] = recompute(run, inputs);
+    return {x, branch};
+  }
+
+  template <class V> void visit(V&& v) { v("ln1", ln1, "ln2", ln2, "mixer", mixer, "fc", fc, "fc_out", fc_out); }
+};
+
+}  // namespace ricci

@@ -1,0 +1,63 @@
+// The first weights of a model. Each module says at its construction how its parameters start; they are drawn on the CPU,
+// each from random numbers of its own path, so that a weight does not change when another part of the model does.
+#pragma once
+#include <array>
+#include <cmath>
+
+#include "models/layers/visit.h"
+
+namespace ricci {
+
+// Which of two well-known models the defaults and the first weights follow.
+enum class Preset : uint8_t {
+  gpt,  // GPT-2
+  msa,  // the masked-self-attention baseline of the Dispatcher paper
+};
+constexpr auto choices(Preset) { return std::array{"gpt", "msa"}; }
+
+// A parameter without values yet.
+inline Parameter new_parameter(const Shape& shape, Role role, Init init) { return {.value = Tensor(shape), .role = role, .init = init}; }
+
+struct MapInit {
+  Init weight{}, bias{};
+};
+
+inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
+inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
+
+// How weights start. In gpt every weight is N(0, 0.02), but those whose result is added to the residual
+// are divided by sqrt(2 layers); biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
+struct InitialWeights {
+  Preset preset = Preset::gpt;
+  int64_t layers = 1;
+
+  Init tokens() const { return gpt() ? normal_init(0.02) : uniform_init(0.1); }
+  Init positions(int64_t d) const { return gpt() ? normal_init(0.02) : uniform_bound(d); }
+  MapInit output() const { return {tokens(), {}}; }  // to the vocabulary or the classes
+  MapInit map(int64_t inputs) const {
+    return gpt() ? MapInit{normal_init(0.02), {}} : MapInit{uniform_bound(inputs), uniform_bound(inputs)};
+  }
+  MapInit into_residual(int64_t inputs) const { return gpt() ? MapInit{residual_init(), {}} : map(inputs); }
+  // q, k and v of d columns each in one matrix: in msa Xavier-uniform over its shape [3 d, d].
+  MapInit packed_projection(int64_t d) const {
+    return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}};
+  }
+  // Other maps of attention, into it and out of it. Their biases start at 0 in both presets.
+  MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
+  MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
+
+ private:
+  bool gpt() const { return preset == Preset::gpt; }
+  Init residual_init() const { return normal_init(0.02 / std::sqrt(2.0 * static_cast<double>(layers))); }
+  static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
+};
+
+// Draws the values of a parameter, f32 on the CPU, as its `init` says, from the random numbers of seed and path.
+void draw(Parameter& parameter, uint64_t seed);
+
+// The same for every parameter of a module, each of which has its path from now on.
+template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
+  for (Parameter* p : parameters_of(owner)) draw(*p, seed);
+}
+
+}  // namespace ricci

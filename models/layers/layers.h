@@ -1,0 +1,58 @@
+// The layers every family is built from. Members are parameters, operator() is the formula.
+// A layer that is made with a seed has its first values at once, on the CPU in f32; two layers want two seeds. The layers of a Model
+// are made with an Init or a MapInit: then Model::init draws the values of all, each from random numbers of its own path.
+// A bool in the place of the seed does not compile: who writes Linear(4, 5, false), as for PyTorch, wants no bias, and would get one.
+#pragma once
+#include <concepts>
+
+#include "autograd/arg.h"
+#include "models/layers/init.h"
+#include "ops/products/linear.h"
+#include "ops/rows/layer_norm.h"
+
+namespace ricci {
+
+// y = x W^T + bias, weight stored (out, in). An empty bias is none.
+struct Linear {
+  Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
+  Linear() = default;
+  Linear(int64_t in, int64_t out, bool with_bias, const MapInit& init) {
+    weight = new_parameter({out, in}, Role::matrix, init.weight);
+    if (with_bias) bias = new_parameter({out}, Role::bias, init.bias);
+  }
+  // Weights and biases start in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
+  Linear(int64_t in, int64_t out, uint64_t seed) : Linear(in, out, true, InitialWeights{.preset = Preset::msa}.map(in)) {
+    draw_parameters(*this, seed);
+  }
+  template <std::same_as<bool> B> Linear(int64_t in, int64_t out, B) = delete;
+  Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
+};
+
+struct LayerNorm {
+  Parameter weight{.role = Role::gain, .init = {Init::Kind::constant, 1}}, bias{.role = Role::bias};
+  LayerNorm() = default;
+  LayerNorm(int64_t d, bool with_bias) {
+    weight.value = Tensor({d});
+    if (with_bias) bias.value = Tensor({d});
+  }
+  explicit LayerNorm(int64_t d) : LayerNorm(d, true) { draw_parameters(*this, 0); }  // 1 and 0: no random numbers
+  Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
+  // {x + branch, norm of it}
+  std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const { return residual_layer_norm(x, branch, weight, bias); }
+  template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
+};
+
+// A table of rows: token embeddings (v, d), learned positions (ctx, d).
+struct Table {
+  Parameter weight{.role = Role::table};
+  Table() = default;
+  Table(int64_t rows, int64_t d, Init init) { weight = new_parameter({rows, d}, Role::table, init); }
+  Table(int64_t rows, int64_t d, uint64_t seed) : Table(rows, d, normal_init(1)) {
+    draw_parameters(*this, seed);
+  }  // N(0, 1), as in PyTorch
+  template <std::same_as<bool> B> Table(int64_t rows, int64_t d, B) = delete;
+  template <class V> void visit(V&& v) { v("weight", weight); }
+};
+
+}  // namespace ricci

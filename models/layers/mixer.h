@@ -1,0 +1,51 @@
+// The concept of a mixer: the part of a block in which positions hear from each other. Everything else in a block treats each
+// position by itself.
+#pragma once
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <utility>
+
+#include "autograd/arg.h"
+#include "models/layers/init.h"
+
+namespace ricci {
+
+// What a block tells the mixer that is made for it.
+struct MixerShape {
+  int64_t d = 0;       // width of what goes in and comes out
+  int64_t ctx = 0;     // largest number of positions
+  bool causal = true;  // no position hears from a later one
+  bool bias = true;    // its linear maps have biases
+  double dropout = 0;
+  InitialWeights init{};
+};
+
+// A mixer is a struct that has
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position hears;
+//                       empty: there is none
+//   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
+//   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
+//   positions_at_once() how many positions one such call takes
+//   kName               its name in run files: `mixer: sdp`
+//   Config              its keys of a run file, listed by visit_fields; check(config, shape) throws for what cannot be
+//   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
+// and may have
+//   kOnlyCausal         true: it cannot hear from later positions, and `causal` is true unless a run file says otherwise
+//   warning(config, shape)   what a user should know of a config that works, beside its check; empty: nothing
+//   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads
+//   forms()             the matrices of its scores
+//   metric_maps(x_bcd)  where its scores are those of a metric: {q, p}, the maps of x whose products are the scores
+template <class M>
+concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
+    typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {
+  { m(x_bcd, lengths_b) } -> std::same_as<Tensor>;
+  { m(x_bcd, cache) } -> std::same_as<Tensor>;
+  { m.make_cache(int64_t{}, dtype, device) } -> std::same_as<typename M::Cache>;
+  { m.positions_at_once() } -> std::same_as<int64_t>;
+  { M::kName } -> std::convertible_to<const char*>;
+  { check(config, shape) } -> std::same_as<void>;
+  {M(shape, config)};
+};
+
+}  // namespace ricci

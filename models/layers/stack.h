@@ -1,0 +1,83 @@
+// Blocks on top of each other, with position embeddings and the final norm. Every family has one or more.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "autograd/tape.h"
+#include "models/layers/block.h"
+#include "models/layers/embedding.h"
+#include "models/layers/watch.h"
+
+namespace ricci {
+
+template <Mixer M> struct StackConfig {
+  MixerShape shape;  // the same for every block
+  int64_t layers = 1;
+  PositionKind positions = PositionKind::learned;
+  BlockConfig block;
+  typename M::Config mixer;
+};
+
+template <Mixer M> struct Stack {
+  // Whole sequences. x_bcd are embeddings, with the positions already added; lengths_b as in Inputs.
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    Residual r{drop(x_bcd, dropout), {}};
+    const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;
+    for (const Block<M>& block : blocks) {
+      const auto mix = [&block, lengths_b](const Tensor& y_bcd) { return block.mixer(y_bcd, lengths_b); };
+      if (Watch* const watch = Watch::active()) watch->enter(&block.mixer);
+      r = tape && block.wants_gradient(*tape, r) ? block.recomputed(r, mix) : block(r, mix);
+    }
+    const Tensor h_bcd = final_norm(r);
+    if (Watch* const watch = Watch::active()) watch->leave(this, h_bcd);
+    return h_bcd;
+  }
+
+  Positions pos;
+  std::vector<Block<M>> blocks;
+  LayerNorm ln;  // only after pre-norm blocks, whose residual nothing has normalised
+  double dropout;
+  bool recomputes_blocks = false;  // backward computes their activations again instead of keeping them
+
+  explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
+    for (int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c.shape, c.block, c.mixer);
+    if (c.block.norm == Norm::pre) ln = LayerNorm(c.shape.d, c.block.norm_bias);
+  }
+
+  // Decoding: what the blocks remember of the positions read so far.
+  struct State {
+    int64_t position = 0;
+    std::vector<typename M::Cache> caches;
+  };
+  State make_state(int64_t batch, Dtype dtype, Device device) const {
+    State state;
+    for (const Block<M>& block : blocks) state.caches.push_back(block.mixer.make_cache(batch, dtype, device));
+    return state;
+  }
+  // The next positions, at most positions_at_once().
+  Tensor advance(const Tensor& x_bcd, State& state) const {
+    Residual r{x_bcd, {}};
+    for (size_t i = 0; i < blocks.size(); ++i)
+      r = blocks[i](r, [&](const Tensor& y_bcd) { return blocks[i].mixer(y_bcd, state.caches[i]); });
+    state.position += x_bcd.shape()[1];
+    return final_norm(r);
+  }
+  int64_t positions_at_once() const {
+    int64_t smallest = INT64_MAX;
+    for (const Block<M>& block : blocks) smallest = std::min(smallest, block.mixer.positions_at_once());
+    return smallest;
+  }
+
+  // As the body of a model (models/families/body.h).
+  Arg positions() const { return pos.rows(); }
+  template <class F> void each_attention(const F& f) { f(1, *this); }
+  template <class V> void visit(V&& v) { v("pos", pos, "blocks", blocks, "ln", ln); }
+
+ private:
+  Tensor final_norm(const Residual& r) const {
+    if (!ln.weight.value) return r.x;
+    return r.branch ? ln(r.x, r.branch)[1] : ln(r.x);
+  }
+};
+
+}  // namespace ricci

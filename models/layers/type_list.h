@@ -1,0 +1,42 @@
+// A list of types, of which one is chosen at run time by its number.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+
+namespace ricci {
+
+template <class... T> struct TypeList {
+  // f.operator()<T>() of each as an array, in their order.
+  template <class F> static constexpr auto map(const F& f) { return std::array{f.template operator()<T>()...}; }
+
+  template <class One> static constexpr bool has = (std::is_same_v<One, T> || ...);
+  template <class One> static constexpr size_t number_of() {
+    size_t number = 0;
+    bool found = false;
+    ((found = found || std::is_same_v<One, T>, number += !found), ...);
+    return number;
+  }
+  // f.operator()<T>() for each of them, in their order.
+  template <class F> static void each(const F& f) { (f.template operator()<T>(), ...); }
+  // The same for the one of that number.
+  template <class F> static void at(size_t number, const F& f) {
+    size_t i = 0;
+    ((i++ == number ? f.template operator()<T>() : void()), ...);
+  }
+
+  // The config of each of them: T::Config.
+  struct Configs {
+    template <class One> struct Entry {
+      typename One::Config value;
+      bool operator==(const Entry&) const = default;
+    };
+    std::tuple<Entry<T>...> all;
+    template <class One> auto& of() { return std::get<Entry<One>>(all).value; }
+    template <class One> const auto& of() const { return std::get<Entry<One>>(all).value; }
+    bool operator==(const Configs&) const = default;
+  };
+};
+
+}  // namespace ricci

@@ -1,0 +1,96 @@
+// What the mixers with a softmax over visible positions share: heads, a window, padding, dropout of weights, and caches. Such a mixer is
+// Attention<Projection>, where the projection is its formula around an attention of any kind.
+#pragma once
+#include <algorithm>
+#include <optional>
+
+#include "core/fields.h"
+#include "cuda/device/device.h"
+#include "models/layers/drop.h"
+#include "models/layers/layers.h"
+#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
+#include "models/layers/watch.h"
+
+namespace ricci {
+
+struct AttentionConfig {
+  int64_t heads = 4;
+  std::optional<int64_t> window{};
+  bool operator==(const AttentionConfig&) const = default;
+};
+
+inline void visit_fields(AttentionConfig& c, const Fields& field) {
+  field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
+  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all").in(1, kLargestSize);
+}
+
+inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
+
+// The keys and values of the positions read so far, those of position t in slot t mod slots. One tensor where the values are the keys.
+struct KeyCache {
+  Tensor k_bnsk, v_bnsk;
+  int64_t position = 0;
+};
+
+// A projection is a struct that has
+//   p(x_bcd, attend)    the formula: attend(q, k, v) is the attention of x's positions, and may be called several times
+//   p(shape, config)    its parameters; visit() names them
+//   kName, Config       as a mixer
+//   heads               their number
+// and may have
+//   values_are_keys()   true: the cache holds one tensor for both
+//   call_heads()        heads of one call of attend, where it is not all of them
+//   scale()             what scores are multiplied by, where it is not the root of a head's width
+// and what else a mixer may have.
+template <class Projection> struct Attention : Projection {
+  using Config = typename Projection::Config;
+  using Cache = KeyCache;
+
+  // Whole sequences.
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    AttentionOptions whole = options;
+    whole.lengths_b = lengths_b;
+    if (!Training::active()) whole.dropout = 0;
+    return mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
+  }
+  // The next positions: their attention to these and all earlier ones. After an error the cache is where it was.
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    const Tensor y_bcd = mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) {
+      return attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
+    });
+    cache.position += x_bcd.shape()[1];
+    return y_bcd;
+  }
+  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const { return Projection::operator()(x_bcd, attend); }
+
+  Visibility sees;
+  AttentionOptions options;
+  int64_t d, ctx;
+
+  Attention(const MixerShape& shape, const Config& config)
+      : Projection(shape, config),
+        sees(shape.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
+        options{.heads = Projection::heads, .dropout = shape.dropout},
+        d(shape.d),
+        ctx(shape.ctx) {
+    if constexpr (requires { Projection::call_heads(); }) options.heads = Projection::call_heads();
+    if constexpr (requires { Projection::scale(); }) options.scale = Projection::scale();
+  }
+
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    const auto room = [&] { return zeros({batch, options.heads, slots(), d / options.heads}, dtype, device); };
+    const Tensor k_bnsk = room();
+    if constexpr (requires { Projection::values_are_keys(); })
+      if (Projection::values_are_keys()) return {k_bnsk, k_bnsk};
+    return {k_bnsk, room()};
+  }
+  // With a window the cache holds twice the window, so that many positions can be read at once.
+  int64_t slots() const { return std::min(ctx, 2 * sees.most); }
+  // A new position takes the slot of the one that is `slots` older. The window of the first position read must stay whole.
+  int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
+
+  template <class F> void each_visibility(const F& f) const { f(0, Projection::heads, sees); }
+};
+
+}  // namespace ricci

@@ -1,0 +1,102 @@
+// The attention of the family retina (Subramanian et al. 2020, section 3.4): heads are divided among scales, far tokens are heard as
+// means over cells. Per scale a window says how far back its heads look. With x the input of the mixer:
+//   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/range.h"
+#include "models/mixers/attention.h"
+#include "models/scales/attention.h"
+#include "models/scales/down.h"
+#include "models/scales/scale_list.h"
+
+namespace ricci {
+
+constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
+
+struct RetinaConfig {
+  std::vector<Range> windows;
+  CellRule cell_rule = CellRule::inside;
+  std::vector<int64_t> head_groups;
+  bool operator==(const RetinaConfig&) const = default;
+};
+
+inline void visit_fields(RetinaConfig& c, const Fields& field) {
+  field("windows", c.windows, "per scale how many tokens back its heads look, from lo to hi, the token itself being 0; null: everything");
+  field("cell_rule", c.cell_rule, "a window holds the cells that lie inside it, or those that end in it");
+  field("head_groups", c.head_groups, "for each head the place of its scale, from 0; null: as many heads for each, in their order");
+}
+
+// A mixer that no run file names: the family of its name is built around it.
+struct RetinaAttention {
+  static constexpr const char* kName = "retina";
+  struct Config {
+    ScalesConfig scales;
+    DownConfig down;
+    RetinaConfig retina;
+    AttentionConfig attention;
+  };
+
+  Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
+    return attention(x_bcd, each_scale(x_bcd, [&](size_t i) { return down[i](x_bcd); }), lengths_b);
+  }
+
+  ScaleAttention attention;
+  std::vector<int64_t> scales;
+  std::vector<Downsample> down;  // per scale; the first one, of tokens, is not read
+
+  RetinaAttention(const MixerShape& shape, const Config& c)
+      : attention(shape, groups_of(c), windows_of(c, shape.ctx)), scales(c.scales.scales) {
+    for (int64_t s : scales) down.emplace_back(s > 1 ? c.down : DownConfig(), s, shape.d, shape.init);
+  }
+
+  struct Cache {
+    std::vector<Downsample::State> down;  // per scale
+    ScaleAttention::Cache attention;
+  };
+  Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
+    return {std::vector<Downsample::State>(scales.size()), attention.make_cache(batch, dtype, device)};
+  }
+  Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    const auto new_cells_s = each_scale(x_bcd, [&](size_t i) { return down[i].advance(x_bcd, cache.down[i]); });
+    return attention.advance(x_bcd, new_cells_s, cache.attention);
+  }
+  int64_t positions_at_once() const { return attention.positions_at_once(); }
+
+  template <class F> void each_visibility(const F& f) const { attention.each_visibility(f); }
+  Forms forms() const { return attention.forms(); }
+  template <class V> void visit(V&& v) {
+    attention.visit(v);
+    for (size_t i = 0; i < scales.size(); ++i) v("down." + std::to_string(scales[i]), down[i]);
+  }
+
+ private:
+  // cells(i) of every scale that heads read: at the scale of tokens x itself.
+  template <class Cells> std::vector<Tensor> each_scale(const Arg& x_bcd, const Cells& cells) const {
+    std::vector<Tensor> all(scales.size());
+    for (size_t i = 0; i < scales.size(); ++i)
+      if (attention.reads(i)) all[i] = scales[i] > 1 ? cells(i) : Tensor(x_bcd);
+    return all;
+  }
+  static std::vector<int64_t> groups_of(const Config& c) {
+    return c.retina.head_groups.empty() ? divided_heads(c.attention.heads, static_cast<int64_t>(c.scales.scales.size()))
+                                        : c.retina.head_groups;
+  }
+  static std::vector<Visibility> windows_of(const Config& c, int64_t ctx) {
+    std::vector<Visibility> sees;
+    for (size_t i = 0; i < c.scales.scales.size(); ++i) {
+      const Range w = c.retina.windows.empty() ? Range{0, ctx} : c.retina.windows[i];
+      sees.push_back(Visibility::cells(c.scales.scales[i], w.lo, w.hi, c.retina.cell_rule));
+    }
+    return sees;
+  }
+};
+
+// The family checks the keys.
+inline void check(const RetinaAttention::Config&, const MixerShape&) {}
+
+static_assert(Mixer<RetinaAttention>);
+
+}  // namespace ricci

@@ -1,0 +1,93 @@
+// Ops of one tensor, element by element: what gelu.cu, relu.cu and sigmoid.cu share. Such an op is a struct F that has either
+//   F::value(x) and F::gradient(dy, y)   its backward reads its value, or
+//   F::both(x)                           value and slope: when recording, the forward also stores the slope, in the place of x. The bytes
+//                                        are the same, and the backward is one multiplication, dx = dy slope
+// CUDA_UNARY(F) builds its kernels.
+#pragma once
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "cuda/math.h"
+#include "cuda/verbs/elements.h"
+
+namespace ricci::unary {
+
+template <class A> struct ValueAndSlope { A value, slope; };
+
+template <class F>
+concept HasSlope = requires {
+  F::both(1.0f);
+};
+
+template <class F, class T> struct Value {
+  const T* x;
+  T* y;
+  HD void operator()(int64_t i) const {
+    if constexpr (HasSlope<F>) y[i] = T(F::both(Accumulator<T>(x[i])).value);
+    else y[i] = T(F::value(Accumulator<T>(x[i])));
+  }
+  template <class V> HD auto arrays(V visit) { return visit(x, y); }
+};
+template <class F, class T> struct Both {
+  const T* x;
+  T *y, *slope;
+  HD void operator()(int64_t i) const {
+    const auto both = F::both(Accumulator<T>(x[i]));
+    y[i] = T(both.value);
+    slope[i] = T(both.slope);
+  }
+  template <class V> HD auto arrays(V visit) { return visit(x, y, slope); }
+};
+// `kept` is the slope, or the value.
+template <class F, class T> struct Backward {
+  const T *dy, *kept;
+  T* dx;
+  HD void operator()(int64_t i) const {
+    const Accumulator<T> dy_i(dy[i]), kept_i(kept[i]);
+    if constexpr (HasSlope<F>) dx[i] = T(dy_i * kept_i);
+    else dx[i] = T(F::gradient(dy_i, kept_i));
+  }
+  template <class V> HD auto arrays(V visit) { return visit(dy, kept, dx); }
+};
+
+struct Outputs {
+  Tensor y, kept;  // kept is empty when it is a slope and no gradient is wanted
+};
+
+// Messages about memory name the op's file and not this one: `asker` is its call.
+template <class F> Outputs forward(const char* name, const Tensor& x, CallSite asker = {}) {
+  asker.function = "forward";
+  const Tape* const tape = Tape::recording();
+  const bool stores_slope = HasSlope<F> && tape && tape->has(x);
+  const Tensor y = like(x, asker), slope = stores_slope ? like(x, asker) : Tensor();
+  with_dtype(x, [&]<class T>(T) {
+    if constexpr (HasSlope<F>)
+      if (stores_slope) return for_each_element(name, x.device(), x.size(), Both<F, T>{x.data<T>(), y.data<T>(), slope.data<T>()});
+    for_each_element(name, x.device(), x.size(), Value<F, T>{x.data<T>(), y.data<T>()});
+  });
+  return {y, HasSlope<F> ? slope : y};
+}
+
+template <class F> Tensor backward(const char* name, const Tensor& dy, const Tensor& kept, CallSite asker = {}) {
+  asker.function = "backward";
+  const Tensor dx = like(dy, asker);
+  with_dtype(dy, [&]<class T>(T) {
+    for_each_element(name, dy.device(), dy.size(), Backward<F, T>{dy.data<T>(), kept.data<T>(), dx.data<T>()});
+  });
+  return dx;
+}
+
+}  // namespace ricci::unary
+
+#define CUDA_UNARY_OF(F, T)         \
+  CUDA_ELEMENT(unary::Value<F, T>); \
+  CUDA_ELEMENT(unary::Backward<F, T>)
+#define CUDA_UNARY(F)       \
+  CUDA_UNARY_OF(F, float);  \
+  CUDA_UNARY_OF(F, double); \
+  CUDA_UNARY_OF(F, bf16)
+// The same for an op with a slope.
+#define CUDA_UNARY_WITH_SLOPE(F)        \
+  CUDA_UNARY(F);                        \
+  CUDA_ELEMENT(unary::Both<F, float>);  \
+  CUDA_ELEMENT(unary::Both<F, double>); \
+  CUDA_ELEMENT(unary::Both<F, bf16>)
