@@ -31,6 +31,16 @@ template <class T> int64_t widen(const char* packed, std::span<int64_t> ids, int
   return -1;
 }
 
+// Ids as a shard holds them, whose first is that of token `first`. Error: one is outside of the vocabulary.
+void widen(
+    const char* packed, const ShardLayout& layout, const std::string& path, int64_t first, std::span<int64_t> ids, int64_t vocab_size) {
+  const int64_t wrong = layout.bytes_per_token == 2 ? widen<uint16_t>(packed, ids, vocab_size) : widen<uint32_t>(packed, ids, vocab_size);
+  if (wrong >= 0)
+    fail("{}: id {} of token {} is outside the vocabulary of {}", {path, ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
+}
+
+[[noreturn]] void fail_cut(const std::string& path) { fail("{}: the shard was cut short while it was in use", {path}); }
+
 }  // namespace
 
 MappedShard::MappedShard(std::shared_ptr<const OpenFile> file, const ShardLayout& layout)
@@ -42,16 +52,12 @@ MappedShard::MappedShard(std::shared_ptr<const OpenFile> file, const ShardLayout
 
 // Touching a map beyond the end of its file would end the program.
 void MappedShard::check_uncut() const {
-  if (file_->size() < map_.size()) fail("{}: the shard was cut short while it was in use", {file_->path()});
+  if (file_->size() < map_.size()) fail_cut(file_->path());
 }
 
 void MappedShard::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const {
   check_uncut();
-  const char* const packed = map_.bytes().data() + layout_.ids_offset + first * layout_.bytes_per_token;
-  const int64_t wrong = layout_.bytes_per_token == 2 ? widen<uint16_t>(packed, ids, vocab_size) : widen<uint32_t>(packed, ids, vocab_size);
-  if (wrong >= 0)
-    fail("{}: id {} of token {} is outside the vocabulary of {}",
-        {file_->path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
+  widen(map_.bytes().data() + layout_.ids_offset + first * layout_.bytes_per_token, layout_, file_->path(), first, ids, vocab_size);
 }
 
 int64_t MappedShard::start(int64_t document) const {
@@ -103,6 +109,17 @@ std::shared_ptr<const MappedShard> ShardMaps::get(size_t number, int64_t offset,
   Map& map = maps_[number];
   touched_ += touch(map, offset, bytes);
   return map.shard;
+}
+
+// The packed ids go to the end of the target and are widened from the front, where none is overwritten unread.
+void ShardMaps::read(size_t number, int64_t first, std::span<int64_t> ids, int64_t vocab_size) {
+  const auto& [path, layout, held] = shards_[number];
+  const int64_t offset = layout.ids_offset + first * layout.bytes_per_token;
+  const size_t bytes = ids.size() * static_cast<size_t>(layout.bytes_per_token);
+  if (!held) return get(number, offset, static_cast<int64_t>(bytes))->read(first, ids, vocab_size);
+  char* const packed = reinterpret_cast<char*>(ids.data()) + ids.size_bytes() - bytes;
+  if (held->read(packed, bytes, offset) < bytes) fail_cut(path);
+  widen(packed, layout, path, first, ids, vocab_size);
 }
 
 }  // namespace ricci

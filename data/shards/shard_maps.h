@@ -45,6 +45,9 @@ class ShardMaps {
   explicit ShardMaps(std::vector<Shard> shards) : shards_(std::move(shards)), checked_(shards_.size()) {}
 
   const std::vector<Shard>& shards() const { return shards_; }
+  // The ids [first, first + ids.size()) of a shard: through its map; of a file that is held open by one system call, so that memory does
+  // not grow with what was read. Errors: those of MappedShard::read.
+  void read(size_t number, int64_t first, std::span<int64_t> ids, int64_t vocab_size);
   // The shard, for a use of so many bytes of its file from an offset on. The first use compares its body with its checksum.
   std::shared_ptr<const MappedShard> get(size_t number, int64_t offset, int64_t bytes);
 

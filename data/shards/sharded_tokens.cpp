@@ -223,9 +223,7 @@ void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
     const ShardPart& part = contents_->part_of(first);
     const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
     const int64_t in_shard = part.tokens.first + first - part.first;
-    const auto [is_prepared, tokens, width, ids_offset, header] = contents_->layout(part);
-    contents_->maps->get(part.number, ids_offset + in_shard * width, static_cast<int64_t>(count) * width)
-        ->read(in_shard, ids.first(count), vocab_size());
+    contents_->maps->read(part.number, in_shard, ids.first(count), vocab_size());
     ids = ids.subspan(count);
     first += static_cast<int64_t>(count);
   }

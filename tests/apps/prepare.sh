@@ -73,6 +73,10 @@ accept 'the folder alone goes on with the run' train runs/interrupted
 verdict 'it ends with the same model' "$(cmp runs/{whole,interrupted}/model.safetensors 2>&1)"
 accept 'evaluation on its own validation documents' eval runs/whole
 accept 'evaluation on shards' eval runs/whole --data tsv
+accept 'shards and the tokenizer that is the default' train tiny.yaml name=default data=whole
+verdict 'the default is passed over with a line' "$(grep -qE '^tokenizer: char is passed over; .*whole brings its own, a byte tokenizer of 256 tokens$' out || cat out)"
+accept 'shards and their tokenizer' train tiny.yaml name=named data=whole tokenizer=whole/tokenizer.json
+verdict 'nothing is passed over' "$(! grep 'passed over' out)"
 accept 'texts are mixed, too' train tiny.yaml name=texts data='[text.txt, lines.txt]' weights='[1, 2]' order=shuffled
 
 # ---- What is wrong, in one line
@@ -83,6 +87,10 @@ refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a
 refuse 'an archive as a text' 1 'data: corpus\.tar\.gz is a tar archive; ricci-prepare reads its members' train tiny.yaml data=corpus.tar.gz
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
 refuse 'shards of different tokenizers' 1 'chars: the shards were made by another tokenizer, of 23 tokens, than the byte tokenizer of 256 tokens' "${shuffled[@]}" data='[whole, chars]'
+refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole brings its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
+refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole brings its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
+refuse 'a piece behind the lines of tokens' 1 'eos: line, but .*whole holds tokens already; ricci-prepare --eos makes such' train tiny.yaml data=whole tokenizer=bpe eos=line model.vocab=300
+refuse 'a format of tokens' 1 'format: jsonl, but .*whole holds tokens already; ricci-prepare --format makes such' train tiny.yaml data=whole format=jsonl
 refuse 'a vocabulary that does not fit the model' 1 'model\.vocab: 300, but the byte tokenizer has 256 tokens' "${shuffled[@]}" data=whole model.vocab=300
 refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by another tokenizer, of 23 tokens, than the byte' eval runs/whole --data chars
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none
