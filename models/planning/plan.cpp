@@ -188,7 +188,10 @@ int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimize
     return plan_step(model, optimizer, tried).process <= bytes;
   };
   int64_t fit = 0, too_many = 1;
-  while (too_many < (int64_t{1} << 20) && fits(too_many)) fit = too_many, too_many *= 2;
+  while (too_many < (int64_t{1} << 20) && fits(too_many)) {
+    fit = too_many;
+    too_many *= 2;
+  }
   while (too_many - fit > 1) {
     const int64_t middle = fit + (too_many - fit) / 2;
     (fits(middle) ? fit : too_many) = middle;
