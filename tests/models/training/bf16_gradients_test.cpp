@@ -13,16 +13,17 @@ constexpr int64_t kMicroBatches = 8, kSequences = 3;
 
 std::vector<Variant> models() {
   std::vector<Variant> all = all_variants();
-  for (Variant& v : variants_of(Family::coarse)) all.push_back(std::move(v));
-  for (const Family family : {Family::decoder, Family::classifier})
-    for (size_t i = 0; i < Mixers::names().size(); ++i)
+  for (Variant& v : variants_of(family_of<Coarse>)) all.push_back(std::move(v));
+  for (const Family family : {family_of<Decoder>, family_of<Classifier>})
+    for (size_t i = 0; i < choices(MixerKind()).size(); ++i)
       for (const Preset preset : {Preset::gpt, Preset::msa}) {
         ModelConfig c;
         c.family = family, c.preset = preset, c.mixer = static_cast<MixerKind>(i);
         apply_preset(c);
-        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.classifier.classes = 3;
-        const bool on_emulator = family == Family::decoder && preset == Preset::gpt;
-        all.push_back({std::string(name_of(family)) + ", " + Mixers::names()[i] + ", " + std::string(name_of(preset)), c, on_emulator});
+        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.of<Classifier>().classes = 3;
+        const bool on_emulator = family == family_of<Decoder> && preset == Preset::gpt;
+        all.push_back(
+            {std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)), c, on_emulator});
       }
   for (Variant& v : all) resolve(v.config);
   return all;
@@ -33,7 +34,7 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, Device devic
   std::vector<MicroBatch> all;
   for (int64_t i = 0; i < kMicroBatches; ++i) {
     std::vector<int64_t> tokens, targets;
-    const bool classifier = config.family == Family::classifier;
+    const bool classifier = config.family == family_of<Classifier>;
     const int64_t positions = kSequences * config.ctx, scored = classifier ? kSequences : positions;
     for (int64_t t = 0; t < positions; ++t) tokens.push_back((t * 7 + t * t / 3 + i * 5) % 11);
     for (int64_t t = 0; t < scored; ++t)

@@ -126,7 +126,7 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
 TEST_CASE("step graph: a classifier of sequences of several lengths") {
   on_devices_with_graphs([](Device device) {
     ModelConfig classifier = one_block();
-    classifier.family = Family::classifier, classifier.causal = false;
+    classifier.family = family_of<Classifier>, classifier.causal = false;
     for (const int64_t accumulation : {1, 2}) {
       std::vector<double> losses[2];
       for (const bool graph : {false, true}) {
