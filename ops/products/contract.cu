@@ -192,7 +192,7 @@ HOST Tensor contract(std::string_view formula, const Arg& a, const Arg& b) {
   check_factors(f, a, b);
   const std::string all_of_a = f.a;
   const Tensor summed_a = without_lone(a, f.a, f.b, f.y), summed_b = without_lone(b, f.b, all_of_a, f.y);
-  return record_product(f, Arg(summed_a, a.site.file, a.site.line), Arg(summed_b, b.site.file, b.site.line));
+  return record_product(f, Arg(summed_a, a.site), Arg(summed_b, b.site));
 }
 
 }  // namespace ricci
