@@ -26,6 +26,7 @@ void step_of_sgd(const Tensor& y) {
 std::vector<Writer> writers(Device device) {
   const Tensor ones = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), zero = zeros({3}, Dtype::f64, device), host = to(ones, Device::cpu),
                elsewhere = to(ones, device == Device::cpu ? Device::cuda_emulated : Device::cpu);
+  // clang-format off: a line each, so that __LINE__ is where it writes
   return {{"fill", __LINE__, [](const Tensor& y) { fill(y, 1); }},
       {"fill few", __LINE__,
           [](const Tensor& y) {
@@ -37,6 +38,7 @@ std::vector<Writer> writers(Device device) {
       {"through a view", __LINE__, [](const Tensor& y) {
          fill(y.reshaped({3, 1}).rows(1, 1), 1);
        }}};
+  // clang-format on
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "core/cpu/clock.h"
 #include "core/files/file.h"
 #include "data/tokenizers/open.h"
-#include "data/tokenizers/parallel_encode.h"
 #include "data/tokenizers/training/training.h"
 
 using namespace ricci;

@@ -15,7 +15,11 @@ bool is_page(const std::string& name) { return name.ends_with(".html"); }
 
 void check_folder(const std::string& name) {
   const std::string folder = std::filesystem::path(name).parent_path().string();
-  const Folder opened(folder.empty() ? "." : folder);
+  try {
+    const Folder opened(folder.empty() ? "." : folder);
+  } catch (const Error& error) {
+    fail("cannot write {}: {}", {name, error.what()});
+  }
 }
 
 std::string page_of(const Report& report, Theme theme) {

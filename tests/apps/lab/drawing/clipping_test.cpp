@@ -7,6 +7,7 @@
 #include <set>
 
 #include "apps/lab/drawing/svg.h"
+#include "apps/lab/plot/curves.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"
 
