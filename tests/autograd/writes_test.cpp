@@ -26,18 +26,15 @@ void step_of_sgd(const Tensor& y) {
 std::vector<Writer> writers(Device device) {
   const Tensor ones = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), zero = zeros({3}, Dtype::f64, device), host = to(ones, Device::cpu),
                elsewhere = to(ones, device == Device::cpu ? Device::cuda_emulated : Device::cpu);
-  // clang-format off: a line each, so that __LINE__ is where it writes
+  // A line each, so that __LINE__ is where it writes:
+  // clang-format off
   return {{"fill", __LINE__, [](const Tensor& y) { fill(y, 1); }},
-      {"fill few", __LINE__,
-          [](const Tensor& y) {
-            fill(y, {1, 1, 1});
-          }},
+      {"fill few", __LINE__, [](const Tensor& y) { fill(y, {1, 1, 1}); }},
       {"add_to", __LINE__, [=](const Tensor& y) { add_to(y, zero); }},
-      {"multiply_by", __LINE__, [](const Tensor& y) { multiply_by(y, 1); }}, {"copy", __LINE__, [=](const Tensor& y) { copy(y, ones); }},
+      {"multiply_by", __LINE__, [](const Tensor& y) { multiply_by(y, 1); }},
+      {"copy", __LINE__, [=](const Tensor& y) { copy(y, ones); }},
       {"copy from another device", __LINE__, [=](const Tensor& y) { copy(y, elsewhere); }},
-      {"through a view", __LINE__, [](const Tensor& y) {
-         fill(y.reshaped({3, 1}).rows(1, 1), 1);
-       }}};
+      {"through a view", __LINE__, [](const Tensor& y) { fill(y.reshaped({3, 1}).rows(1, 1), 1); }}};
   // clang-format on
 }
 
