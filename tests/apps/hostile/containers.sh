@@ -17,6 +17,7 @@ contents() { (cd "$1" && find . -type f -exec md5sum {} + | sed -E 's|(/shards-[
 # A text that takes a while to read: 3 MB, of which both have the same characters.
 for number in {1..60}; do cat text.txt; done >many.txt
 for number in {1..18}; do cat many.txt; done >large.txt
+sleep 4  # a store of a file that has just been written does not say so, since it may change once more within the clock's tick
 shared=(tiny.yaml data=large.txt steps=3 eval_batches=2)
 before=$EPOCHREALTIME
 accept 'a run alone' train "${shared[@]}" name=alone
