@@ -14,10 +14,11 @@ namespace fs = std::filesystem;
 namespace {
 
 Folder start(const Folder& base, const std::string& place) {
-  const Folder made = base.make(place + random_digits());
-  ::fchmod(made.descriptor(), 0700);
-  made.lock();
-  return made;
+  for (;;) {
+    const Folder made = base.make(place + random_digits());
+    ::fchmod(made.descriptor(), 0700);
+    if (made.lock() && !made.removed()) return made;  // else another program took it for one that a killed program left
+  }
 }
 
 Folder start(const std::string& cache_folder, const std::string& place, bool& in_cache) {
@@ -54,7 +55,15 @@ void Draft::keep() {
   for (const std::string& name : Folder(base).names()) {
     const std::string path = base + "/" + name;
     const bool is_other = name.starts_with(place_) && path != folder_.path() && fs::is_directory(path, ignored);
-    if (is_other && Folder(path).lock()) fs::remove_all(path, ignored);
+    if (is_other) remove_unlocked(path);
+  }
+}
+
+void remove_unlocked(const std::string& path) {
+  try {
+    std::error_code ignored;
+    if (const Folder folder(path); folder.lock()) fs::remove_all(path, ignored);
+  } catch (const Error&) {  // somebody else has removed it
   }
 }
 

@@ -25,4 +25,7 @@ class Draft {
   Folder folder_;
 };
 
+// Removes a folder that no draft holds any more.
+void remove_unlocked(const std::string& path);
+
 }  // namespace ricci

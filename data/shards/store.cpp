@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include "core/error.h"
@@ -119,9 +120,15 @@ std::optional<StoredSource> find_store(
     const std::string& cache_folder, const StoreKey& key, const StoreSource& source, const std::shared_ptr<const Tokenizer>& given) {
   if (cache_folder.empty() || !key.settled) return {};
   try {
-    for (const std::string& name : own_folder(cache_folder).names())
-      if (name.starts_with(key.place))
-        if (auto found = open_store(cache_folder + "/" + name, key.stamp, source, given)) return found;
+    std::optional<StoredSource> found;
+    for (const std::string& name : own_folder(cache_folder).names()) {
+      if (!name.starts_with(key.place)) continue;
+      const std::string folder = cache_folder + "/" + name;
+      const bool is_one_of_two = found.has_value(), is_finished = std::filesystem::exists(folder + "/" + kDescription);
+      if (!found) found = open_store(folder, key.stamp, source, given);
+      if (is_one_of_two || !is_finished) remove_unlocked(folder);  // what a killed program left
+    }
+    return found;
   } catch (const Error&) {  // a folder of somebody else, or one that cannot be made
   }
   return {};
