@@ -103,7 +103,7 @@ Throughput Training::take_steps() {
     tell_time();
     goes_on = conclude(record);
   }
-  if (saved < state.step) save();
+  if (saved < state.step || (state.step == 0 && Interrupt::requested())) save();  // a folder with a model alone could not go on
   return all;
 }
 

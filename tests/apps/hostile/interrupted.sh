@@ -44,6 +44,22 @@ verdict 'the same model' "$(cmp runs/{whole,pieces}/model.safetensors 2>&1)"
 verdict 'the same last checkpoint' "$(cmp runs/{whole,pieces}/checkpoints/step-00000006.safetensors 2>&1)"
 verdict 'the same records' "$(diff <(records whole) <(records pieces))"
 
+# ---- SIGTERM at each of the first calls that change a file, most of them before the first step: what is left goes on
+first=(tiny.yaml steps=2 threads=1)
+accept 'two steps in one piece' train "${first[@]}" name=straight
+faults= saved=0
+for call in {1..30}; do
+  rm -rf runs/early
+  { RICCI_SIGNAL_AT="15 $call" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" "${first[@]}" name=early >out 2>err </dev/null; } 2>/dev/null
+  code=$?
+  [ $code = 0 ] || [ $code = 143 ] || faults+=" call $call: exit code $code"
+  ! grep -q 'saved after 0 steps' out || saved=$((saved + 1))
+  run train "${first[@]}" name=early || faults+=" after call $call: $(cat err)"
+  cmp -s runs/{straight,early}/model.safetensors || faults+=" after call $call: another model"
+done
+verdict 'SIGTERM before the first step' "$faults"
+verdict 'at least one of them while it was heeded' "$([ $saved -ge 1 ] || echo none)"
+
 # ---- A run whose last evaluation was interrupted is not finished
 last=(tiny.yaml data=embedded model.d=256 model.layers=4 batch=1 steps=2 checkpoint_every=0 threads=1)
 start train "${last[@]}" name=last
