@@ -249,7 +249,7 @@ int train(const RunRequest& request) {
   std::optional<InitSource> init;
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
-  config.model.vocab = vocab_of(config, *corpus.tokenizer);
+  resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
   StepFeed feed(corpus, config);
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);

@@ -112,7 +112,7 @@ class RunFolder {
   void replace(const std::function<void()>& write) const;
   SafetensorsFile weights(const std::string& which) const;
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
-  void read_config();
+  void read();
 
   Folder folder_;
   TrainConfig config_;

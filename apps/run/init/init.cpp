@@ -40,7 +40,7 @@ std::map<std::string, InitKey> model_keys(TrainConfig config) {
   for (const Field& field : fields_of(config)) {
     if (!field.is_read || !says_what_a_model_is(field.key)) continue;
     const auto found = config.following.find(field.key);
-    const bool follows = found != config.following.end() && !field.follows_choices;
+    const bool follows = found != config.following.end() && (!field.follows_choices || field.key == kVocab);
     keys[field.key] = {value_text(field), follows ? found->second : value_text(field)};
   }
   return keys;
@@ -104,8 +104,9 @@ std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());
   std::error_code ignored;
   if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
-  std::map<std::string, InitKey> keys = model_keys(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
-  if (is_file(place.run + "/tokenizer.json")) return keys;
+  const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
+  std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config()));
+  if (run.tokenizer()) return keys;
   keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
   keys.erase(kEos);
   return keys;

@@ -23,7 +23,8 @@ InitPlace init_place(const std::string& init);
 // A key that `init` was trained with.
 struct InitKey {
   std::string value;
-  std::string said;  // the same, unless the value follows from the sizes of the model: then the user's word, such as "null" of model.ff
+  std::string said;  // the same, unless the value follows from the sizes of the model or from the tokenizer: then the user's word, such as
+                     // "null" of model.ff
 };
 
 // The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file
