@@ -1,11 +1,10 @@
-#include "apps/run/folder/replay.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "apps/run/config/config.h"
-#include "apps/run/init/freeze.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/run/init/init.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"

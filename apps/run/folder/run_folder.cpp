@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/yaml.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/init/init.h"
@@ -43,8 +42,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// True if a run of the text `was` may be told another path: the text is no longer where it was. Its contents are compared
-// when it is read.
+// True if a run of the text `was` may be told another path: the text is no longer where it was. Its contents are compared when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {
     try {
@@ -196,7 +194,7 @@ void RunFolder::replace(const std::function<void()>& write) const {
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   replace([&] {
-    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get()));
+    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
   });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
@@ -207,7 +205,7 @@ void RunFolder::save_weights(
     const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
   std::vector<std::pair<std::string, Tensor>> tensors = more;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
-  Metadata metadata = provenance_of_model(config_, tokenizer_.get());
+  Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
   replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
 }
