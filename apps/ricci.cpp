@@ -1,5 +1,5 @@
 // ricci: the programs by one name. Without a word it lists them, `ricci train run.yaml` is `ricci-train run.yaml`, and `ricci help train`
-// is `ricci-train --help`. The programs stand beside it.
+// is `ricci-train --help`. The programs are beside it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -46,7 +46,7 @@ struct Architecture {
   const char* name;  // for messages: "GPT-2"
   std::span<const Row> rows;
   std::span<const char* const> not_read;  // tensors of theirs that are no parameters, such as masks
-  std::string prefix = {};                // in front of their names in this file
+  std::string prefix = {};                // before their names in this file
   const char* without_prefix = "";        // one of their names that never has it
 };
 

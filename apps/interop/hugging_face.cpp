@@ -128,7 +128,7 @@ ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
   return config;
 }
 
-// The weights of the folder in the model. A tied output map may stand in the files; then it must be the embedding table.
+// The weights of the folder in the model. A tied output map may be in the files, too; then it must be the embedding table.
 void load_gpt2(Model& model, const WeightFiles& files) {
   Architecture rows = gpt2_of(files);
   std::vector<const char*> not_read(std::begin(kMasks), std::end(kMasks));

@@ -45,7 +45,7 @@ class Generator {
   // One text as it is made, several with a line between them when all are there.
   void print_texts(const std::string& prompt) {
     const bool one = options_.writing.samples == 1;
-    prompt_ids(*open_.run.tokenizer(), prompt);  // an impossible one is told before it is printed
+    prompt_ids(*open_.run.tokenizer(), prompt);  // an impossible one is reported before it is printed
     if (one) print(prompt);
     const auto texts = write(prompt, [&](const std::string& piece) {
       if (one) print(piece);
@@ -79,7 +79,7 @@ class Generator {
   double seconds_ = 0;
 };
 
-// A line of stdin is a prompt of its own; what cannot be continued is told, and the next line is waited for.
+// A line of stdin is a prompt of its own; an error is printed where it cannot be continued, and the next line is waited for.
 void answer_lines(Generator& generator) {
   const bool asks = ::isatty(STDIN_FILENO);
   const auto ask = [&] {

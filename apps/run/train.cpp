@@ -234,7 +234,7 @@ int tell_finished(const RunFolder& run, int64_t step) {
 }
 
 int train(const RunRequest& request) {
-  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
+  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because its output is not read: Ctrl-C ends `| tee` as well
   TrainConfig config = request.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Device device = config.device;

@@ -20,7 +20,7 @@ namespace ricci::apps {
 struct AppText {
   const char* name;           // before every error
   const char* summary;        // the first line of --help
-  bool prints_result = true;  // what it prints is its result; false: its results are files, and nobody need read along
+  bool prints_result = true;  // its output is its result; false: its results are files, and its output may stay unread
 };
 
 // Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version

@@ -28,7 +28,7 @@ class Progress {
   ~Progress();  // erases the bar
   Progress(const Progress&) = delete;
 
-  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", stands after
+  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", comes after
   // the bar. On a terminal the bar is drawn anew, at most 10 times a second, as wide as the terminal is then; otherwise a line is written
   // every 10 seconds. Speed and time left come from about the last 30 seconds, pauses for evaluation included.
   void update(int64_t step, int64_t tokens, const std::string& note = "");

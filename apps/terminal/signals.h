@@ -88,7 +88,7 @@ class Pause {
   ~Pause() { ::sigaction(SIGTSTP, &old_, nullptr); }
   Pause(const Pause&) = delete;
 
-  // A clock as seconds_now(), that stands still while the program is stopped.
+  // A clock as seconds_now(), which does not run while the program is stopped.
   static double seconds_running() { return seconds_now() - static_cast<double>(paused()) * 1e-9; }
 
  private:

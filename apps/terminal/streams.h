@@ -24,7 +24,7 @@ inline std::string read_stdin() {
 }
 
 // Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the waiting ends within a second
-// in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because nobody reads what it tells.
+// in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because its output is not read.
 inline void tell(int descriptor, std::string_view text) {
   constexpr size_t kBytes = 256;  // at a time, at most: a pipe or terminal that is ready takes them without waiting
   constexpr int kWait = 100;      // milliseconds between looks at the request to end

@@ -26,7 +26,7 @@ struct YamlValue {
   int64_t line = 1;                   // where it starts
 };
 
-// The document of a text, nothing where the text is empty. `source` stands in front of errors, with a line where the text has
+// The document of a text, nothing where the text is empty. Errors begin with `source`, and a line where the text has
 // lines. Errors: not YAML, more than one document, too long, nested too deeply, too many values.
 YamlValue parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
@@ -40,7 +40,7 @@ using TextsByKey = std::map<std::string, std::string>;
 // known now which of them are read; then come the rest. Returns the keys that follow the choices (Field::follows_choices): nothing
 // was said of them, or null, and they have the default of the chosen preset and family.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
-// nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
+// nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 // Only in the config.yaml of a run folder that was made before such files told the version (see below), keys that
 // nothing reads are passed over: it lists every key that there was.
@@ -48,10 +48,10 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
     const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
-// keys in `following` is written in the place of their values, which come behind it as a comment:  ff: null  # 512
+// keys in `following` is written in the place of their values, which follow it as a comment:  ff: null  # 512
 std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
 // Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
-// read as the config stands is a comment as a whole; one that follows the choices is null.
+// read as the config is, is a comment as a whole; one that follows the choices is null.
 std::string describe(const std::vector<Field>& fields);
 
 // True if the node is a value of the field, which is stored then. What is expected completes "expected ...".

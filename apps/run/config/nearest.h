@@ -1,4 +1,4 @@
-// The word that somebody may have meant, and the key.
+// The word, or the key, that a user may have meant.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace ricci::apps {
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 // The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in
-// another section is as near as one wrong letter. Of two that are equally near neither is told: "; --help-config prints every key".
+// another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields);
 
 // Names that nanoGPT and Hugging Face's transformers have for our keys.

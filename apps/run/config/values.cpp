@@ -122,7 +122,7 @@ template <class T> std::string text_of(const std::vector<T>& values) {
   return list + "]";
 }
 
-// f(member) for the member of a field; a choice is given as what stands for it.
+// f(member) for the member of a field; a choice is given as its ChoiceMember.
 template <class F> auto at_member(const Field& field, const F& f) {
   return std::visit(
       [&]<class Member>(const Member& member) {

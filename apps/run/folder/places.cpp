@@ -20,7 +20,7 @@ constexpr int64_t kMaxId = 100;  // bytes
 
 namespace fs = std::filesystem;
 
-// Without "." and "..", where that leads to the same file: behind a link, ".." is another folder.
+// Without "." and "..", where that leads to the same file: past a link, ".." is another folder.
 fs::path shortest(const fs::path& path) {
   std::error_code ignored;
   const fs::path normal = path.lexically_normal();
@@ -30,7 +30,7 @@ fs::path shortest(const fs::path& path) {
 std::string found(const std::string& path) {
   try {
     return shortest(fs::absolute(find_data(path))).string();
-  } catch (const Error&) {  // who opens the file tells it
+  } catch (const Error&) {  // an error where the file is opened
     return path;
   }
 }

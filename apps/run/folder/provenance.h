@@ -32,7 +32,7 @@ void write_said(const Folder& folder, const Said& said);
 // Writes config.yaml for a run that goes on after `step`: on top, as comments, what its bits depend on beside the keys: version, commit,
 // compiler, device, threads, seed; one line more for every other build or device that goes on with it. Then the keys. `before`: the keys as
 // they were read from the file that is there now, as to_yaml writes them; empty in a new run. Keys that say the same as before stay as they
-// are, with the comments that somebody wrote into them. A file that somebody edited and that is written anew is kept as config.edited.yaml.
+// are, with the comments that were written into them. A file that was edited and is written anew is kept as config.edited.yaml.
 void write_config(const Folder& folder, const TrainConfig& config, const std::string& before, int64_t step);
 
 // "ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0": the commit ends with + where files differed from it, and is unknown outside a git checkout.
@@ -54,7 +54,7 @@ TextsByKey lines_in(const Metadata& metadata, const char* name);
 // True if the file was trained with this tokenizer; also true of one that does not tell.
 bool tells_tokenizer(const SafetensorsFile& file, const Tokenizer& tokenizer);
 
-// Compares a file with the config and the tokenizer that stand beside it: in the keys that shape the model, or in all that both
+// Compares a file with the config and the tokenizer beside it: in the keys that shape the model, or in all that both
 // tell of. Error: the first key that differs, or the tokenizer. A file that tells nothing is believed, and
 // `warn` gets one line.
 void check_provenance(const SafetensorsFile& file, const TrainConfig& config, const Tokenizer* tokenizer, Compare what,

@@ -42,7 +42,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// True if a run of the text `was` may be told another path: the text is no longer where it was. Its contents are compared when it is read.
+// True if a run of the text `was` may be given another path: the text is no longer where it was. Its contents are compared when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {
     try {
@@ -181,7 +181,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
 }
 
 // Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
-// told as that.
+// reported as that.
 void RunFolder::replace(const std::function<void()>& write) const {
   lock_->check();
   try {

@@ -1,4 +1,4 @@
-// runs/NAME: what a run leaves behind, and what it goes on from.
+// runs/NAME: the files that a run leaves and goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
 //                       Comments on top tell what its bits depend on beside the keys: version, build, device
 //   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/provenance.h
@@ -35,7 +35,7 @@ struct RunRequest {
   Said said = {};
 };
 
-// From a run file, or from a run by its folder or name, which stands for the config in it. The folder is NAME in folder_of_runs(), or
+// From a run file, or from a run by its folder or name, which means the config in it. The folder is NAME in folder_of_runs(), or
 // the one given unless an override names another run. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
@@ -80,7 +80,7 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
-  // it stands; in a new run only notes the hash of the text. Where the schedule of the learning rate ends is said by the config, else by
+  // it stands; in a new run only notes the hash of the text. The end of the learning rate's schedule comes from the config, else from
   // the checkpoint, whose run was begun for as many steps. A damaged checkpoint is passed over with a warning on stderr. Errors: all are
   // damaged; one of another config, seed, tokenizer or shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
@@ -131,7 +131,7 @@ void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<M
 
 // Runs the forward and the backward of that step again; overrides such as precision=f32 or device=cpu may differ from the run's keys.
 // Prints the loss where everything is finite this time. Errors: the step, the op that made the first NaN or infinity, and its place in
-// the source, as the training told them; there is no such file.
+// the source, as the training printed them; there is no such file.
 int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides);
 
 }  // namespace ricci::apps

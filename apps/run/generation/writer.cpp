@@ -24,7 +24,7 @@ struct Escape {
 constexpr std::array<Escape, 17> kLetters = {{{'0', 0}, {'a', 0x07}, {'b', 0x08}, {'t', 0x09}, {'n', 0x0a}, {'v', 0x0b}, {'f', 0x0c},
     {'r', 0x0d}, {'e', 0x1b}, {' ', 0x20}, {'"', 0x22}, {'/', 0x2f}, {'\\', 0x5c}, {'N', 0x85}, {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
 
-// Hexadecimal digits behind \x, \u and \U; 0: another letter.
+// Number of hexadecimal digits after \x, \u and \U; 0: another letter.
 size_t digits_behind(char letter) {
   if (letter == 'x') return 2;
   if (letter == 'u') return 4;
@@ -33,7 +33,7 @@ size_t digits_behind(char letter) {
 
 bool is_character(uint32_t code) { return code <= kLargestCodePoint && (code < 0xd800 || code > 0xdfff); }
 
-// The character of the escape whose backslash stands at byte `at`, which moves behind it.
+// The character of the escape whose backslash is at byte `at`, which moves past it.
 char32_t read_escape(std::string_view text, size_t& at, const char* option) {
   const size_t begin = at++;
   if (at == text.size()) fail("{}: a backslash at the end; two of them stand for one", {option});

@@ -19,7 +19,7 @@ namespace ricci::apps {
 // with its byte.
 std::string unescape(std::string_view text, const char* option);
 
-// The text that a user gives: what stands in the file, or behind the option, with escapes; "-" for either: all of stdin.
+// The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin.
 std::string given_text(const std::string& text, const std::string& file, const char* option);
 
 // The end of a generated text: before the string that is complete first of those given. The text comes in pieces, and a stop string may be
@@ -71,12 +71,12 @@ class StopStrings {
 struct WritingOptions {
   int64_t tokens = 200;            // in each text, at most
   int64_t samples = 1;             // texts at once
-  std::vector<std::string> stops;  // a text ends in front of the first of them
+  std::vector<std::string> stops;  // a text ends before the first of them
   Sampling sampling;
 };
 
 struct Written {
-  std::string text;  // behind the prompt
+  std::string text;  // after the prompt
   int64_t tokens = 0;
   bool stopped = false;  // by a stop string
 };

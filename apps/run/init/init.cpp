@@ -152,7 +152,7 @@ template <size_t N> bool fits_any(const char* const (&patterns)[N], const std::s
   return std::any_of(std::begin(patterns), std::end(patterns), [&](const char* pattern) { return fits_path(pattern, path); });
 }
 
-// The id of each token by the text it stands for. Texts that several tokens have are left out.
+// The id of each token by its text. Texts that several tokens have are left out.
 std::unordered_map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
   std::unordered_map<std::string, int64_t> ids;
   std::set<std::string> several;
