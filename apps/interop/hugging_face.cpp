@@ -11,7 +11,7 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/open.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {

@@ -1,8 +1,7 @@
-// Batches of token ids, and what gives them to a training. Reading order: feed.h; text_batches.h: crops, columns and windows of a text;
-// document_order.h and sequence_stream.h: a corpus in a random order; document_batches.h: documents under labels; sorter.h: generated rows.
+// Batches of token ids, and what gives them to a training. Reading order: feed.h; batches.h: crops, columns and windows of a text, and
+// documents under labels; sequence_stream.h: corpora in a random order; sorter.h: generated rows.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,34 +18,37 @@ struct Batch {
   std::vector<int64_t> ids_bc;
   std::vector<int64_t> targets_bc;
   int64_t scored = 0;  // targets other than kNoTarget
-  // Of documents under a label (document_batches.h), which have no targets_bc. Else empty.
+  // Of documents under a label (batches.h: DocumentBatches), which have no targets_bc. Else empty.
   std::vector<int64_t> labels_b = {}, lengths_b = {};
 };
 
-// The micro-batches of a training, one after the other, without an end.
+// The steps of a training, one after the other, without an end.
 class Feed {
  public:
   virtual ~Feed() = default;
-  virtual Batch next() = 0;  // errors: those of reading the data
-  // Where the feed stands behind a whole step, as a short text; empty where the number of the step tells it.
+  virtual std::vector<Batch> next() = 0;  // the micro-batches of a step; errors: the data cannot be read
+  // The place of the feed behind the steps taken so far, as a short text; empty where the number of the step tells it.
   virtual std::string place() const { return ""; }
-  // Goes to the start of a step; place: that behind the step before it. Error: there is no such place.
+  // Goes to the start of a step; place: the one behind the step before it. Error: there is no such place.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 };
 
-// Batches that are a function of the numbers of step and micro-batch.
+// The micro-batches of a step, where they are a function of their numbers.
+template <class Batches> std::vector<Batch> step_of(const Batches& batches, int64_t step, int64_t micro_batches) {
+  std::vector<Batch> all;
+  for (int64_t i = 0; i < micro_batches; ++i) all.push_back(batches.at(step, i));
+  return all;
+}
+
 template <class Batches> class NumberedFeed final : public Feed {
  public:
   NumberedFeed(Batches batches, int64_t micro_batches) : batches_(std::move(batches)), micro_batches_(micro_batches) {}
-  Batch next() override {
-    const int64_t number = next_++;
-    return batches_.at(number / micro_batches_, number % micro_batches_);
-  }
-  void go_to(int64_t step, const std::string&) override { next_ = step * micro_batches_; }
+  std::vector<Batch> next() override { return step_of(batches_, step_++, micro_batches_); }
+  void go_to(int64_t step, const std::string&) override { step_ = step; }
 
  private:
   Batches batches_;
-  int64_t micro_batches_, next_ = 0;
+  int64_t micro_batches_, step_ = 0;
 };
 
 // Batches of a stream, which knows its place.
@@ -54,13 +56,7 @@ template <class Stream> class StreamFeed final : public Feed {
  public:
   StreamFeed(Stream stream, int64_t micro_batches, int64_t sequences)
       : stream_(std::move(stream)), micro_batches_(micro_batches), sequences_(sequences) {}
-  Batch next() override {
-    if (step_.empty())
-      for (Batch& batch : stream_.next_step(micro_batches_, sequences_)) step_.push_back(std::move(batch));
-    Batch batch = std::move(step_.front());
-    step_.pop_front();
-    return batch;
-  }
+  std::vector<Batch> next() override { return stream_.next_step(micro_batches_, sequences_); }
   std::string place() const override { return stream_.place(); }
   void go_to(int64_t step, const std::string& place) override {
     if (step > 0) stream_.go_to(place);
@@ -69,7 +65,6 @@ template <class Stream> class StreamFeed final : public Feed {
  private:
   Stream stream_;
   int64_t micro_batches_, sequences_;
-  std::deque<Batch> step_;  // what is left of it
 };
 
 }  // namespace ricci

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/cpu/prefetch.h"
-#include "data/tokenizers/encode.h"
+#include "data/tokenizers/tokenizer.h"
 
 namespace ricci {
 namespace {

@@ -7,46 +7,12 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/hash.h"
-#include "data/shards/shard_writer.h"
 
 namespace ricci {
 
 namespace fs = std::filesystem;
 
-// What is read of one shard.
-struct ShardPart {
-  size_t number;           // in the maps
-  TokenSpan tokens;        // of the shard
-  int64_t first_document;  // of the shard
-  int64_t documents;
-  int64_t first;  // token of the source
-};
-
-struct ShardedTokens::Contents {
-  std::shared_ptr<ShardMaps> maps;  // shared by the parts of a corpus
-  std::vector<ShardPart> parts = {};
-  int64_t vocab_size = 0, classes = 0, tokens = 0;
-  uint64_t hash = 0, tokenizer_hash = 0;
-  std::string name = {};
-
-  const ShardPart& part_of(int64_t token) const {
-    return *(std::upper_bound(parts.begin(), parts.end(), token, [](int64_t t, const ShardPart& p) { return t < p.first; }) - 1);
-  }
-  const ShardLayout& layout(const ShardPart& part) const { return maps->shards()[part.number].layout; }
-  // Where a document starts in its shard; the number behind the last one stands for the end of the shard.
-  int64_t start(const ShardPart& part, int64_t document) const {
-    const ShardLayout& shard = layout(part);
-    if (!shard.is_prepared) return std::min(shard.tokens, document * kBlock);
-    return document == shard.header.documents ? shard.tokens
-                                              : maps->get(part.number, shard.header.index_offset() + document * 8, 8)->start(document);
-  }
-};
-
 namespace {
-
-int64_t documents_of(const ShardLayout& layout) {
-  return layout.is_prepared ? layout.header.documents : (layout.tokens + TokenSource::kBlock - 1) / TokenSource::kBlock;
-}
 
 uint64_t hash_of_whole(const std::string& path) {
   const OpenFile file(path);
@@ -77,9 +43,9 @@ bool is_shard_file(const std::string& path) {
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-// Error: the shards are not those of one whole corpus, made by this tokenizer.
-void check_corpus(const std::string& path, const std::vector<ShardMaps::Shard>& shards, const Tokenizer& tokenizer) {
-  const ShardMaps::Shard& first = shards[0];
+// Error: the shards do not make one whole corpus of this tokenizer.
+void check_corpus(const std::string& path, const std::vector<ShardFiles::Shard>& shards, const Tokenizer& tokenizer) {
+  const ShardFiles::Shard& first = shards[0];
   for (size_t i = 0; i < shards.size(); ++i) {
     const auto& [place, layout, file] = shards[i];
     const ShardHeader& header = layout.header;
@@ -133,13 +99,13 @@ std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
 }
 
 ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
-  std::vector<ShardMaps::Shard> shards;
+  std::vector<ShardFiles::Shard> shards;
   for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
   return of(path, std::move(shards), tokenizer);
 }
 
 ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& tokenizer) {
-  std::vector<ShardMaps::Shard> shards;
+  std::vector<ShardFiles::Shard> shards;
   for (const std::string& each : shard_paths(path)) {
     const auto file = std::make_shared<const OpenFile>(each);
     shards.push_back({each, read_shard_header(*file), file});
@@ -148,7 +114,7 @@ ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& toke
   return of(path, std::move(shards), tokenizer);
 }
 
-ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardMaps::Shard> shards, const Tokenizer& tokenizer) {
+ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer) {
   if (shards.empty()) fail("{}: no shards are there", {path});
   // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
   std::stable_sort(
@@ -157,92 +123,107 @@ ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardMaps::
   std::string hashes;
   for (const auto& [place, layout, file] : shards)
     hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
-  Contents contents{.maps = std::make_shared<ShardMaps>(std::move(shards))};
-  contents.vocab_size = tokenizer.vocab_size();
-  contents.tokenizer_hash = contents.maps->shards()[0].layout.header.tokenizer_hash;
-  contents.classes = contents.maps->shards()[0].layout.header.classes;
-  contents.hash = hash_bytes(hashes);
-  contents.name = fs::path(path).has_filename() ? fs::path(path).filename().string() : fs::path(path).parent_path().filename().string();
-  for (size_t i = 0; i < contents.maps->shards().size(); ++i) {
-    const ShardLayout& layout = contents.maps->shards()[i].layout;
-    if (layout.tokens == 0) continue;  // the last shard, when the one before was just full
-    contents.parts.push_back({i, {0, layout.tokens}, 0, documents_of(layout), contents.tokens});
-    contents.tokens += layout.tokens;
+  ShardedTokens all;
+  all.files_ = std::make_shared<ShardFiles>(std::move(shards));
+  all.vocab_size_ = tokenizer.vocab_size();
+  all.hash_ = hash_bytes(hashes);
+  all.name_ = file_name(fs::path(path).has_filename() ? path : fs::path(path).parent_path().string());
+  for (size_t i = 0; i < all.files_->shards().size(); ++i) {
+    const ShardLayout& layout = all.files_->shards()[i].layout;
+    const int64_t blocks = (layout.tokens + kBlock - 1) / kBlock;
+    // The last shard is empty when the one before was just full.
+    if (layout.tokens > 0) all.add(i, {0, layout.tokens}, 0, layout.is_prepared ? layout.header.documents : blocks);
   }
-  return ShardedTokens(std::make_shared<const Contents>(std::move(contents)));
+  return all;
+}
+
+void ShardedTokens::add(size_t number, const TokenSpan& tokens, int64_t first_document, int64_t documents) {
+  parts_.push_back({number, tokens, first_document, documents, tokens_, all_documents()});
+  tokens_ += tokens.size();
 }
 
 // The documents [first, end), counted over all shards.
 ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end) const {
-  Contents contents = *contents_;
-  contents.parts.clear();
-  contents.tokens = 0;
-  contents.name += format_message(" ({})", {label});
-  contents.hash = hash_bytes(format_message("{} {}", {first, end}), contents_->hash);
-  int64_t before = 0;
-  for (const ShardPart& whole : contents_->parts) {
-    const int64_t from = std::max<int64_t>(first - before, 0), to = std::min(end - before, whole.documents);
-    before += whole.documents;
+  ShardedTokens part = *this;
+  part.parts_.clear();
+  part.tokens_ = 0;
+  part.name_ += format_message(" ({})", {label});
+  part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
+  for (const Part& whole : parts_) {
+    const int64_t from = std::max<int64_t>(first - whole.documents_before, 0), to = std::min(end - whole.documents_before, whole.documents);
     if (from >= to) continue;
-    const TokenSpan tokens{contents.start(whole, whole.first_document + from), contents.start(whole, whole.first_document + to)};
-    contents.parts.push_back({whole.number, tokens, whole.first_document + from, to - from, contents.tokens});
-    contents.tokens += tokens.size();
+    const int64_t begin = in_file(whole, whole.first_document + from).first, behind = in_file(whole, whole.first_document + to - 1).end;
+    part.add(whole.number, {begin, behind}, whole.first_document + from, to - from);
   }
-  return ShardedTokens(std::make_shared<const Contents>(std::move(contents)));
+  return part;
 }
 
 std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) const {
-  int64_t documents = 0;
-  for (const ShardPart& each : contents_->parts) documents += each.documents;
+  const int64_t documents = all_documents();
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
   if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {name(), documents, fraction});
   return {part("train", 0, train), part("validation", train, documents)};
 }
 
 std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split_files(int64_t files) const {
-  int64_t first = 0, all = 0;
-  for (const ShardPart& each : contents_->parts) {
-    all += each.documents;
-    if (static_cast<int64_t>(each.number) < files) first = all;
-  }
-  return {part("train", 0, first), part("validation", first, all)};
+  int64_t first = 0;
+  for (const Part& each : parts_)
+    if (static_cast<int64_t>(each.number) < files) first = each.documents_before + each.documents;
+  return {part("train", 0, first), part("validation", first, all_documents())};
 }
 
-int64_t ShardedTokens::size() const { return contents_->tokens; }
-int64_t ShardedTokens::vocab_size() const { return contents_->vocab_size; }
-uint64_t ShardedTokens::hash() const { return contents_->hash; }
-uint64_t ShardedTokens::tokenizer_hash() const { return contents_->tokenizer_hash; }
-const std::string& ShardedTokens::name() const { return contents_->name; }
-int64_t ShardedTokens::classes() const { return contents_->classes; }
-int64_t ShardedTokens::shards() const { return static_cast<int64_t>(contents_->parts.size()); }
-int64_t ShardedTokens::documents(int64_t shard) const { return contents_->parts[static_cast<size_t>(shard)].documents; }
+ShardedTokens ShardedTokens::as_one_shard(const std::string& name, bool is_text, uint64_t hash) const {
+  ShardedTokens one = *this;
+  one.name_ = name;
+  one.unit_ = is_text ? Unit::blocks : Unit::documents;
+  one.hash_ = hash;
+  if (hash == 0) one.hash_ = is_text ? hash_of_text(one) : hash_of_documents(one);
+  return one;
+}
 
 void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
   check_range(first, ids);
   while (!ids.empty()) {
-    const ShardPart& part = contents_->part_of(first);
+    const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), first, [](int64_t t, const Part& p) { return t < p.first; }) - 1);
     const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
-    const int64_t in_shard = part.tokens.first + first - part.first;
-    contents_->maps->read(part.number, in_shard, ids.first(count), vocab_size());
+    files_->read(part.number, part.tokens.first + first - part.first, ids.first(count), vocab_size());
     ids = ids.subspan(count);
     first += static_cast<int64_t>(count);
   }
 }
 
+// The place of a document in its file.
+TokenSpan ShardedTokens::in_file(const Part& part, int64_t document) const {
+  const ShardLayout& layout = files_->shards()[part.number].layout;
+  if (layout.is_prepared) return files_->document(part.number, document);
+  return {document * kBlock, std::min(layout.tokens, (document + 1) * kBlock)};
+}
+
+// The part that holds a document, and its number in the file.
+std::pair<const ShardedTokens::Part&, int64_t> ShardedTokens::find(int64_t shard, int64_t index) const {
+  const auto behind = [](int64_t number, const Part& part) { return number < part.documents_before; };
+  const Part& part =
+      unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)] : *(std::upper_bound(parts_.begin(), parts_.end(), index, behind) - 1);
+  const int64_t in_part = unit_ == Unit::shards ? index : index - part.documents_before;
+  return {part, part.first_document + in_part};
+}
+
+int64_t ShardedTokens::documents(int64_t shard) const {
+  if (unit_ == Unit::blocks) return TokenSource::documents(shard);
+  return unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)].documents : all_documents();
+}
+
 TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
-  const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
-  const int64_t document = part.first_document + index, first = contents_->start(part, document),
-                end = contents_->start(part, document + 1);
-  if (end <= first) fail("{}: document {} of the shard ends before it starts", {contents_->maps->shards()[part.number].path, document});
+  if (unit_ == Unit::blocks) return TokenSource::document(shard, index);
+  const auto [part, document] = find(shard, index);
+  const auto [first, end] = in_file(part, document);
   return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
 }
 
 int64_t ShardedTokens::label(int64_t shard, int64_t index) const {
-  const ShardPart& part = contents_->parts[static_cast<size_t>(shard)];
-  const int64_t document = part.first_document + index;
-  return classes() == 0
-             ? -1
-             : contents_->maps->get(part.number, contents_->layout(part).header.labels_offset() + document * 4, 4)->label(document);
+  if (unit_ == Unit::blocks) return -1;
+  const auto [part, document] = find(shard, index);
+  return files_->label(part.number, document);
 }
 
 }  // namespace ricci

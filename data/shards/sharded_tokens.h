@@ -1,5 +1,5 @@
-// The tokens of shards, prepared ones or those of llm.c, read through memory maps. Corpora may be larger than memory: maps are
-// given back as soon as they may hold more than kMaxResident bytes.
+// The tokens of shards: prepared ones, also in the cache for texts and documents (store.h), or llm.c's. Corpora may be larger
+// than memory.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,19 +7,19 @@
 #include <utility>
 #include <vector>
 
-#include "data/shards/shard_maps.h"
+#include "data/shards/shard.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci {
 
-// Whether a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c. Error: some are, and
+// True where a path is a shard, or a folder that holds prepared shards or whose files are all shards of llm.c. Error: some are, and
 // others are not; either would be left out without a word.
 bool names_shards(const std::string& path);
 
-// Whether a tokenizer.json belongs to these shards: ricci-prepare writes one, llm.c does not.
+// True where a tokenizer.json belongs to these shards: ricci-prepare writes one, llm.c does not.
 bool has_tokenizer(const std::string& path);
-// The tokenizer in a folder of prepared shards. Errors: those of the file.
+// The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);
 
 class ShardedTokens final : public TokenSource {
@@ -29,34 +29,55 @@ class ShardedTokens final : public TokenSource {
   // Errors: a shard that is missing, cut short, continued or damaged; shards of several corpora or tokenizers in one folder; a
   // corpus whose preparation did not end; another tokenizer, or ids outside its vocabulary.
   static ShardedTokens open(const std::string& path, const Tokenizer& tokenizer);
-  // The same of prepared shards, whose files stay open and are compared with their checksums here: whatever becomes of the folder, these
-  // tokens are read.
+  // Prepared shards whose files stay open and are compared with their checksums here: whatever becomes of the folder, these tokens are
+  // read.
   static ShardedTokens hold(const std::string& path, const Tokenizer& tokenizer);
 
   // The first documents, about `fraction` of all, and the rest. Error: one of the two would be empty.
   std::pair<ShardedTokens, ShardedTokens> split(double fraction) const;
-  // What the first so many files hold, and the rest; either may hold nothing.
+  // The tokens of the first so many files, and the rest; either may be empty.
   std::pair<ShardedTokens, ShardedTokens> split_files(int64_t files) const;
+  // All as one shard under another name and hash: of blocks, as a text is, or of the documents of all shards. hash 0: it is computed.
+  ShardedTokens as_one_shard(const std::string& name, bool is_text, uint64_t hash) const;
 
-  int64_t size() const override;
-  int64_t vocab_size() const override;
-  uint64_t hash() const override;
-  uint64_t tokenizer_hash() const override;
-  const std::string& name() const override;
-  // Errors besides those of TokenSource: a shard that was altered, or cut while in use.
+  int64_t size() const override { return tokens_; }
+  int64_t vocab_size() const override { return vocab_size_; }
+  uint64_t hash() const override { return hash_; }
+  uint64_t tokenizer_hash() const override { return files_->shards()[0].layout.header.tokenizer_hash; }
+  const std::string& name() const override { return name_; }
+  // Errors besides TokenSource's: a shard that was altered, or cut while in use.
   void read(int64_t first, std::span<int64_t> ids) const override;
-  int64_t shards() const override;
+  int64_t shards() const override { return unit_ == Unit::shards ? static_cast<int64_t>(parts_.size()) : 1; }
   int64_t documents(int64_t shard) const override;
   TokenSpan document(int64_t shard, int64_t index) const override;
-  int64_t classes() const override;
+  int64_t classes() const override { return files_->shards()[0].layout.header.classes; }
   int64_t label(int64_t shard, int64_t index) const override;
 
  private:
-  struct Contents;
-  static ShardedTokens of(const std::string& path, std::vector<ShardMaps::Shard> shards, const Tokenizer& tokenizer);
-  explicit ShardedTokens(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
+  // The part of one file that is read.
+  struct Part {
+    size_t number;           // in files_
+    TokenSpan tokens;        // in the file
+    int64_t first_document;  // in the file
+    int64_t documents;
+    int64_t first, documents_before;  // token of the source; documents in front of this part
+  };
+  ShardedTokens() = default;
+  enum class Unit : uint8_t { shards, documents, blocks };  // the last two: all is one shard of documents, or of blocks
+
+  static ShardedTokens of(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer);
   ShardedTokens part(const char* label, int64_t first, int64_t end) const;
-  std::shared_ptr<const Contents> contents_;
+  void add(size_t number, const TokenSpan& tokens, int64_t first_document, int64_t documents);
+  int64_t all_documents() const { return parts_.empty() ? 0 : parts_.back().documents_before + parts_.back().documents; }
+  TokenSpan in_file(const Part& part, int64_t document) const;
+  std::pair<const Part&, int64_t> find(int64_t shard, int64_t index) const;
+
+  std::shared_ptr<ShardFiles> files_;  // shared by the parts of a corpus
+  std::vector<Part> parts_;
+  int64_t vocab_size_ = 0, tokens_ = 0;
+  uint64_t hash_ = 0;
+  std::string name_;
+  Unit unit_ = Unit::shards;
 };
 
 }  // namespace ricci

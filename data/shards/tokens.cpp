@@ -1,10 +1,10 @@
-// What a source has by itself: blocks in the place of documents. And several sources behind one another.
 #include "data/shards/tokens.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "core/error.h"
+#include "core/files/checksum.h"
 #include "core/files/hash.h"
 
 namespace ricci {
@@ -33,7 +33,41 @@ void check_same_tokenizer(std::span<const Tokens> sources) {
 
 namespace {
 
-// Which of the ranges that start at these numbers holds one.
+// Calls use(bytes) for all ids, packed as Id.
+template <class Id, class Use> void for_each_packed(const Tokens& tokens, const Use& use) {
+  constexpr int64_t at_once = 1 << 16;
+  for (int64_t first = 0; first < tokens.size(); first += at_once) {
+    std::vector<int64_t> ids(static_cast<size_t>(std::min(at_once, tokens.size() - first)));
+    tokens.read(first, ids);
+    use(bytes_of(std::vector<Id>(ids.begin(), ids.end())));
+  }
+}
+
+}  // namespace
+
+uint64_t hash_of_text(const Tokens& tokens) {
+  uint64_t hash = hash_bytes("");
+  const auto add = [&](std::string_view packed) { hash = hash_bytes(packed, hash); };
+  if (tokens.vocab_size() <= 65536) for_each_packed<uint16_t>(tokens, add);
+  else for_each_packed<uint32_t>(tokens, add);
+  return hash;
+}
+
+uint64_t hash_of_documents(const Tokens& tokens) {
+  StreamHash ids;
+  for_each_packed<uint32_t>(tokens, [&](std::string_view packed) { ids.add(packed); });
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < tokens.documents(0); ++i) {
+    starts.push_back(tokens.document(0, i).end);
+    labels.push_back(static_cast<int32_t>(tokens.label(0, i)));
+  }
+  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), ids.finish()));
+}
+
+namespace {
+
+// The index of the range, of those that start at these numbers, that holds one.
 size_t range_of(const std::vector<int64_t>& starts, int64_t number) {
   return static_cast<size_t>(std::upper_bound(starts.begin(), starts.end() - 1, number) - starts.begin()) - 1;
 }

@@ -1,5 +1,7 @@
-// The one interface for tokens, whatever holds them: shards (sharded_tokens.h), those of the cache for texts and documents (store.h),
-// generated rows, or several of these behind one another.
+// The one interface for tokens, whatever holds them: shards (sharded_tokens.h), generated rows, or several of these behind one another.
+// Reading order of this folder: tokens.h; shard.h: the format of a shard, its reader and writer; sharded_tokens.h: a corpus of shards;
+// document_reader.h and pieces.h: documents and texts in pieces, and their ids; prepare.h: these ids as shards; store.h: the shards of
+// texts in the cache.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -23,15 +25,15 @@ class TokenSource {
 
   virtual int64_t size() const = 0;  // tokens
   virtual int64_t vocab_size() const = 0;
-  virtual uint64_t hash() const = 0;            // of the ids in their order: tells one corpus from another
+  virtual uint64_t hash() const = 0;            // hashes the ids in their order: tells one corpus from another
   virtual uint64_t tokenizer_hash() const = 0;  // Tokenizer::hash; 0: it is not known
   virtual const std::string& name() const = 0;  // for messages
 
   // The ids [first, first + ids.size()). Safe from several threads. Error: outside the source.
   virtual void read(int64_t first, std::span<int64_t> ids) const = 0;
 
-  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens that tell of no documents have blocks
-  // of kBlock tokens in their place. Spans count from the start of the source, and cover all of it in order.
+  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens that tell of no documents have in their
+  // place blocks of kBlock tokens. Spans count from the start of the source, and cover all of it in order.
   static constexpr int64_t kBlock = 4096;
   virtual int64_t shards() const { return 1; }
   virtual int64_t documents(int64_t shard) const;
@@ -65,6 +67,10 @@ class Tokens {
  private:
   std::shared_ptr<const TokenSource> source_;
 };
+
+// Checkpoints hold the hash of the tokens that a run learns. It does not tell how they are cut into shards.
+uint64_t hash_of_text(const Tokens& tokens);
+uint64_t hash_of_documents(const Tokens& tokens);  // in one shard
 
 // Error: two of them were made by different tokenizers.
 void check_same_tokenizer(std::span<const Tokens> sources);

@@ -92,7 +92,7 @@ uint64_t hash_of_bytes(const std::string& path, int64_t bytes) {
 
 }  // namespace
 
-TextSource::File TextSource::inspect(const fs::path& path) {
+TextFile TextSource::inspect(const fs::path& path) {
   std::error_code error;
   const fs::path absolute = fs::canonical(path, error);
   const bool regular = !error && fs::is_regular_file(absolute, error);
@@ -147,46 +147,42 @@ TextSource TextSource::as(const std::string& label) const {
 }
 
 std::vector<TextSource> TextSource::each_file() const {
-  std::vector<TextSource> all;
-  for (const File& file : files_) {
-    TextSource one;
-    one.files_ = {file};
-    all.push_back(std::move(one));
-  }
+  std::vector<TextSource> all(files_.size(), TextSource());
+  for (size_t i = 0; i < files_.size(); ++i) all[i].files_ = {files_[i]};
   return all;
 }
 
 int64_t TextSource::bytes_on_disk() const {
   int64_t bytes = 0;
-  for (const File& file : files_) bytes += file.bytes;
+  for (const TextFile& file : files_) bytes += file.bytes;
   return bytes;
 }
 
 std::string TextSource::name() const {
-  std::string name = files_[0].path.filename().string();
+  std::string name = files_[0].name();
   if (files_.size() > 1) name += format_message(" and {} more", {files_.size() - 1});
   return label_.empty() ? name : name + " (" + label_ + ")";
 }
 
 uint64_t TextSource::place_hash() const {
   uint64_t hash = hash_bytes(label_);
-  for (const File& file : files_) hash = hash_bytes(file.path.string(), hash_bytes("\n", hash));
+  for (const TextFile& file : files_) hash = hash_bytes(file.path.string(), hash_bytes("\n", hash));
   return hash;
 }
 
 uint64_t TextSource::stamp_hash() const {
   std::string stamps;
-  for (const File& file : files_) stamps += format_message("{} ", {file.stamp});
+  for (const TextFile& file : files_) stamps += format_message("{} ", {file.stamp});
   return hash_bytes(stamps, place_hash());
 }
 
 bool TextSource::is_settled() const {
-  return std::all_of(files_.begin(), files_.end(), [](const File& file) { return file.settled; });
+  return std::all_of(files_.begin(), files_.end(), [](const TextFile& file) { return file.settled; });
 }
 
 uint64_t TextSource::content_hash() const {
   std::string identity = format_message("{} {}", {first_, end_});
-  for (const File& file : files_) {
+  for (const TextFile& file : files_) {
     const uint64_t hash = file.built_in ? file.stamp : hash_of_bytes(file.path.string(), file.bytes);
     identity += format_message(" {} {}", {file.bytes, std::to_string(hash)});
   }
@@ -194,9 +190,9 @@ uint64_t TextSource::content_hash() const {
 }
 
 void TextSource::check_unchanged() const {
-  for (const File& file : files_) {
+  for (const TextFile& file : files_) {
     if (file.built_in) continue;
-    const File now = inspect(file.path);
+    const TextFile now = inspect(file.path);
     if (now.bytes != file.bytes || now.stamp != file.stamp)
       fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
   }

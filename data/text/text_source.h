@@ -1,5 +1,6 @@
-// Where a text is: one or several files, plain or compressed (.gz .zst .xz .bz2, recognised by content), or texts that the program
-// carries. Several are joined byte to byte, nothing is put between them. text_stream.h reads it.
+// The place of a text: one or several files, plain or compressed (.gz .zst .xz .bz2, recognised by content), or texts that the program
+// carries. Several are joined byte to byte, nothing is put between them. Reading order: text_source.h; file_stream.h: one file, its members
+// where it is a tar archive; text_stream.h: all of a text, or a part of it, in blocks or pieces; utf8.h: encodings.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +21,16 @@ struct BuiltInText {
   std::string_view text;  // outlives every source of it
 };
 
-// What is read: a small value. On construction files are looked up, and none of them is read.
+struct TextFile {
+  std::filesystem::path path;  // or the name of a built-in text
+  int64_t bytes;               // on disk
+  uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
+  bool settled = true;
+  std::optional<std::string_view> built_in = {};
+  std::string name() const { return path.filename().string(); }
+};
+
+// The files that make a text, or a part of one: a small value. On construction files are looked up, and none of them is read.
 class TextSource {
  public:
   // A file, a folder (every file below it, hidden ones left out, sorted by path; a folder that several links lead to
@@ -37,8 +47,8 @@ class TextSource {
   // The same under another label.
   TextSource as(const std::string& label) const;
 
-  // Each file as a text of its own, whole; and its size on disk.
-  std::vector<TextSource> each_file() const;
+  const std::vector<TextFile>& files() const { return files_; }
+  std::vector<TextSource> each_file() const;  // as a text of its own, whole
   int64_t bytes_on_disk() const;
 
   // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
@@ -47,27 +57,20 @@ class TextSource {
   // Identity for caches: the same paths; and the same files as the system tells, unread: their sizes, times and inodes.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
-  // Whether any change of the files behind their look-up has changed their stamps: they had not just been written.
+  // True where any change of the files behind their look-up has changed their stamps: they had not just been written.
   bool is_settled() const;
-  // Whether paths and bytes of the files are the same. Reads all of them.
+  // Identity of the paths and bytes of the files. Reads all of them.
   uint64_t content_hash() const;
   // Error where a file no longer has the size and time that it had on construction.
   void check_unchanged() const;
 
  private:
   friend class TextStream;
-  struct File {
-    std::filesystem::path path;  // or the name of a built-in text
-    int64_t bytes;               // on disk
-    uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
-    bool settled = true;
-    std::optional<std::string_view> built_in = {};
-  };
   TextSource() = default;
-  static File inspect(const std::filesystem::path& path);
+  static TextFile inspect(const std::filesystem::path& path);
   void add(const std::string& path);
 
-  std::vector<File> files_;
+  std::vector<TextFile> files_;
   std::string label_;
   int64_t first_ = 0, end_ = INT64_MAX;  // characters
 };

@@ -1,100 +1,22 @@
-// Reading a text block by block: .gz through zlib, everything else through libarchive.
 #include "data/text/text_stream.h"
-
-#include <archive.h>
-#include <archive_entry.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci {
-namespace {
-
-constexpr size_t kBlock = 256 * 1024;
-
-}  // namespace
-
-void TextStream::CloseArchive::operator()(archive* handle) const { archive_read_free(handle); }
-
-void TextStream::fail_reading() const {
-  const char* reason = archive_error_string(handle_.get());
-  fail("data: cannot read {}: {}", {open_->path(), reason ? reason : "damaged or cut short"});
-}
-
-void TextStream::open_file() {
-  const TextSource::File& file = source_.files_[file_];
-  opened_ = true;
-  yielded_ = false;
-  built_in_ = file.built_in.value_or("");
-  if (file.built_in) return;
-  try {
-    open_.emplace(file.path.string());
-  } catch (const Error& error) {
-    fail("data: {}", {error.what()});
-  }
-  if (is_gzip(*open_)) gzip_ = std::make_unique<GzipStream>(*open_);
-  else open_archive();
-}
-
-void TextStream::open_archive() {
-  archive* handle = archive_read_new();
-  handle_.reset(handle);
-  if (!handle) fail("data: out of memory for reading {}", {open_->path()});
-  // Only filters with a distinct mark at the start of the file, so that no plain text is taken for a compressed one.
-  archive_read_support_filter_zstd(handle);
-  archive_read_support_filter_xz(handle);
-  archive_read_support_filter_bzip2(handle);
-  archive_read_support_format_raw(handle);
-  archive_read_support_format_empty(handle);
-  archive_entry* entry = nullptr;
-  if (archive_read_open_fd(handle, open_->descriptor(), kBlock) != ARCHIVE_OK) fail_reading();
-  const int status = archive_read_next_header(handle, &entry);
-  if (status == ARCHIVE_EOF) fail("data: {} is empty after decompression", {open_->path()});
-  if (status != ARCHIVE_OK) fail_reading();
-}
-
-void TextStream::close_file() {
-  handle_.reset();
-  gzip_.reset();
-  open_.reset();
-  opened_ = false;
-  closed_ += source_.files_[file_].bytes;
-  ++file_;
-}
-
-int64_t TextStream::bytes_of_files() const {
-  if (!opened_) return closed_;
-  if (gzip_) return closed_ + gzip_->bytes_of_file();
-  return closed_ + (handle_ ? archive_filter_bytes(handle_.get(), -1) : 0);
-}
-
-// A block of the open file; empty at its end.
-std::string_view TextStream::read_file() {
-  if (gzip_) return gzip_->next();
-  if (!handle_) {
-    const std::string_view block = built_in_.substr(0, kBlock);
-    built_in_.remove_prefix(block.size());
-    return block;
-  }
-  const void* data = nullptr;
-  size_t bytes = 0;
-  la_int64_t position = 0;
-  int status = ARCHIVE_OK;
-  while (status == ARCHIVE_OK && bytes == 0) status = archive_read_data_block(handle_.get(), &data, &bytes, &position);
-  if (status != ARCHIVE_OK && status != ARCHIVE_EOF) fail_reading();
-  return status == ARCHIVE_OK ? std::string_view(static_cast<const char*>(data), bytes) : std::string_view();
-}
 
 std::string_view TextStream::read_block() {
-  for (; file_ < source_.files_.size(); close_file()) {
-    if (!opened_) open_file();
-    const std::string_view block = read_file();
-    yielded_ |= !block.empty();
-    if (!block.empty()) return block;
-    const TextSource::File& file = source_.files_[file_];
-    if (!yielded_ && !file.built_in) fail("data: {} is empty after decompression", {file.path.string()});
+  for (; file_ < source_.files_.size(); ++file_) {
+    if (!open_) open_ = std::make_unique<MemberStream>(source_.files_[file_]);
+    while (in_member_ || open_->next_member()) {
+      const std::string_view block = open_->next();
+      in_member_ = !block.empty();
+      if (in_member_) return block;
+    }
+    open_.reset();
+    closed_ += source_.files_[file_].bytes;
   }
   return {};
 }
@@ -156,6 +78,28 @@ void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& 
   TextPieces pieces(source, complete_prefix);
   while (const auto piece = pieces.next())
     if (!piece->text.empty()) use(piece->text, piece->offset);
+}
+
+namespace {
+
+// The blanks of ASCII, whatever the locale.
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+}  // namespace
+
+TextSize size_of_text(const TextSource& text) {
+  TextSize size;
+  TextStream stream(text);
+  bool in_word = false;
+  for (std::string_view block; !(block = stream.next()).empty();) {
+    size.bytes += static_cast<int64_t>(block.size());
+    for (const char c : block) {
+      const bool blank = is_blank(c);
+      size.words += (c == '\n') + (!blank && !in_word);
+      in_word = !blank;
+    }
+  }
+  return size;
 }
 
 }  // namespace ricci

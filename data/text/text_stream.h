@@ -8,50 +8,34 @@
 #include <string_view>
 #include <utility>
 
-#include "core/files/file.h"
-#include "data/text/gzip.h"
+#include "data/text/file_stream.h"
 #include "data/text/text_source.h"
-
-struct archive;
 
 namespace ricci {
 
-// One pass over a source. A file that was cut is an error. So is damage where the format has checksums: .gz, .xz, .bz2, and .zst as
-// the zstd program writes it.
+// One pass over a source: its files, or the members of those that are archives, joined byte to byte.
 class TextStream {
  public:
   explicit TextStream(TextSource source) : source_(std::move(source)), entered_(source_.first_ == 0) {}
   // The next block, 256 KiB or less, valid until the next call; empty at the end of the text.
-  // Errors: unreadable, damaged or cut files, a compressed file that holds nothing, a text that ends inside the part.
+  // Errors: FileStream's and MemberStream's, a text that ends inside the part.
   std::string_view next();
   // Behind the end of the part: next() goes on with the rest of the text.
   void read_rest() { source_.end_ = INT64_MAX; }
-  // Where the block last returned starts in the joined text, in bytes.
+  // The place of the block last returned in the joined text, in bytes.
   int64_t offset() const { return offset_; }
-  // Of the files, bytes on disk that were read; nearly, and for telling how far a reader is.
-  int64_t bytes_of_files() const;
+  // Bytes on disk that were read of all files; nearly.
+  int64_t bytes_of_files() const { return closed_ + (open_ ? open_->bytes_of_file() : 0); }
 
  private:
-  struct CloseArchive {
-    void operator()(archive* handle) const;
-  };
   std::string_view read_block();
-  std::string_view read_file();
-  void open_file();
-  void open_archive();
-  void close_file();
-  [[noreturn]] void fail_reading() const;
   size_t bytes_up_to(int64_t character);
 
   TextSource source_;
-  size_t file_ = 0;                        // the file that is open, or the next to open
-  bool opened_ = false, yielded_ = false;  // the file is open; it gave bytes
-  bool entered_;                           // the part has begun
-  // What is open: a file, and what unpacks it; or what is left of a built-in text.
-  std::optional<OpenFile> open_;
-  std::unique_ptr<GzipStream> gzip_;
-  std::unique_ptr<archive, CloseArchive> handle_;
-  std::string_view built_in_;
+  size_t file_ = 0;  // the file that is open, or the next to open
+  std::unique_ptr<MemberStream> open_;
+  bool in_member_ = false;
+  bool entered_;            // the part has begun
   std::string_view block_;  // read, and not returned yet
   int64_t passed_ = 0;      // bytes of the joined text in front of it
   int64_t characters_ = 0;  // that begin there; counted while the part has a border to come
@@ -69,10 +53,10 @@ class TextPieces {
 
   struct Piece {
     std::string_view text;  // valid until the next call
-    int64_t offset;         // of its first byte in the joined text
+    int64_t offset;         // its first byte's place in the joined text
     bool ends;              // it is the last piece of the part, which is empty only where the part is
   };
-  // Nothing behind the last piece. Errors: those of TextStream.
+  // Nothing behind the last piece. Errors: TextStream's.
   std::optional<Piece> next();
   // Behind the last piece of the part: next() goes on with the rest of the text.
   void read_rest();
@@ -90,5 +74,15 @@ class TextPieces {
 // Calls use(piece, offset) for all pieces but an empty one.
 void for_each_piece(const TextSource& source, const TextPieces::CompletePrefix& complete_prefix,
     const std::function<void(std::string_view piece, int64_t offset)>& use);
+
+// The length of a text in units that do not depend on a tokenizer.
+struct TextSize {
+  int64_t bytes = 0;
+  // Words between blanks, tabs and line ends, and every line end as one more, as the token counts of WikiText are published.
+  int64_t words = 0;
+};
+
+// Reads the text as a stream. Errors: TextStream's.
+TextSize size_of_text(const TextSource& text);
 
 }  // namespace ricci

@@ -8,7 +8,7 @@
 #include "apps/terminal/input.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

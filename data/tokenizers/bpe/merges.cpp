@@ -41,7 +41,7 @@ const Merges::Slot& Merges::find(uint32_t left, uint32_t right) const {
 size_t Merges::apply(std::span<uint32_t> pieces) const { return pieces.size() <= kLongestShort ? apply_short(pieces) : apply_long(pieces); }
 
 size_t Merges::apply_short(std::span<uint32_t> pieces) const {
-  std::array<uint32_t, kLongestShort> ranks;  // of each piece with the next
+  std::array<uint32_t, kLongestShort> ranks;  // for each piece and the next
   size_t count = pieces.size();
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = rank_of(pieces[i], pieces[i + 1]);
   while (count > 1) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "data/text/text_stream.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
