@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <string_view>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
@@ -51,16 +50,6 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
     if (o.whole_documents) check_labelled(tokens);
     else if (tokens.size() <= o.context)
       fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
-}
-
-// The next number of a text of numbers with blanks between them.
-int64_t next_number(std::string_view& text, const std::string& whole) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(whole)});
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return number;
 }
 
 }  // namespace
@@ -164,14 +153,15 @@ std::string SequenceStream::place() const {
 }
 
 void SequenceStream::go_to(const std::string& place) {
-  std::string_view rest = place;
-  number_ = next_number(rest, place);
-  for (ShuffledSequences& corpus : sequences_) {
-    int64_t numbers[5];
-    for (int64_t& number : numbers) number = next_number(rest, place);
-    corpus.go_to({numbers[0], {numbers[1], numbers[2], numbers[3], numbers[4]}});
-  }
-  if (!rest.empty()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+  std::istringstream words(place);
+  const auto next = [&] {
+    int64_t number = -1;
+    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+    return number;
+  };
+  number_ = next();
+  for (ShuffledSequences& corpus : sequences_) corpus.go_to({next(), {next(), next(), next(), next()}});
+  if (!(words >> std::ws).eof()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
 }
 
 namespace {
@@ -179,7 +169,7 @@ namespace {
 // A seed for each epoch, and for each shard in it (the shards themselves: -1).
 uint64_t derived_seed(uint64_t seed, int64_t epoch, int64_t shard) {
   const std::array numbers{epoch, shard};
-  return xxh64({reinterpret_cast<const char*>(numbers.data()), sizeof numbers}, seed);
+  return xxh64(bytes_of(numbers), seed);
 }
 
 }  // namespace

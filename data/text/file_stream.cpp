@@ -114,11 +114,7 @@ class GzipStream : z_stream {
 
 FileStream::FileStream(const TextFile& file) : built_in_(file.built_in) {
   if (built_in_) return;
-  try {
-    file_.emplace(file.path.string());
-  } catch (const Error& error) {
-    fail("data: {}", {error.what()});
-  }
+  about_data([&] { file_.emplace(file.path.string()); });
   if (is_gzip(*file_)) {
     gzip_ = std::make_unique<GzipStream>(*file_);
     return;

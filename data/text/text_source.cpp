@@ -1,4 +1,3 @@
-// Finding files, and what tells one text from another.
 #include "data/text/text_source.h"
 
 #include <sys/stat.h>
@@ -48,46 +47,26 @@ std::vector<std::string> split_at_commas(const std::string& paths) {
   return list;
 }
 
-// The files below a folder. Links are followed, but no folder is entered twice: links may lead back to where they are.
-class FolderWalk {
- public:
-  explicit FolderWalk(const fs::path& folder) {
-    try {
-      enter(folder);
-    } catch (const Error& error) {
-      fail("data: {}", {error.what()});
-    }
+// Appends the files below a folder. Links are followed, but no folder is entered twice: links may lead back to where they are.
+void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
+  const Folder folder(path.string());
+  struct stat status = {};
+  if (::fstat(folder.descriptor(), &status) != 0 || !visited.insert({status.st_dev, status.st_ino}).second) return;
+  for (const std::string& name : folder.names()) {
+    if (name.starts_with('.')) continue;
+    std::error_code ignored;  // what cannot be looked at is no folder, and a later error when it is read
+    if (fs::is_directory(path / name, ignored)) append_files(path / name, visited, files);
+    else files.push_back(path / name);
   }
-  std::vector<fs::path> files;
-
- private:
-  void enter(const fs::path& path) {
-    const Folder folder(path.string());
-    struct stat status = {};
-    if (::fstat(folder.descriptor(), &status) != 0 || !visited_.insert({status.st_dev, status.st_ino}).second) return;
-    for (const std::string& name : folder.names()) {
-      if (name.starts_with('.')) continue;
-      std::error_code ignored;  // what cannot be looked at is no folder, and a later error when it is read
-      if (fs::is_directory(path / name, ignored)) enter(path / name);
-      else files.push_back(path / name);
-    }
-  }
-  std::set<std::pair<dev_t, ino_t>> visited_;
-};
+}
 
 std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files = FolderWalk(folder).files;
+  std::vector<fs::path> files;
+  std::set<std::pair<dev_t, ino_t>> visited;
+  about_data([&] { append_files(folder, visited, files); });
   if (files.empty()) fail("data: folder {} holds no files", {folder.string()});
   std::sort(files.begin(), files.end());
   return files;
-}
-
-uint64_t hash_of_bytes(const std::string& path, int64_t bytes) {
-  try {
-    return hash_of_file(OpenFile(path), 0, bytes);
-  } catch (const Error& problem) {
-    fail("data: {}", {problem.what()});
-  }
 }
 
 }  // namespace
@@ -104,7 +83,7 @@ TextFile TextSource::inspect(const fs::path& path) {
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
   const bool settled = std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) + kSettled <= std::time(nullptr);
-  return {absolute, status.st_size, xxh64({reinterpret_cast<const char*>(stamp.data()), sizeof stamp}), settled};
+  return {absolute, status.st_size, xxh64(bytes_of(stamp)), settled};
 }
 
 void TextSource::add(const std::string& path) {
@@ -183,7 +162,8 @@ bool TextSource::is_settled() const {
 uint64_t TextSource::content_hash() const {
   std::string identity = format_message("{} {}", {first_, end_});
   for (const TextFile& file : files_) {
-    const uint64_t hash = file.built_in ? file.stamp : hash_of_bytes(file.path.string(), file.bytes);
+    const auto of_bytes = [&] { return hash_of_file(OpenFile(file.path.string()), 0, file.bytes); };
+    const uint64_t hash = file.built_in ? file.stamp : about_data(of_bytes);
     identity += format_message(" {} {}", {file.bytes, std::to_string(hash)});
   }
   return hash_bytes(identity, place_hash());

@@ -10,10 +10,21 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
+
 namespace ricci {
 
 // The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
 std::filesystem::path find_data(const std::string& path);
+
+// f(), with "data: " in front of its error.
+template <class F> auto about_data(const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("data: {}", {error.what()});
+  }
+}
 
 // A text that the program carries: its name may stand where a path does.
 struct BuiltInText {
