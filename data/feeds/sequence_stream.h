@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/random.h"
-#include "data/feeds/batches.h"
+#include "data/feeds/feed.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {

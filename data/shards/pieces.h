@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/shards/shard.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci {

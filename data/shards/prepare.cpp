@@ -33,13 +33,6 @@ std::optional<ShardHeader> find_header(const FilePlace& place, bool checks_body)
   }
 }
 
-void count(Prepared& all, const ShardHeader& header) {
-  ++all.shards;
-  all.tokens += header.tokens;
-  all.text_bytes += header.text_bytes;
-  all.documents += header.documents - header.goes_on;
-}
-
 // Locks the folder. Errors: another program has the lock; a shard there is of something else, and could be overwritten.
 void take(const Folder& folder, const ShardHeader& first) {
   if (!folder.lock()) fail("{}: another program is preparing shards in it", {folder.path()});
@@ -54,7 +47,7 @@ void take(const Folder& folder, const ShardHeader& first) {
 std::optional<ShardHeader> find_kept(const Folder& folder, Prepared& all) {
   std::optional<ShardHeader> last;
   while (const std::optional<ShardHeader> header = find_header(FilePlace(folder, shard_name(all.found)), true)) {
-    count(all, *header);
+    all.add(*header);
     ++all.found;
     last = header;
     if (header->is_last) break;
@@ -62,66 +55,7 @@ std::optional<ShardHeader> find_kept(const Folder& folder, Prepared& all) {
   return last;
 }
 
-// Cuts the ids of documents into shards.
-class ShardCutter {
- public:
-  ShardCutter(const Folder& folder, const ShardHeader& first, const ShardOptions& options, Prepared& all)
-      : writer_(folder, first), options_(options), all_(all) {}
-
-  void append(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
-    if (is_first) end_full_shard();
-    if (is_first && piece.starts && documents_++ == options_.first_documents && options_.first_documents > 0) {
-      write(false);
-      all_.first_shards = all_.shards;
-    }
-    writer_.append(ids, is_first && piece.starts, piece.label, is_first ? static_cast<int64_t>(piece.text.size()) : 0, piece.end);
-    may_end_ = piece.ends || !options_.whole_documents;
-  }
-  // Behind the last document. Error: there are no tokens; named by `inputs`.
-  void finish(const std::string& inputs) {
-    end_full_shard();
-    if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
-    write(true);
-  }
-  int64_t tokens() const { return all_.tokens + writer_.tokens(); }
-
- private:
-  void end_full_shard() {
-    if (may_end_ && writer_.tokens() >= options_.shard_tokens) write(false);
-  }
-  void write(bool is_last) { count(all_, writer_.write(is_last)); }
-
-  ShardWriter writer_;
-  const ShardOptions& options_;
-  Prepared& all_;
-  int64_t documents_ = 0;
-  bool may_end_ = false;
-};
-
 }  // namespace
-
-ShardHeader header_of(const Tokenizer& tokenizer, uint64_t source_hash, int64_t classes) {
-  ShardHeader first;
-  first.vocab_size = tokenizer.vocab_size();
-  first.bytes_per_token = static_cast<uint32_t>(bytes_per_token(first.vocab_size));
-  first.tokenizer_hash = tokenizer.hash();
-  first.source_hash = source_hash;
-  first.classes = classes;
-  return first;
-}
-
-void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const ShardHeader& first,
-    const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress) {
-  ShardCutter cutter(folder, first, options, all);
-  for_each_encoded(
-      reader, tokenizer,
-      [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) { cutter.append(piece, is_first, ids); },
-      [&](int64_t bytes_of_files) {
-        if (progress) progress({bytes_of_files, cutter.tokens()});
-      });
-  files.check_unchanged();
-  cutter.finish(files.name());
-}
 
 void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer) {
   const FilePlace place(folder, "tokenizer.json");

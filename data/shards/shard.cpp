@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/files/file.h"
+#include "data/shards/pieces.h"
 
 namespace ricci {
 
@@ -111,26 +111,83 @@ std::string shard_name(int64_t number) { return format_message("shard-{:05}.toke
 
 bool is_shard_name(std::string_view name) { return name.starts_with("shard-") && name.ends_with(".tokens"); }
 
-int64_t bytes_per_token(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
-
-// The rest of a document whose start is in the shard before is listed as a document of this shard, under the same label.
-void ShardWriter::append(std::span<const int64_t> ids, bool starts, int32_t label, int64_t text_bytes, const InputPlace& end) {
-  starts_document_ |= starts;
-  if (!ids.empty()) {
-    if (!starts_document_ && ids_.empty()) next_.goes_on = 1;
-    if (starts_document_ || ids_.empty()) {
-      starts_.push_back(static_cast<uint64_t>(tokens()));
-      labels_.push_back(label);
-    }
-    starts_document_ = false;
-    next_.bytes_per_token == 2 ? pack<uint16_t>(ids, ids_) : pack<uint32_t>(ids, ids_);
-  }
-  next_.text_bytes += text_bytes;
-  next_.end = end;
+void Prepared::add(const ShardHeader& written) {
+  ++shards;
+  tokens += written.tokens;
+  text_bytes += written.text_bytes;
+  documents += written.documents - written.goes_on;
 }
 
-ShardHeader ShardWriter::write(bool is_last) {
-  next_.tokens = tokens();
+ShardHeader header_of(const Tokenizer& tokenizer, uint64_t source_hash, int64_t classes) {
+  ShardHeader first;
+  first.vocab_size = tokenizer.vocab_size();
+  first.bytes_per_token = first.vocab_size <= 65536 ? 2 : 4;
+  first.tokenizer_hash = tokenizer.hash();
+  first.source_hash = source_hash;
+  first.classes = classes;
+  return first;
+}
+
+namespace {
+
+// Collects packed ids and documents until a shard is full, and writes it.
+class ShardWriter {
+ public:
+  ShardWriter(const Folder& folder, const ShardHeader& first, const ShardOptions& options, Prepared& all)
+      : folder_(folder), next_(first), options_(options), all_(all) {}
+
+  // The rest of a document whose start is in the shard before is listed as a document of this shard, under the same label.
+  void append(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
+    if (is_first) end_full_shard();
+    const bool starts = is_first && piece.starts;
+    if (starts && options_.first_documents > 0 && documents_++ == options_.first_documents) {
+      write(false);
+      all_.first_shards = all_.shards;
+    }
+    starts_document_ |= starts;
+    if (!ids.empty()) {
+      if (!starts_document_ && ids_.empty()) next_.goes_on = 1;
+      if (starts_document_ || ids_.empty()) {
+        starts_.push_back(static_cast<uint64_t>(held()));
+        labels_.push_back(piece.label);
+      }
+      starts_document_ = false;
+      next_.bytes_per_token == 2 ? pack<uint16_t>(ids, ids_) : pack<uint32_t>(ids, ids_);
+    }
+    if (is_first) next_.text_bytes += static_cast<int64_t>(piece.text.size());
+    next_.end = piece.end;
+    may_end_ = piece.ends || !options_.whole_documents;
+  }
+
+  // Behind the last document. Error: there are no tokens; named by `inputs`.
+  void finish(const std::string& inputs) {
+    end_full_shard();
+    if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
+    write(true);
+  }
+  int64_t tokens() const { return all_.tokens + held(); }
+
+ private:
+  int64_t held() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }
+  void end_full_shard() {
+    if (may_end_ && held() >= options_.shard_tokens) write(false);
+  }
+  void write(bool is_last);
+
+  const Folder& folder_;
+  ShardHeader next_;
+  const ShardOptions& options_;
+  Prepared& all_;
+  std::string ids_;
+  std::vector<uint64_t> starts_;
+  std::vector<int32_t> labels_;
+  int64_t documents_ = 0;
+  bool starts_document_ = false;  // with the next ids, as those before gave none
+  bool may_end_ = false;
+};
+
+void ShardWriter::write(bool is_last) {
+  next_.tokens = held();
   next_.documents = static_cast<int64_t>(starts_.size());
   next_.is_last = is_last;
   ids_.resize(static_cast<size_t>(next_.index_offset()) - sizeof next_, '\0');
@@ -140,18 +197,31 @@ ShardHeader ShardWriter::write(bool is_last) {
   next_.body_hash = hash.finish();
   next_.own_hash = next_.hash();
   write_file_atomically(FilePlace(folder_, shard_name(next_.number)), [&](FileWriter& file) {
-    for (const std::string_view part :
-        {std::string_view(reinterpret_cast<const char*>(&next_), sizeof next_), std::string_view(ids_), bytes_of(starts_), labels})
+    for (const std::string_view part : {bytes_of(std::span(&next_, 1)), std::string_view(ids_), bytes_of(starts_), labels})
       file.write(part);
   });
-  const ShardHeader written = next_;
+  all_.add(next_);
   ids_.clear();
   starts_.clear();
   labels_.clear();
   ++next_.number;
   next_.text_bytes = 0;
   next_.goes_on = 0;
-  return written;
+}
+
+}  // namespace
+
+void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const ShardHeader& first,
+    const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress) {
+  ShardWriter writer(folder, first, options, all);
+  for_each_encoded(
+      reader, tokenizer,
+      [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) { writer.append(piece, is_first, ids); },
+      [&](int64_t bytes_of_files) {
+        if (progress) progress({bytes_of_files, writer.tokens()});
+      });
+  files.check_unchanged();
+  writer.finish(files.name());
 }
 
 namespace {

@@ -1,6 +1,6 @@
 // A shard: a file with a part of a tokenised corpus. Two formats are read.
 //
-// Prepared shards (ShardWriter), little-endian:
+// Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
 //   the ids as u16, or as u32 where the vocabulary exceeds 65,536; then zeros up to a multiple of 8 bytes
 //   the document index: for each document the token of this shard that it starts with, as u64
@@ -9,6 +9,7 @@
 // ids: u16 with magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,11 +20,20 @@
 
 #include "core/files/file.h"
 #include "core/files/folder.h"
-#include "data/shards/tokens.h"
 
 namespace ricci {
 
-// The place in the inputs of ricci-prepare (data/shards/document_reader.h) up to which documents were read.
+class PieceReader;
+class TextSource;
+class Tokenizer;
+
+// The tokens [first, end) of a source, or of a shard.
+struct TokenSpan {
+  int64_t first = 0, end = 0;
+  int64_t size() const { return end - first; }
+};
+
+// The place in the inputs of ricci-prepare (data/shards/pieces.h) up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // which of the input files
   int64_t document = 0;  // documents of this file that are complete
@@ -78,33 +88,32 @@ std::string shard_name(int64_t number);
 // True where a file is named so, with any number.
 bool is_shard_name(std::string_view name);
 
-// Bytes of an id: 2 up to 65,536 ids, else 4.
-int64_t bytes_per_token(int64_t vocab_size);
-
-// Makes the shards of a corpus, one after the other: collects packed ids and documents until a shard is full, and writes it beside
-// the others under a temporary name, syncs and renames it.
-class ShardWriter {
- public:
-  // `first`: the header of the first shard to write: its number, tokenizer, vocabulary, classes, source and whether its first
-  // document goes on from the shard before.
-  ShardWriter(const Folder& folder, const ShardHeader& first) : folder_(folder), next_(first) {}
-
-  // The next ids of the corpus. starts: a document starts with them; its label where there are labels. end: where the inputs are read
-  // up to by now.
-  void append(std::span<const int64_t> ids, bool starts, int32_t label, int64_t text_bytes, const InputPlace& end);
-  int64_t tokens() const { return static_cast<int64_t>(ids_.size()) / next_.bytes_per_token; }  // in the shard at work
-
-  // Writes what was collected as a shard, returns its header and starts the next one. Errors: the file cannot be written.
-  ShardHeader write(bool is_last);
-
- private:
-  const Folder& folder_;
-  ShardHeader next_;
-  std::string ids_;
-  std::vector<uint64_t> starts_;
-  std::vector<int32_t> labels_;
-  bool starts_document_ = false;  // with the next ids, as those before gave none
+struct Prepared {
+  int64_t shards = 0, tokens = 0, documents = 0, text_bytes = 0;
+  int64_t found = 0;         // shards that were there already
+  int64_t first_shards = 0;  // shards of ShardOptions::first_documents
+  void add(const ShardHeader& written);
 };
+
+struct PrepareProgress {
+  int64_t bytes_of_files = 0, tokens = 0;  // read; of all shards so far
+};
+
+// The way in which documents are cut into shards.
+struct ShardOptions {
+  int64_t shard_tokens;
+  bool whole_documents;         // each in one shard
+  int64_t first_documents = 0;  // a shard ends behind so many; 0: anywhere
+};
+
+// The header of the first shard of a corpus.
+ShardHeader header_of(const Tokenizer& tokenizer, uint64_t source_hash, int64_t classes);
+
+// Writes the documents as shards, from the number of this header on, and adds them to `all`. The reader reads these files. Each shard is
+// written beside the others under a temporary name, synced and renamed.
+// Errors: in reading, encoding and writing; a file that changed meanwhile; no tokens.
+void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer& tokenizer, const Folder& folder, const ShardHeader& first,
+    const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress = {});
 
 // Reads the shards of a corpus, each at any place by one system call, so that memory does not grow with what was read. Safe from several
 // threads. Errors: a shard was cut while it was in use, or is no longer what its layout tells.

@@ -13,7 +13,7 @@
 #include "data/shards/document_reader.h"
 #include "data/shards/draft.h"
 #include "data/shards/prepare.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/tokens.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/char_tokenizer.h"
 

@@ -11,7 +11,7 @@
 
 #include "data/shards/document_reader.h"
 #include "data/shards/tokens.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci {

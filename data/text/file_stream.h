@@ -1,17 +1,38 @@
 // One file of a text as a stream: its bytes, unpacked (.gz .zst .xz .bz2), and the files inside of it, which are the members of a tar
 // archive; any other file is its only member. Compression and archives are known by their content.
 #pragma once
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/files/file.h"
-#include "data/text/text_source.h"
 
 struct archive;
 
 namespace ricci {
+
+// f(), with "data: " in front of its error.
+template <class F> auto about_data(const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("data: {}", {error.what()});
+  }
+}
+
+// A file as it was found, or a text that the program carries.
+struct TextFile {
+  std::filesystem::path path;  // or the name of a built-in text
+  int64_t bytes;               // on disk
+  uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
+  bool settled = true;
+  std::optional<std::string_view> built_in = {};
+  std::string name() const { return path.filename().string(); }
+};
 
 class GzipStream;
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/text/utf8.h"
 
 namespace ricci {

@@ -1,7 +1,7 @@
 // One id per Unicode code point: the vocabulary is the sorted set of the characters of a text, id = rank in it.
 // The same ids as nanoGPT's character-level corpora.
 #pragma once
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/tokenizer.h"
 

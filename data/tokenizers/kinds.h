@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"

@@ -3,7 +3,7 @@
 
 #include "core/files/checksum.h"
 #include "data/shards/shard.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/fuzz/input.h"
 

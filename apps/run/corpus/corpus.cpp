@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/files/hash.h"
 #include "data/feeds/sorter.h"
-#include "data/shards/sharded_tokens.h"
 #include "data/shards/store.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 

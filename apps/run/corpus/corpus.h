@@ -8,7 +8,7 @@
 
 #include "apps/run/config/train_config.h"
 #include "data/shards/tokens.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci::apps {

@@ -6,7 +6,7 @@
 #include "apps/run/init/freeze.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "data/feeds/batches.h"
+#include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
 #include "data/feeds/sorter.h"
 

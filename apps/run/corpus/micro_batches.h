@@ -10,7 +10,6 @@
 #include "apps/run/config/train_config.h"
 #include "apps/run/corpus/corpus.h"
 #include "core/cpu/prefetch.h"
-#include "data/feeds/batches.h"
 #include "data/feeds/feed.h"
 #include "data/feeds/sorter.h"
 #include "models/evaluation/evaluation.h"

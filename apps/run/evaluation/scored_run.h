@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "models/evaluation/evaluation.h"
 
 namespace ricci::apps {

@@ -7,7 +7,7 @@
 
 #include "apps/run/config/config.h"
 #include "core/error.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 
 namespace ricci::apps {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/cpu/first_error.h"
 #include "core/error.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/tokenizers/vocabulary.h"
 
 namespace ricci {

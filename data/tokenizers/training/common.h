@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/vocabulary.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "data/tokenizers/tokenizer.h"

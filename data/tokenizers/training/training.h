@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/bpe/split.h"
 #include "data/tokenizers/tokenizer.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "data/feeds/batches.h"
+#include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
 #include "data/shards/tokens.h"
 #include "tests/data/shards/shard_files.h"

@@ -8,7 +8,7 @@
 
 #include "core/files/hash.h"
 #include "core/random.h"
-#include "data/feeds/batches.h"
+#include "data/feeds/feed.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/files/file.h"
 #include "data/shards/prepare.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/data/files.h"
 

@@ -1,12 +1,11 @@
 // Shards as one corpus: its tokens and documents, and what is said of shards that do not belong together, were cut or altered.
-#include "data/shards/sharded_tokens.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
 
 #include "core/files/checksum.h"
 #include "data/shards/shard.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/shards/shard_files.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/text/utf8.h"
 #include "tests/data/files.h"
 

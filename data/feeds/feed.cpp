@@ -1,4 +1,4 @@
-#include "data/feeds/batches.h"
+#include "data/feeds/feed.h"
 
 #include <algorithm>
 #include <string>
