@@ -12,7 +12,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/open.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {

@@ -13,7 +13,6 @@
 #include "core/files/file.h"
 #include "data/shards/pieces.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 using namespace ricci;
 using namespace ricci::apps;

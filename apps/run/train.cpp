@@ -16,7 +16,6 @@
 
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/run/corpus/step_feed.h"
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/folder/run_report.h"

@@ -1,7 +1,7 @@
-// XXH64 (libxxhash): a fast hash that tells whether the bytes of a file are
-// the ones that were written. Several GB/s; not for secrets.
+// XXH64 (libxxhash): a fast hash that tells whether the bytes of a file are the ones that were written. Several GB/s; not for secrets.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +10,11 @@
 namespace ricci {
 
 class OpenFile;
+
+// The values as they lie in memory.
+template <class Values> std::string_view bytes_of(const Values& values) {
+  return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
+}
 
 // The hash of the bytes. A text in pieces: the hash of one piece is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 namespace ricci::apps {
 namespace {

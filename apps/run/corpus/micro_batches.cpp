@@ -1,11 +1,17 @@
 #include "apps/run/corpus/micro_batches.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apps/run/init/init.h"
+#include "core/error.h"
 #include "cuda/device/device.h"
+#include "data/feeds/feed.h"
+#include "data/feeds/sequence_stream.h"
+#include "data/feeds/sorter.h"
 
 namespace ricci::apps {
+
 namespace {
 
 Tensor tensor_of(const std::vector<int64_t>& ids_bc, const Shape& shape, Device device) {
@@ -40,6 +46,53 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
   std::vector<MicroBatch> all;
   for (const Batch& batch : batches) all.push_back(micro_batch_of(batch, device));
   return all;
+}
+
+namespace {
+
+constexpr size_t kStepsAhead = 2;
+
+template <class Batches> std::unique_ptr<Feed> numbered(Batches batches, const StepLayout& layout) {
+  return std::make_unique<NumberedFeed<Batches>>(std::move(batches), layout.micro_batches);
+}
+
+// The feed that the data and the order of the config ask for.
+std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config) {
+  const StepLayout layout = layout_of(config);
+  if (is_sorting(config)) return numbered(SortingBatches(corpus.train, config.sorting.length, layout.sequences, config.seed), layout);
+  if (is_shuffled(config)) {
+    SequenceStream stream(corpus.sources, {.context = *config.context,
+                                              .seed = config.seed,
+                                              .shuffle_buffer = config.shuffle_buffer,
+                                              .weights = config.weights,
+                                              .whole_documents = is_classifier(config),
+                                              .full_width = config.cuda_graph});
+    return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), layout.micro_batches, layout.sequences);
+  }
+  if (config.order == Order::columns)
+    return numbered(ColumnBatches(corpus.train, config.batch * config.accumulation, layout.sequences, *config.context), layout);
+  return numbered(RandomCrops(corpus.train, layout.sequences, *config.context, config.seed), layout);
+}
+
+}  // namespace
+
+StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config) : config_(config), feed_(feed_of(corpus, config)) {}
+
+void StepFeed::start(int64_t step, const std::string& place) {
+  step_ = step;
+  feed_->go_to(step, place);
+  thread_ = std::make_unique<Prefetch<StepData>>([this] { return make(); }, kStepsAhead);
+}
+
+std::optional<StepData> StepFeed::make() {
+  if (step_++ >= config_.steps) return {};
+  return StepData{feed_->next(), feed_->place()};
+}
+
+StepData StepFeed::next() {
+  std::optional<StepData> data = thread_->next();
+  if (!data) fail("training data: there is no step behind the last one");
+  return std::move(*data);
 }
 
 }  // namespace ricci::apps

@@ -1,9 +1,14 @@
 // From text to what models read: the batches of data/ as tensors on a device.
 #pragma once
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "data/feeds/text_batches.h"
+#include "apps/run/corpus/corpus.h"
+#include "core/cpu/prefetch.h"
+#include "data/feeds/feed.h"
 #include "models/planning/plan.h"
 #include "models/training/micro_batch.h"
 
@@ -11,28 +16,46 @@ namespace ricci::apps {
 
 MicroBatch micro_batch_of(const Batch& batch, Device device);
 
-// How the sequences of a step are divided. batch_invariant takes one sequence at a time, whatever the batch, so that even
+// The division of the sequences of a step. batch_invariant takes one sequence at a time, whatever the batch, so that even
 // the order of all sums is the same.
 struct StepLayout {
-  int64_t sequences;      // of a micro-batch
-  int64_t micro_batches;  // of a step
+  int64_t sequences;      // in a micro-batch
+  int64_t micro_batches;  // in a step
 };
 StepLayout layout_of(const TrainConfig& config);
 
 // The same for a plan of the step (models/planning/plan.h).
 StepShape step_shape_of(const TrainConfig& config);
 
-// The batches of a step out of RandomCrops or ColumnBatches, whose `batch` must be layout_of(config).sequences.
-template <class Batches> std::vector<Batch> batches_of(const Batches& batches, const TrainConfig& config, int64_t step) {
-  std::vector<Batch> all;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(batches.at(step, i));
-  return all;
-}
-
-// The same on a device.
+// The batches of a step on a device. The crops are of layout_of(config).sequences rows.
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
 inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  return micro_batches_of(batches_of(crops, config, step), device);
+  return micro_batches_of(step_of(crops, step, layout_of(config).micro_batches), device);
 }
+
+struct StepData {
+  std::vector<Batch> batches;
+  std::string place;  // in the data behind this step; empty where the number of the step tells it
+};
+
+// The batches of a training, step by step, made by a thread of its own while the step before is computed.
+class StepFeed {
+ public:
+  // Errors: from the feed that the config asks for.
+  StepFeed(const Corpus& corpus, const TrainConfig& config);
+  StepFeed(const StepFeed&) = delete;
+
+  // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.
+  void start(int64_t step, const std::string& place);
+  // The next step, in the order of their numbers. Errors: the data cannot be read.
+  StepData next();
+
+ private:
+  std::optional<StepData> make();
+  TrainConfig config_;
+  int64_t step_ = 0;  // the next to be made
+  std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Prefetch<StepData>> thread_;
+};
 
 }  // namespace ricci::apps

@@ -5,9 +5,8 @@
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "data/feeds/document_batches.h"
+#include "data/feeds/feed.h"
 #include "data/feeds/sorter.h"
-#include "data/feeds/text_batches.h"
 
 namespace ricci::apps {
 namespace {

@@ -10,7 +10,7 @@
 #include "apps/run/config/train_config.h"
 #include "data/feeds/feed.h"
 #include "data/shards/tokens.h"
-#include "data/text/text_size.h"
+#include "data/text/text.h"
 #include "models/evaluation/evaluation.h"
 
 namespace ricci::apps {

@@ -10,7 +10,7 @@
 #include "apps/run/config/config.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 
 namespace ricci::apps {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "cuda/device/device.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 
 namespace ricci::apps {
 namespace {

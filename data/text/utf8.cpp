@@ -1,9 +1,10 @@
 // UTF-8 decoding and encoding, one character at a time, by the macros of ICU.
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 #include <unicode/utf8.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
 
@@ -24,7 +25,7 @@ size_t announced_bytes(unsigned char first) {
 
 struct Decoded {
   UChar32 code;  // negative: no valid character starts there
-  size_t bytes;  // of the character, or of the longest piece that begins one but does not complete it; 1 where none does
+  size_t bytes;  // the character has, or the longest piece that begins one but does not complete it; 1 where none does
 };
 
 Decoded decode(std::string_view text, size_t at) {
@@ -69,17 +70,27 @@ size_t complete_utf8_prefix(std::string_view text) {
   return text.size();
 }
 
-void check_utf8(const char* who, std::string_view text, int64_t offset) {
-  for (size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0x80) {
-      ++at;
-      continue;
-    }
-    const Utf8Character character = decode_utf8(text, at);
-    if (character.bytes == 0)
-      fail("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
-          {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])});
-    at += character.bytes;
+namespace {
+
+// The end of the ASCII characters from byte `at` on. It looks at 8 bytes together.
+size_t ascii_end(std::string_view text, size_t at) {
+  for (uint64_t word; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if (word & 0x8080808080808080u) break;
+  }
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at;
+}
+
+}  // namespace
+
+void check_utf8(const std::string& who, std::string_view text, int64_t offset) {
+  for (size_t at = ascii_end(text, 0); at < text.size(); at = ascii_end(text, at)) {
+    const size_t bytes = decode_utf8(text, at).bytes;
+    if (bytes == 0)
+      throw NotUtf8(format_message("{}: byte {} (value 0x{:02x}) is not valid UTF-8",
+          {who, offset + static_cast<int64_t>(at), static_cast<unsigned char>(text[at])}));
+    at += bytes;
   }
 }
 
@@ -106,6 +117,19 @@ std::string describe_character(char32_t code) {
   std::string text = "'";
   append_utf8(code, text);
   return text + "' (" + number + ")";
+}
+
+void TextDecoder::append(std::string_view block, const std::string& name, std::string& text) {
+  if (encoding_ == Encoding::bytes) text += block;
+  if (encoding_ == Encoding::latin1)
+    for (const char byte : block) append_utf8(static_cast<unsigned char>(byte), text);  // its code points are its bytes
+  if (encoding_ != Encoding::utf8) return;
+  if (!held_.empty()) block = held_.append(block);
+  const size_t complete = complete_utf8_prefix(block);
+  check_utf8(name, block.substr(0, complete), offset_);
+  text += block.substr(0, complete);
+  offset_ += static_cast<int64_t>(complete);
+  held_ = std::string(block.substr(complete));
 }
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// How often each word occurs in a text, counted by all threads.
+// Shared by the trainers of vocabularies: the pieces that a vocabulary begins with, and how often each word occurs in a text.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
+#include "data/tokenizers/training/training.h"
+#include "data/tokenizers/vocabulary.h"
 
 namespace ricci {
 
@@ -41,13 +43,22 @@ struct CountedWord {
   int64_t count;
 };
 
-// How a text is divided: where it may be cut (as Tokenizer::complete_prefix), and the words of a part of it.
+// The division of a text: where it may be cut (as Tokenizer::complete_prefix), and the words of a part of it.
 struct WordDivision {
   std::function<size_t(std::string_view text)> complete_prefix;
   std::function<void(std::string_view part, int64_t offset, WordCounter& counter)> count;
 };
 
-// Sorted by the bytes of the words.
+// Counted by all threads, and sorted by the bytes of the words.
 std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division);
+
+// The special pieces that a vocabulary begins with, each once: its kind's, then those that were asked for.
+std::vector<std::string> special_pieces(const std::vector<std::string>& of_kind, const std::vector<std::string>& asked);
+
+// They are found in texts as they are written; their ids are their places.
+std::vector<AddedToken> as_added(const std::vector<std::string>& special);
+
+// Error: a vocabulary of this size has no place for the pieces that it begins with, or is too large.
+void check_size(const char* who, const TrainingOptions& options, size_t least);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-#include "data/tokenizers/training/word_counts.h"
+#include "data/tokenizers/training/common.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,7 +6,8 @@
 
 #include "core/cpu/first_error.h"
 #include "core/error.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
+#include "data/tokenizers/vocabulary.h"
 
 namespace ricci {
 
@@ -61,7 +62,7 @@ void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDiv
 }  // namespace
 
 std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division) {
-  constexpr size_t parts_at_once = 64;  // of 256 KiB
+  constexpr size_t parts_at_once = 64;  // 256 KiB each
   std::vector<WordCounter> counters(static_cast<size_t>(thread_count()));
   std::vector<Part> parts;
   for_each_piece(text, division.complete_prefix, [&](std::string_view piece, int64_t offset) {
@@ -75,6 +76,35 @@ std::vector<CountedWord> count_words(const TextSource& text, const WordDivision&
   counters[0].for_each([&](std::string_view word, int64_t count) { words.push_back({std::string(word), count}); });
   std::sort(words.begin(), words.end(), [](const CountedWord& a, const CountedWord& b) { return a.word < b.word; });
   return words;
+}
+
+std::vector<std::string> special_pieces(const std::vector<std::string>& of_kind, const std::vector<std::string>& asked) {
+  std::vector<std::string> pieces;
+  for (const auto* list : {&of_kind, &asked})
+    for (const std::string& piece : *list)
+      if (std::find(pieces.begin(), pieces.end(), piece) == pieces.end()) pieces.push_back(piece);
+  return pieces;
+}
+
+std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
+  std::vector<AddedToken> added;
+  for (const std::string& piece : special) added.push_back({.id = static_cast<int64_t>(added.size()), .content = piece});
+  return added;
+}
+
+std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special) {
+  for (const std::string& piece : special) {
+    if (const int64_t id = tokenizer->find(piece); id >= 0)
+      fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+    tokenizer = with_added_piece(*tokenizer, piece);
+  }
+  return tokenizer;
+}
+
+void check_size(const char* who, const TrainingOptions& options, size_t least) {
+  if (options.vocab < static_cast<int64_t>(least))
+    fail("{}: a vocabulary of {} pieces, but {} are needed before the first merge", {who, options.vocab, least});
+  if (options.vocab > kMaxPieces) fail("{}: a vocabulary of {} pieces, at most {} are possible", {who, options.vocab, kMaxPieces});
 }
 
 }  // namespace ricci
