@@ -4,7 +4,6 @@
 // what it would have read.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,7 +1,5 @@
 #include "data/tokenizers/char_tokenizer.h"
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "core/json/value.h"
 #include "data/text/text.h"

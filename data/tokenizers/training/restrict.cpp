@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "core/error.h"
 #include "data/text/text.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"

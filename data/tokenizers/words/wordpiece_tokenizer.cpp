@@ -1,7 +1,6 @@
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <set>
 
