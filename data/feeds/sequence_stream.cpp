@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {

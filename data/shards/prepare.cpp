@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/shards/shard_writer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/utf8.h"

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/files/hash.h"
 #include "data/shards/shard_writer.h"
 
 namespace ricci {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/files/checksum.h"
-#include "core/files/hash.h"
 #include "data/shards/shard_writer.h"
 
 namespace ricci {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 
 namespace ricci {
 

@@ -1,6 +1,6 @@
 #include "data/tokenizers/encode.h"
 
-#include "core/cpu/first_error.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 
 namespace ricci {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/tokenizers/encode.h"
 #include "data/tokenizers/utf8.h"
 

@@ -5,7 +5,7 @@
 
 #include "apps/run/corpus/embedded_corpus.h"
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/sharded_tokens.h"
 #include "data/shards/store.h"

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "core/error.h"
 #include "core/files/folder.h"
@@ -47,7 +46,7 @@ class AppendFile {
   }
 
  private:
-  [[noreturn]] void fail_with_reason() const { fail("cannot write {}: {}", {path_, std::generic_category().message(errno)}); }
+  [[noreturn]] void fail_with_reason() const { fail("cannot write {}: {}", {path_, system_reason()}); }
 
   std::string path_;
   Descriptor file_;

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "core/random.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
