@@ -73,7 +73,7 @@ void open_standard_streams() {
 int after_output(const AppText& text, int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return exit_code;
-  const std::string reason = errno ? ": " + std::generic_category().message(errno) : "";
+  const std::string reason = errno ? ": " + system_reason() : "";
   return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 

@@ -8,7 +8,7 @@
 
 #include "apps/terminal/progress.h"
 #include "core/error.h"
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "data/text/utf8.h"
 
 namespace ricci::apps {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "core/random.h"
 
 namespace ricci {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {

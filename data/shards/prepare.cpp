@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/text/utf8.h"
 #include "data/tokenizers/char_tokenizer.h"
 

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/files/checksum.h"
 #include "core/files/file.h"
-#include "core/files/hash.h"
 #include "data/shards/document_reader.h"
 #include "data/shards/draft.h"
 #include "data/shards/prepare.h"

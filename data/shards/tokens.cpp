@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "core/files/hash.h"
 
 namespace ricci {
 

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/file.h"
-#include "core/files/hash.h"
 #include "data/text/utf8.h"
 
 namespace ricci {
@@ -79,7 +78,7 @@ TextFile TextSource::inspect(const fs::path& path) {
   if (!error && !regular) fail("data: {} is neither a file nor a folder", {path.string()});
   if (error) fail("data: cannot read {}: {}", {path.string(), error.message()});
   struct stat status = {};
-  if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), std::generic_category().message(errno)});
+  if (::stat(absolute.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
   const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};

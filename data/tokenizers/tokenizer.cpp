@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "core/cpu/first_error.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/text/utf8.h"
 
 namespace ricci {

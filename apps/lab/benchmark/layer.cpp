@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "core/choice.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
-#include "core/names.h"
 #include "models/planning/published_memory.h"
 
 namespace ricci::apps {

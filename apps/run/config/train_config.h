@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/names.h"
+#include "core/choice.h"
 #include "data/shards/document_reader.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"

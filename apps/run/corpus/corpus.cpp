@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"
 #include "data/shards/tokens.h"

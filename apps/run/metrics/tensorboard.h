@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -54,7 +53,7 @@ class AppendFile {
   }
 
  private:
-  [[noreturn]] void fail_with_reason() const { fail("cannot write {}: {}", {path_, std::generic_category().message(errno)}); }
+  [[noreturn]] void fail_with_reason() const { fail("cannot write {}: {}", {path_, system_reason()}); }
 
   std::string path_;
   Descriptor file_;

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/cpu/first_error.h"
+#include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "data/text/text.h"
 #include "data/tokenizers/vocabulary.h"

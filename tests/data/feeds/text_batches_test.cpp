@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "core/random.h"
 #include "data/feeds/feed.h"
 #include "tests/data/files.h"

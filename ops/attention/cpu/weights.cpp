@@ -1,4 +1,4 @@
-// The softmax of a block of scores, of the forward and of the backward: row by row, the columns in vectors.
+// The weights of a block, row by row, the columns in vectors: the softmax of scores in the forward and in the backward, and dropout.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "cuda/math.h"
@@ -82,6 +82,49 @@ template <class A> struct BackwardSoftmax {
   }
 };
 
+// One block of the random generator has the numbers of four neighbouring keys; where a query's keys begin within such a block differs
+// from query to query.
+template <class A> struct WeightFactors {
+  Tile tile;
+  Problem problem;
+  int64_t head;
+  A* f;
+  HD void operator()(int64_t begin, int64_t end) const {
+    const WeightDropout& dropout = problem.dropout;
+    const Philox random = dropout.random.philox();
+    uint32_t words[kBlock + 4];
+    for (int64_t i = begin; i < end; ++i) {
+      const Interval columns = tile.columns_of(i);
+      const int64_t first = problem.weight(head, tile.t0 + i) + tile.j0 + columns.begin;
+      const int n = static_cast<int>(columns.end - columns.begin), offset = static_cast<int>(first % 4), blocks = (offset + n + 3) / 4;
+#pragma omp simd
+      for (int q = 0; q < blocks; ++q) {
+        const Philox::Block block = random.block(static_cast<uint64_t>(first / 4 + q));
+        words[4 * q] = block.v[0];
+        words[4 * q + 1] = block.v[1];
+        words[4 * q + 2] = block.v[2];
+        words[4 * q + 3] = block.v[3];
+      }
+      A* f_j = f + i * kBlock + columns.begin;
+#pragma omp simd
+      for (int j = 0; j < n; ++j) f_j[j] = words[offset + j] < dropout.dropped_below ? A(0) : A(dropout.scale);
+    }
+  }
+};
+
+template <class A> struct MultiplyWeights {
+  Tile tile;
+  const A* f;
+  A* w;
+  HD void operator()(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i) {
+      const Interval columns = tile.columns_of(i);
+#pragma omp simd
+      for (int64_t j = columns.begin; j < columns.end; ++j) w[i * kBlock + j] *= f[i * kBlock + j];
+    }
+  }
+};
+
 }  // namespace
 
 template <class A> void forward_softmax(const Tile& tile, A* s_ij, A* m_i, A* l_i, A* o_ix, int64_t row, int64_t width) {
@@ -92,9 +135,19 @@ template <class A> void backward_softmax(const Tile& tile, A* s_ij, A* dp_ij, co
   run_vectorized(BackwardSoftmax<A>{tile, s_ij, dp_ij, lse_i, delta_i}, 0, tile.queries());
 }
 
+template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij) {
+  run_vectorized(WeightFactors<A>{tile, problem, head, f_ij}, 0, tile.queries());
+}
+
+template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij) {
+  run_vectorized(MultiplyWeights<A>{tile, f_ij, w_ij}, 0, tile.queries());
+}
+
 #define FOR_SUMS_IN(A)                                                          \
   template void forward_softmax(const Tile&, A*, A*, A*, A*, int64_t, int64_t); \
-  template void backward_softmax(const Tile&, A*, A*, const A*, const A*);
+  template void backward_softmax(const Tile&, A*, A*, const A*, const A*);      \
+  template void weight_factors(const Tile&, const Problem&, int64_t, A*);       \
+  template void multiply_weights(const Tile&, const A*, A*);
 FOR_SUMS_IN(float)
 FOR_SUMS_IN(double)
 
