@@ -8,9 +8,9 @@
 #include "data/feeds/document_batches.h"
 #include "data/feeds/sorter.h"
 #include "data/feeds/text_batches.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
+#include "models/layers/inputs.h"
 #include "models/planning/plan.h"
-#include "models/training/micro_batch.h"
 
 namespace ricci::apps {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/text/text_size.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "apps/run/folder/run_folder.h"
-#include "models/training/micro_batch.h"
+#include "models/layers/inputs.h"
 
 namespace ricci::apps {
 

@@ -6,7 +6,7 @@
 
 #include "apps/run/generation/stop_strings.h"
 #include "apps/terminal/model_options.h"
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 
 namespace ricci::apps {
 
