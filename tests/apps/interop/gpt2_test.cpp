@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "apps/interop/hugging_face.h"
+#include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_logits.h"
