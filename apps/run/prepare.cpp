@@ -100,8 +100,6 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
-      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."},
-      [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare_or_advise(options); });
+  return run_app<Options>(
+      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."}, add_options, prepare_or_advise);
 }

@@ -198,4 +198,10 @@ void resolve(TrainConfig& config) {
   if (config.schedule.ends()) config.schedule.steps = config.schedule.steps.value_or(config.steps);
 }
 
+void resolve_vocab(TrainConfig& config, int64_t size) {
+  if (config.model.vocab != 0) return;
+  config.model.vocab = size;
+  config.following.try_emplace("model.vocab", "0");  // unless nothing was said of it, or null
+}
+
 }  // namespace ricci::apps

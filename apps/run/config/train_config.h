@@ -114,5 +114,7 @@ TrainStepOptions step_options(const TrainConfig& config);
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
+// The same for model.vocab, where the config leaves it to the tokenizer.
+void resolve_vocab(TrainConfig& config, int64_t size);
 
 }  // namespace ricci::apps

@@ -1,7 +1,5 @@
 // yaml-cpp tells what it meets, and the tree is built here: its own reading of several documents does not end at a comma that
 // stands where a document should start, and its nodes take ten times the memory.
-#include "apps/run/config/yaml.h"
-
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -12,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "apps/run/config/config.h"
 #include "core/error.h"
 
 namespace ricci::apps {

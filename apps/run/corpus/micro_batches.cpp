@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/run/init/freeze.h"
-#include "core/error.h"
+#include "apps/run/init/init.h"
 #include "cuda/device/device.h"
 
 namespace ricci::apps {
@@ -41,42 +40,6 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
   std::vector<MicroBatch> all;
   for (const Batch& batch : batches) all.push_back(micro_batch_of(batch, device));
   return all;
-}
-
-EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
-  if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
-  if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
-  const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
-  if (config.eval_from >= window)
-    fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
-  return Windows(tokens, batch, window, window < context ? window : stride, config.eval_from);
-}
-
-int64_t count_of(const EvaluationBatches& batches) {
-  return std::visit([](const auto& each) { return each.batches(); }, batches);
-}
-
-MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device) {
-  return micro_batch_of(std::visit([&](const auto& each) { return each.at(index); }, batches), device);
-}
-
-Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  if (std::holds_alternative<Windows>(kind)) return ricci::evaluate(model, count, batch, after_batch);
-  if (std::holds_alternative<DocumentBatches>(kind)) {
-    const ClassEvaluation classes = evaluate_classes(model, count, batch, after_batch);
-    const int64_t documents = classes.confusion.total();
-    return {classes.nats_per_sequence, documents, documents, {}, classes.confusion.accuracy()};
-  }
-  Evaluation sorted = evaluate_predictions(model, count, batch, after_batch);
-  sorted.accuracy = sorted.predictions->sequence_accuracy();
-  return sorted;
-}
-
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,
-    const std::function<void(int64_t)>& after_batch) {
-  const int64_t count = max_batches > 0 ? std::min(max_batches, count_of(batches)) : count_of(batches);
-  return evaluate(
-      model, batches, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
 }
 
 }  // namespace ricci::apps

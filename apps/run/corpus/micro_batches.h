@@ -1,14 +1,9 @@
 // From text to what models read: the batches of data/ as tensors on a device.
 #pragma once
-#include <functional>
-#include <variant>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "data/feeds/document_batches.h"
-#include "data/feeds/sorter.h"
 #include "data/feeds/text_batches.h"
-#include "models/inference/evaluation.h"
 #include "models/layers/inputs.h"
 #include "models/planning/plan.h"
 
@@ -39,19 +34,5 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
 inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
   return micro_batches_of(batches_of(crops, config, step), device);
 }
-
-// What a text is evaluated by: windows of it, scored from the config's eval_from on, or whole documents for a classifier, or whole rows of
-// the sorter, which have no use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
-using EvaluationBatches = std::variant<Windows, DocumentBatches, SortingBatches>;
-EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
-int64_t count_of(const EvaluationBatches& batches);
-MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device);
-
-// The mean loss over batches; of classifiers and of the sorter the accuracy, too.
-Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch);
-
-// Over all batches, or the first `max_batches` of them when that is not 0.
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
-    const std::function<void(int64_t done)>& after_batch = {});
 
 }  // namespace ricci::apps

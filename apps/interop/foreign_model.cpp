@@ -1,10 +1,14 @@
-#include "apps/interop/rows.h"
+#include "apps/interop/foreign_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "apps/interop/json_file.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -15,7 +19,7 @@ namespace {
 
 constexpr std::string_view kBlock = "{i}";
 
-// What stands in a name for the {i} of a pattern, empty where the pattern has none. Nothing: the name does not fit.
+// The part of a name in the place of the {i} of a pattern, empty where the pattern has none. Nothing: the name does not fit.
 std::optional<std::string> block_in(std::string_view pattern, std::string_view name) {
   const size_t at = pattern.find(kBlock);
   if (at == pattern.npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
@@ -63,6 +67,45 @@ Tensor transpose(const Tensor& x_mn) {
 
 }  // namespace
 
+void WeightFiles::add(const std::string& file) {
+  files_.emplace_back(file);
+  for (const std::string& name : files_.back().names()) {
+    if (!where_.emplace(name, files_.size() - 1).second)
+      fail("{}: tensor {} is in {} already", {file, one_line(name), file_of(name).path()});
+    names_.push_back(name);
+  }
+}
+
+WeightFiles::WeightFiles(const std::string& file) : path_(file) { add(file); }
+
+WeightFiles WeightFiles::in_folder(const std::string& folder) {
+  WeightFiles all;
+  all.path_ = folder;
+  const std::string single = folder + "/model.safetensors", index = single + ".index.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(index, ignored)) {
+    all.add(single);
+    return all;
+  }
+  const auto file_of_tensor = JsonFile(index).texts_by_name("weight_map");
+  if (!file_of_tensor) fail("{}: has no weight_map", {index});
+  std::set<std::string> files;
+  for (const auto& [name, file] : *file_of_tensor) files.insert(file);
+  for (const std::string& file : files) {
+    if (file.find('/') != file.npos || file.starts_with('.')) fail("{}: '{}' is no file of this folder", {index, one_line(file)});
+    all.add(folder + "/" + file);
+  }
+  for (const auto& [name, file] : *file_of_tensor)
+    if (!all.contains(name)) fail("{}: tensor {} is not in {}", {index, one_line(name), one_line(file)});
+  return all;
+}
+
+const SafetensorsFile& WeightFiles::file_of(const std::string& name) const {
+  const auto found = where_.find(name);
+  if (found == where_.end()) fail("{}: no tensor '{}'", {path_, one_line(name)});
+  return files_[found->second];
+}
+
 void load_theirs(Model& model, const Architecture& architecture, const WeightFiles& files) {
   std::set<std::string> known;
   model.load([&](const std::string& path, const Shape& shape) {
@@ -92,6 +135,25 @@ std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Archit
     tensors.emplace_back(theirs->name, theirs->transposed ? transpose(value) : value);
   });
   return tensors;
+}
+
+std::string write_imported_run(const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin) {
+  std::string folder = path;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  TrainConfig config;
+  config.name = std::filesystem::path(folder).filename();
+  config.model = model.config();
+  config.data.clear();
+  if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
+  check(config);
+  resolve(config);
+  RunFolder run = RunFolder::to_train({folder, config});
+  if (!run.checkpoints().steps().empty()) fail("{}: holds a run already", {folder});
+  run.begin(config, tokenizer, 0);
+  run.save_model(model, 0);
+  return format_message("{}: {} parameters from {}, {}, vocabulary {}, context {}",
+      {folder, with_commas(model.parameter_count()), origin, tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
+          config.model.vocab, config.model.ctx});
 }
 
 }  // namespace ricci::apps

@@ -1,19 +1,30 @@
-// What is told to a terminal, a pipe or a file whose reader may have stopped, as after Ctrl-S.
+// Standard streams: all of stdin, and output to a terminal, a pipe or a file whose reader may have stopped, as after Ctrl-S.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <string>
 #include <string_view>
 
-#include "apps/terminal/interrupt.h"
+#include "apps/terminal/signals.h"
+#include "core/error.h"
 
 namespace ricci::apps {
 
-// Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the waiting ends
-// within a second in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because
-// nobody reads what it tells.
+// All of stdin, as it is. Error: it cannot be read.
+inline std::string read_stdin() {
+  std::string text;
+  char block[1 << 16];
+  while (const size_t bytes = std::fread(block, 1, sizeof block, stdin)) text.append(block, bytes);
+  if (std::ferror(stdin)) fail("cannot read from stdin");
+  return text;
+}
+
+// Writes to an open file, and waits for its reader as long as it takes. After a request to end (Interrupt) the waiting ends within a second
+// in all, and what is left is dropped, as is output that cannot be written: no run ends or hangs because nobody reads what it tells.
 inline void tell(int descriptor, std::string_view text) {
   constexpr size_t kBytes = 256;  // at a time, at most: a pipe or terminal that is ready takes them without waiting
   constexpr int kWait = 100;      // milliseconds between looks at the request to end
