@@ -7,14 +7,11 @@ namespace {
 
 bool only_causal(MixerKind mixer) {
   bool only = false;
-  Mixers::at(static_cast<size_t>(mixer), [&]<class M>() {
+  Mixers::call_for(mixer, [&]<class M>() {
     if constexpr (requires { M::kOnlyCausal; }) only = M::kOnlyCausal;
   });
   return only;
 }
-
-// f.operator()<F>() for the family of the config.
-template <class Config, class F> void at_family(Config& c, const F& f) { Families::at(static_cast<size_t>(c.family), f); }
 
 }  // namespace
 
@@ -28,7 +25,7 @@ void visit_fields(ModelConfig& c, const Fields& field) {
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
   single("layers", c.layers, "blocks").in(1, kMaxLayers);
   field("causal", c.causal, "no token sees a later one (family: false for a classifier, unless its mixer is causal in itself)").follows();
-  Mixers::each([&]<class M>() { visit_fields(c.of<M>(), field.when(c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
+  Mixers::each([&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer == kind_of<M>, std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
   visit_fields(c.embedding, field);
   visit_fields(c.output, read_by(field, c, [](const FamilyTraits& f) { return f.is_language_model(); }));
@@ -36,11 +33,11 @@ void visit_fields(ModelConfig& c, const Fields& field) {
   visit_fields(c.stack_layers, read_by(field, c, [](const FamilyTraits& f) { return f.reads_stacks; }));
   visit_fields(c.down, read_by(field, c, [](const FamilyTraits& f) { return f.reads_down; }));
   Families::each(
-      [&]<class F>() { visit_fields(c.of<F>(), field.when(c.family == family_of<F>, std::string("family: ") + F::kTraits.name)); });
+      [&]<class F>() { visit_fields(c.settings<F>(), field.when(c.family == family_of<F>, std::string("family: ") + F::kTraits.name)); });
 }
 
 void apply_preset(ModelConfig& c) {
-  at_family(c, [&]<class F>() {
+  Families::call_for(c.family, [&]<class F>() {
     if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c.mixer);
   });
   if (c.preset == Preset::gpt) return;  // whose values the structs start with
@@ -56,34 +53,36 @@ void check(const ModelConfig& c) {
   std::vector<Field> fields;
   visit_fields(copy, Fields(fields).section("model"));
   check_bounds(fields);
-  Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { check(c.of<M>(), shape_of(c)); });
+  Mixers::call_for(c.mixer, [&]<class M>() {
+    if constexpr (requires { check(c.settings<M>(), shape_of(c)); }) check(c.settings<M>(), shape_of(c));
+  });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
   if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads cells only when they are complete", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
-  at_family(c, [&]<class F>() {
-    if constexpr (requires { F::check(c, c.of<F>()); }) F::check(c, c.of<F>());
+  Families::call_for(c.family, [&]<class F>() {
+    if constexpr (requires { F::check(c, c.settings<F>()); }) F::check(c, c.settings<F>());
   });
 }
 
 std::vector<std::string> warnings(const ModelConfig& c) {
   std::vector<std::string> all;
-  Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() {
-    if constexpr (requires { warning(c.of<M>(), shape_of(c)); })
-      if (const std::string line = warning(c.of<M>(), shape_of(c)); !line.empty()) all.push_back(line);
+  Mixers::call_for(c.mixer, [&]<class M>() {
+    if constexpr (requires { warning(c.settings<M>(), shape_of(c)); })
+      if (const std::string line = warning(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
   });
-  at_family(c, [&]<class F>() {
-    if constexpr (requires { F::warn(c, c.of<F>(), all); }) F::warn(c, c.of<F>(), all);
+  Families::call_for(c.family, [&]<class F>() {
+    if constexpr (requires { F::warn(c, c.settings<F>(), all); }) F::warn(c, c.settings<F>(), all);
   });
   return all;
 }
 
 void resolve(ModelConfig& c) {
   c.block.ff = c.block.feed_forward(c.d);
-  if (c.traits().reads_stacks) c.stack_layers.layers = c.stack_layers.of(c.scales);
-  at_family(c, [&]<class F>() {
-    if constexpr (requires { F::resolve(c, c.of<F>()); }) F::resolve(c, c.of<F>());
+  if (c.traits().reads_stacks) c.stack_layers.layers = c.stack_layers.per_scale(c.scales);
+  Families::call_for(c.family, [&]<class F>() {
+    if constexpr (requires { F::resolve(c, c.settings<F>()); }) F::resolve(c, c.settings<F>());
   });
 }
 

@@ -1,5 +1,5 @@
-// What a model is: the keys of `model:` in a run file. A key that a mixer, a block or a family reads stands beside its code;
-// here is the list of them, and which ones the chosen model reads.
+// The keys of `model:` in a run file. A key that a mixer, a block or a family reads is declared beside its code; here is the list of
+// them, each with the condition under which it is read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,15 +15,14 @@ struct ModelConfig : ModelKeys {
   Family family = family_of<Decoder>;
   Families::Configs families;
 
-  // The keys of one mixer or family: config.of<Sdp>().heads, config.of<TopDown>().shift
-  template <class M> auto& of() {
-    if constexpr (Families::has<M>) return families.of<M>();
-    else return ModelKeys::of<M>();
+  // The keys of one mixer or family: config.settings<Sdp>().heads, config.settings<TopDown>().shift
+  template <class M> auto& settings() {
+    if constexpr (Families::has<M>) return families.settings<M>();
+    else return ModelKeys::settings<M>();
   }
-  template <class M> const auto& of() const { return const_cast<ModelConfig&>(*this).of<M>(); }
+  template <class M> const auto& settings() const { return const_cast<ModelConfig&>(*this).settings<M>(); }
 
   FamilyTraits traits() const { return traits_of(family); }
-  bool operator==(const ModelConfig&) const = default;
 };
 
 void visit_fields(ModelConfig& config, const Fields& field);

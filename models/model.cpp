@@ -71,8 +71,8 @@ template <class Made> struct Model::Known final : Any {
 // The model is built in the body: when there is no memory for it, each_held is asked, and finds no model rather than no pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
-  Families::at(static_cast<size_t>(config.family), [&]<class F>() {
-    F::build(config, config.of<F>(), [&]<class Made>(Made made) { any_ = std::make_unique<Known<Made>>(std::move(made)); });
+  Families::call_for(config.family, [&]<class F>() {
+    F::build(config, config.settings<F>(), [&]<class Made>(Made made) { any_ = std::make_unique<Known<Made>>(std::move(made)); });
   });
   each_parameter([](const std::string& path, Parameter& p) { p.path = path; });
 }

@@ -14,7 +14,7 @@ namespace ricci {
 
 struct MixingLayer;
 
-// What a model remembers of the tokens it has read, one sequence per row of the batch.
+// The memory of the tokens that a model has read, one sequence per row of the batch.
 class DecodingState {
  public:
   virtual ~DecodingState() = default;
@@ -30,17 +30,17 @@ class Model final : public MemoryHolder {
 
   const ModelConfig& config() const { return config_; }
 
-  // Of a language model [b c v], every position.
+  // [b c v] for a language model: every position.
   Tensor logits(const Inputs& inputs) const;
   // Mean nats per target other than -1, an f64 scalar. Padding counts unless its targets are -1. `loss` is what training minimises:
-  // where the config gives weights to losses beside that of the text, it is the weighted sum; text_loss leaves them out.
+  // where the config gives weights to further losses, it is the weighted sum; text_loss leaves them out.
   Tensor loss(const Inputs& inputs) const;
   Tensor text_loss(const Inputs& inputs) const;
   // Number of tokens the loss is the mean of, given how many targets are not -1; smaller if the family leaves positions out.
   int64_t counted(const Inputs& inputs, int64_t targets) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];
-  // advance_all returns those of all of them [b c v]; step reads one position, ids_b -> logits_bv.
+  // advance_all returns the logits of all of them [b c v]; step reads one position, ids_b -> logits_bv.
   // Errors: a model that is not causal, more positions than the context holds.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const;
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const;

@@ -30,7 +30,7 @@ int main() {
   config.ctx = kContext;
   config.d = 64;
   config.layers = 2;
-  config.of<Sdp>().heads = 4;
+  config.settings<Sdp>().heads = 4;
   const Device device = available(Device::cuda) ? Device::cuda : Device::cpu;
   Model model(config, 1);  // the seed of the first weights
   model.place_for_training(Dtype::f32, device);
@@ -38,7 +38,7 @@ int main() {
   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
   const Schedule schedule{.lr = 3e-3, .min_lr = 3e-4, .warmup = 20};
   for (int64_t step = 0; step < kSteps; ++step) {
-    const StepResult result = train.run({batch(ids, step)}, step, schedule.at(step, kSteps));
+    const StepResult result = train.run({batch(ids, step)}, step, schedule.rate(step, kSteps));
     if (step % 100 == 99) std::printf("step %lld: loss %.3f\n", static_cast<long long>(step + 1), result.loss);
   }
 

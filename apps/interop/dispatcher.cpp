@@ -47,7 +47,7 @@ void set_mixer(ModelConfig& config, const WeightFiles& files, const DispatcherIm
   const std::string attention = of_layer(0, kAttention), coefficients = of_layer(0, kCoefficients);
   config.ctx = options.context;
   if (files.contains(attention)) {
-    config.of<Sdp>().heads = options.heads;
+    config.settings<Sdp>().heads = options.heads;
     if (config.ctx == 0) fail("{}: attention does not tell its context; choose it with --context", {files.path()});
     return;
   }

@@ -90,7 +90,7 @@ void check_is_gpt2(const ModelConfig& c) {
   if (c.family != family_of<Decoder>) cannot("family", name_of(c.family));
   if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
   if (!c.causal) cannot("causal", "false");
-  if (const auto window = c.of<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
+  if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
   if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
   if (c.embedding.positions != PositionKind::learned) cannot("positions", name_of(c.embedding.positions));
   if (c.embedding.scale_embedding) cannot("scale_embedding", "true");
@@ -114,7 +114,7 @@ ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
   config.ctx = size("n_positions");
   config.d = size("n_embd");
   config.layers = size("n_layer");
-  config.of<Sdp>().heads = size("n_head");
+  config.settings<Sdp>().heads = size("n_head");
   config.block.ff = json.integer("n_inner");
   config.block.activation = activation_of(json);
   config.block.dropout = dropout_of(json, dropout);
@@ -191,7 +191,7 @@ std::string gpt2_config_json(const ModelConfig& c, int64_t end_of_text) {
   const auto activation =
       std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
   Object json = {{"architectures", Value::List{"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"vocab_size", c.vocab}, {"n_positions", c.ctx},
-      {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.of<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
+      {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.settings<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
       {"activation_function", activation->first}, {"layer_norm_epsilon", kNormEps}, {"tie_word_embeddings", c.output.tie},
       {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout}, {"resid_pdrop", c.block.dropout}};
   for (const char* key : {"bos_token_id", "eos_token_id"}) json.emplace_back(key, end_of_text < 0 ? Value(nullptr) : Value(end_of_text));

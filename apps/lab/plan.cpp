@@ -1,4 +1,4 @@
-// ricci-plan: what a training step of a run file takes: memory by what it is held for, and work. Nothing is computed.
+// ricci-plan: the memory of a training step of a run file, by what it is held for, and its work. Nothing is computed.
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
 #include "models/planning/plan.h"
 
@@ -51,7 +51,7 @@ std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
 
 const char* described(HeldFor use) { return use == HeldFor::other ? "between ops, buffers" : name_of(use); }
 
-// What is held at the peak, and its sums.
+// The memory held at the peak, and its sums.
 ResultTable memory_of(const Plan& plan) {
   ResultTable table{{{.heading = "held at the peak", .left = true}, {.heading = "memory", .format = "bytes"}}};
   for (size_t use = 0; use < plan.at_peak.size(); ++use) table.add_row({described(static_cast<HeldFor>(use)), plan.at_peak[use]});

@@ -38,7 +38,7 @@ struct Options {
 // Checkpoints of both kinds exist: without biases, layer norms and the output map may come with theirs or without, and so
 // may a tied output map. There the file says which kind it is.
 void follow_weights(ModelConfig& config, const SafetensorsFile& file) {
-  config.of<Classifier>().head_bias = file.contains("head.bias");
+  config.settings<Classifier>().head_bias = file.contains("head.bias");
   bool& head_bias = config.output.head_bias;
   if (config.output.tie) head_bias = head_bias && file.contains("head.bias");
   if (config.block.bias) return;

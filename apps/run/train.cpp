@@ -119,7 +119,7 @@ Metrics Training::take_step() {
   const double started = Pause::seconds_running();
   StepData data = feed.next();
   const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
-  const double lr = config.schedule.at(state.step, state.schedule_steps);
+  const double lr = config.schedule.rate(state.step, state.schedule_steps);
   const auto [loss, norm] = train_step.run(micro_batches, state.step, lr);
   if (!std::isfinite(loss) || !std::isfinite(norm)) explain(*this, micro_batches, loss);
   ++state.step;

@@ -46,8 +46,10 @@ int64_t machine_bytes() {
   return static_cast<int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
 }
 
+constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // the bytes of whole ones
+
 char* map_huge(int64_t bytes) {
-  const size_t size = static_cast<size_t>((bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage);
+  const size_t size = static_cast<size_t>(huge_pages(bytes) + kHugePage);
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return nullptr;
   const auto aligned = (reinterpret_cast<uintptr_t>(p) + kHugePage - 1) / kHugePage * kHugePage;
@@ -127,15 +129,23 @@ class PlainAllocator final : public Allocator {
 
 int64_t ArenaCounter::allocate(int64_t bytes) {
   const SizeClass c = class_of(bytes);
-  const int64_t uses = c.bytes > kLargest ? (bytes + kHugePage - 1) / kHugePage * kHugePage : c.bytes;
   auto& list = free_[c.index];
   int64_t block = 0;
   if (!list.empty()) {
     block = list.back();
     list.pop_back();
   }
-  touched_ += std::max<int64_t>(0, uses - block);
-  return std::max(block, uses);
+  if (c.bytes > kLargest) {
+    const int64_t uses = huge_pages(bytes);
+    touched_ += std::max<int64_t>(0, uses - block);
+    return std::max(block, uses);
+  }
+  if (block) return block;
+  if (left_ < c.bytes) left_ = kSlab;
+  const int64_t begin = kSlab - left_;
+  touched_ += huge_pages(begin + c.bytes) - huge_pages(begin);
+  left_ -= c.bytes;
+  return c.bytes;
 }
 
 void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(bytes).index].push_back(allocated); }

@@ -9,7 +9,8 @@ namespace ricci {
 
 Allocator& cpu_arena();
 
-// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size.
+// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size, and small ones
+// are cut from slabs, of which whole huge pages are touched.
 class ArenaCounter {
  public:
   int64_t allocate(int64_t bytes);                 // returns what release is to be told
@@ -19,6 +20,7 @@ class ArenaCounter {
  private:
   std::vector<int64_t> free_[256];  // by size class: of each block the bytes that were touched
   int64_t touched_ = 0;
+  int64_t left_ = 0;  // bytes of the newest slab that no block has
 };
 
 }  // namespace ricci

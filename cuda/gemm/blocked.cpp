@@ -203,6 +203,7 @@ template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
   dense.c_at = {g.n, 1, 0};
   dense.accumulate = false;
   multiply_one<Isa, Kind, Sum>(dense);
+  if (is_dry_run()) return;
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = 0; j < g.n; ++j) {
       C& c = static_cast<C*>(g.c)[i * g.c_at.row_stride + j * g.c_at.column_stride];
@@ -215,15 +216,17 @@ template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
   using T = typename Kind::Element;
   const int64_t terms = g.m * g.n * (g.k + 1);
   const bool together = terms > kTaskTerms && g.batch < 4 * thread_count();
+  const auto multiply_matrix = [&](int64_t z) {
+    Gemm one = g;
+    one.batch = 1;
+    one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride;
+    one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
+    one.c = static_cast<C*>(g.c) + z * g.c_at.batch_stride;
+    multiply_any<Isa, Kind, C>(one);
+  };
+  if (is_dry_run()) return multiply_matrix(0);  // counts its buffers, which the next matrices use again
   parallel_for(g.batch, together ? g.batch : parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
-    for (int64_t z = begin; z < end; ++z) {
-      Gemm one = g;
-      one.batch = 1;
-      one.a = static_cast<const T*>(g.a) + z * g.a_at.batch_stride;
-      one.b = static_cast<const T*>(g.b) + z * g.b_at.batch_stride;
-      one.c = static_cast<C*>(g.c) + z * g.c_at.batch_stride;
-      multiply_any<Isa, Kind, C>(one);
-    }
+    for (int64_t z = begin; z < end; ++z) multiply_matrix(z);
   });
 }
 

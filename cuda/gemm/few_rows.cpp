@@ -4,6 +4,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/dry_run.h"
 #include "core/tensor.h"
 #include "cuda/gemm/backends.h"
 
@@ -93,6 +94,7 @@ template <int M, class T> struct AlongN {
 template <int M, class T> Tensor pack(const Gemm& g) {
   using A = Accumulator<T>;
   const Tensor packed = Tensor({g.batch, M, g.k}, dtype_of<A>);
+  if (is_dry_run()) return packed;
   A* to = packed.data<A>();
   for (int64_t z = 0; z < g.batch; ++z)
     for (int64_t m = 0; m < M; ++m) {

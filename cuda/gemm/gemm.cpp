@@ -4,7 +4,6 @@
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/memory/dry_run.h"
 #include "cuda/device/device.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/trace.h"
@@ -65,7 +64,6 @@ void multiply_long(const Gemm& g) {
 
 void gemm_on_cpu(const Gemm& g) {
   if (g.dtype == Dtype::bf16 && !g.c_f32 && g.k > kLongSum && g.m > 1 && g.n > 1) return multiply_long(g);
-  if (is_dry_run()) return;
   if (gemm_few_rows(g) || (!g.bias_n && gemm_few_rows(transposed(g)))) return;
   if (!gemm_onednn(g)) gemm_blocked(g);
 }

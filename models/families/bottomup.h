@@ -14,14 +14,13 @@ namespace ricci {
 
 struct BottomUpConfig {
   bool chain = true;
-  bool operator==(const BottomUpConfig&) const = default;
 };
 
 inline void visit_fields(BottomUpConfig& c, const Fields& field) {
   field("chain", c.chain, "a scale reads what the next finer one made of its cells; false: the token embeddings");
 }
 
-// Tokens attend to the complete cells of the coarse scales, each head to those of one scale. No feed-forward map.
+// Tokens attend to the complete cells of the coarse scales, each head to one scale. No feed-forward map.
 struct Aggregation {
   // z of the tokens.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
@@ -53,7 +52,9 @@ struct Aggregation {
 
 struct BottomUp {
   Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const {
-    return through_fine(e_bcd, coarse_cells(e_bcd, lengths_b), lengths_b);
+    const auto down = [&](size_t i, const Tensor& finer) { return coarse[i].down(finer); };
+    const auto stack = [&](size_t i, const Tensor& x_bmd) { return through(coarse[i].stack, x_bmd, lengths_b, coarse[i].tokens); };
+    return through(fine, agg(e_bcd, coarse_cells(e_bcd, down, stack), lengths_b), lengths_b, 1);
   }
 
   struct Scale {
@@ -69,7 +70,7 @@ struct BottomUp {
 
   BottomUp(const ModelKeys& keys, const BottomUpConfig& c)
       : fine(fine_config(keys)),
-        agg(fine_config(keys).shape, keys.block.norm_bias, keys.of<Sdp>().heads,
+        agg(fine_config(keys).shape, keys.block.norm_bias, keys.settings<Sdp>().heads,
             {keys.scales.scales.begin() + 1, keys.scales.scales.end()}),
         chain(c.chain),
         ctx(keys.ctx) {
@@ -77,7 +78,7 @@ struct BottomUp {
     for (size_t i = 1; i < list.size(); ++i) {
       const int64_t s = list[i], cell = chain ? s / list[i - 1] : s;
       coarse.push_back({s, Downsample(keys.down, cell, keys.d, shape_of(keys).init),
-          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.of(keys.scales)[i]))});
+          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.per_scale(keys.scales)[i]))});
     }
   }
 
@@ -97,13 +98,9 @@ struct BottomUp {
   }
   // A coarse scale runs when tokens complete a cell of it, the aggregation layer and the finest scale at every token.
   Tensor advance(const Tensor& e_bcd, State& state) const {
-    std::vector<Tensor> new_h_s;
-    for (size_t i = 0; i < coarse.size(); ++i) {
-      const Tensor& finer = chain && i > 0 ? new_h_s.back() : e_bcd;
-      const Tensor x_bmd = finer ? coarse[i].down.advance(finer, state.coarse[i].down) : Tensor();
-      new_h_s.push_back(x_bmd ? through(coarse[i].stack, x_bmd, state.coarse[i].stack) : Tensor());
-    }
-    return through(fine, agg.advance(e_bcd, new_h_s, state.agg), state.fine);
+    const auto down = [&](size_t i, const Tensor& finer) { return coarse[i].down.advance(finer, state.coarse[i].down); };
+    const auto stack = [&](size_t i, const Tensor& x_bmd) { return through(coarse[i].stack, x_bmd, state.coarse[i].stack); };
+    return through(fine, agg.advance(e_bcd, coarse_cells(e_bcd, down, stack), state.agg), state.fine);
   }
 
   int64_t positions_at_once() const { return ctx; }
@@ -129,27 +126,24 @@ struct BottomUp {
     made(LanguageModel(keys, BottomUp(keys, c)));
   }
   static void check(const ModelKeys& keys, const Config&) {
-    const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.of<Sdp>().heads;
+    const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
     if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse ones, but only {} heads to divide among them", {coarse_scales, heads});
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  // Output of the blocks of every coarse scale; empty where there is no cell.
-  std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Tensor& lengths_b) const {
+  // Output stack(i, down(i, finer cells)) of every coarse scale i; empty where there is no cell.
+  template <class Down, class Run> std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Down& down, const Run& stack) const {
     std::vector<Tensor> h_s;
-    for (const Scale& scale : coarse) {
-      const Tensor& finer = chain && !h_s.empty() ? h_s.back() : e_bcd;
-      const Tensor x_bmd = finer ? scale.down(finer) : Tensor();  // empty: shorter than a cell
-      h_s.push_back(x_bmd ? through(scale.stack, x_bmd, lengths_b, scale.tokens) : Tensor());
+    for (size_t i = 0; i < coarse.size(); ++i) {
+      const Tensor& finer = chain && i > 0 ? h_s.back() : e_bcd;
+      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty: shorter than a cell
+      h_s.push_back(x_bmd ? stack(i, x_bmd) : Tensor());
     }
     return h_s;
   }
-  Tensor through_fine(const Tensor& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
-    return through(fine, agg(e_bcd, h_s, lengths_b), lengths_b, 1);
-  }
-  static StackConfig<Sdp> fine_config(const ModelKeys& c) { return stack_at(c, 1, c.stack_layers.of(c.scales)[0]); }
+  static StackConfig<Sdp> fine_config(const ModelKeys& c) { return stack_at(c, 1, c.stack_layers.per_scale(c.scales)[0]); }
 };
 
 }  // namespace ricci

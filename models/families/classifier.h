@@ -13,7 +13,6 @@ namespace ricci {
 struct ClassifierConfig {
   int64_t classes = 2;
   bool head_bias = true;
-  bool operator==(const ClassifierConfig&) const = default;
 };
 
 inline void visit_fields(ClassifierConfig& c, const Fields& field) {
@@ -56,7 +55,7 @@ struct Classifier {
   using Config = ClassifierConfig;
 
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) {
-    Mixers::at(static_cast<size_t>(c.mixer), [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.of<M>())))); });
+    Mixers::call_for(c.mixer, [&]<class M>() { made(PooledClassifier(c, config, Stack<M>(stack_of<M>(c, c.settings<M>())))); });
   }
 };
 

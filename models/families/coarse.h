@@ -12,7 +12,6 @@ namespace ricci {
 
 struct CoarseConfig {
   int64_t scale = 4;
-  bool operator==(const CoarseConfig&) const = default;
 };
 
 inline void visit_fields(CoarseConfig& c, const Fields& field) { field("scale", c.scale, "tokens per cell").in(1, Visibility::kMaxTokens); }
@@ -36,10 +35,10 @@ struct CoarseBody {
   struct State {
     Downsample::State down{};
     Stack<Sdp>::State stack;
-    Tensor last_bmd{};  // what the stack gave for the last cells
+    Tensor last_bmd{};  // the stack's output for the last cells
   };
   State make_state(int64_t batch, Dtype dtype, Device device) const { return {.stack = stack.make_state(batch, dtype, device)}; }
-  // What the stack gives for the cells that the next tokens complete.
+  // The stack's output for the cells that the next tokens complete.
   Tensor advance(const Tensor& e_bcd, State& state) const {
     const Tensor x_bmd = down.advance(e_bcd, state.down);
     if (!x_bmd) return no_cells(e_bcd);

@@ -5,7 +5,7 @@
 #include "models/families/bottomup.h"
 #include "models/families/classifier.h"
 #include "models/families/coarse.h"
-#include "models/families/decoder.h"
+#include "models/families/language_model.h"
 #include "models/families/retina.h"
 #include "models/families/topdown.h"
 

@@ -1,17 +1,17 @@
 // The concept of a family: what a model is as a whole. Every family has a file of its own here; in reading order:
 //   family.h           what a family offers, and the keys that several of them read
-//   body.h             a body: from the embeddings of tokens to what the last map reads. A Stack is one
-//   language_model.h   the shell around a body that tells the next token; output.h is its map to the vocabulary
-//   decoder.h, topdown.h, bottomup.h, retina.h     its bodies
-//   classifier.h, coarse.h                         the other shells
+//   body.h             a body: from the embeddings of tokens to what the last map reads, and both ends of a model around it
+//   language_model.h   the shell around a body that tells the next token, and the family decoder, whose body is a Stack
+//   topdown.h, bottomup.h, retina.h                other bodies
+//   classifier.h, coarse.h                         other shells
 //   families.h         the list
 #pragma once
 #include <concepts>
 
-#include "models/families/output.h"
+#include "models/families/body.h"
 #include "models/layers/embedding.h"
 #include "models/mixers/mixers.h"
-#include "models/scales/down.h"
+#include "models/scales/resample.h"
 #include "models/scales/scale_list.h"
 
 namespace ricci {
@@ -26,7 +26,7 @@ struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
   bool mixes = false;  // its blocks are built around the mixer that a run file names; false: it has an attention of its own
-  // Which of the keys that several families share it reads.
+  // The keys shared by several families that it reads.
   bool reads_layers = false;  // one number of blocks
   bool reads_stacks = false;  // a number of blocks per scale
   bool reads_scales = false;
@@ -52,23 +52,22 @@ struct ModelKeys {
   StackLayersConfig stack_layers;
   DownConfig down;
   Mixers::Configs mixers;
-  bool operator==(const ModelKeys&) const = default;
 
-  // The keys of one mixer: keys.of<Sdp>().heads
-  template <Mixer M> typename M::Config& of() { return mixers.of<M>(); }
-  template <Mixer M> const typename M::Config& of() const { return mixers.of<M>(); }
+  // The keys of one mixer: keys.settings<Sdp>().heads
+  template <Mixer M> typename M::Config& settings() { return mixers.settings<M>(); }
+  template <Mixer M> const typename M::Config& settings() const { return mixers.settings<M>(); }
 };
 
 inline MixerShape shape_of(const ModelKeys& c) {
   return {.d = c.d, .ctx = c.ctx, .causal = c.causal, .bias = c.block.bias, .dropout = c.block.dropout, .init = {c.preset, c.layers}};
 }
 
-// The one stack of a model, and that of the cells of a scale.
+// The one stack of a model, and the stack over the cells of a scale.
 template <Mixer M> StackConfig<M> stack_of(const ModelKeys& c, const typename M::Config& mixer) {
   return {shape_of(c), c.layers, c.embedding.positions, c.block, mixer};
 }
 inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t layers) {
-  StackConfig<Sdp> stack{shape_of(c), layers, c.embedding.positions, c.block, c.of<Sdp>()};
+  StackConfig<Sdp> stack{shape_of(c), layers, c.embedding.positions, c.block, c.settings<Sdp>()};
   stack.shape.ctx = c.ctx / scale;
   stack.shape.init.layers = layers;
   return stack;
@@ -82,7 +81,8 @@ inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, c
 // The same for every scale with a stack of its own.
 inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
   for (size_t i = 0; i < c.scales.scales.size(); ++i)
-    warn_of_cells(c, "scales", c.scales.scales[i], format_message("its {} blocks are never used", {c.stack_layers.of(c.scales)[i]}), lines);
+    warn_of_cells(
+        c, "scales", c.scales.scales[i], format_message("its {} blocks are never used", {c.stack_layers.per_scale(c.scales)[i]}), lines);
 }
 
 // A family is a struct that has
@@ -102,10 +102,5 @@ concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& con
     } -> std::same_as<void>;
   visit_fields(config, field);
 };
-
-struct NoKeys {
-  bool operator==(const NoKeys&) const = default;
-};
-inline void visit_fields(NoKeys&, const Fields&) {}
 
 }  // namespace ricci

@@ -82,4 +82,14 @@ template <Body B> struct LanguageModel : Shell<B> {
   }
 };
 
+// family: decoder. Its body is one stack of blocks around the mixer that the run file names.
+struct Decoder {
+  static constexpr FamilyTraits kTraits{.name = "decoder", .mixes = true, .reads_layers = true};
+  using Config = NoKeys;
+
+  template <class Made> static void build(const ModelKeys& c, const Config&, const Made& made) {
+    Mixers::call_for(c.mixer, [&]<class M>() { made(LanguageModel(c, Stack<M>(stack_of<M>(c, c.settings<M>())))); });
+  }
+};
+
 }  // namespace ricci

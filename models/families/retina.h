@@ -23,12 +23,12 @@ struct Retina {
   using Config = RetinaConfig;
 
   template <class Made> static void build(const ModelKeys& c, const Config& config, const Made& made) {
-    const auto stack = stack_of<RetinaAttention>(c, {c.scales, c.down, config, c.of<Sdp>()});
+    const auto stack = stack_of<RetinaAttention>(c, {c.scales, c.down, config, c.settings<Sdp>()});
     made(LanguageModel(c, Stack<RetinaAttention>(stack)));
   }
 
   static void check(const ModelKeys& keys, const Config& c) {
-    const AttentionConfig& attention = keys.of<Sdp>();
+    const AttentionConfig& attention = keys.settings<Sdp>();
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
@@ -41,7 +41,7 @@ struct Retina {
   }
   static void resolve(const ModelKeys& keys, Config& c) {
     if (c.windows.empty()) c.windows.assign(keys.scales.scales.size(), {0, keys.ctx});
-    if (c.head_groups.empty()) c.head_groups = divided_heads(keys.of<Sdp>().heads, std::ssize(keys.scales.scales));
+    if (c.head_groups.empty()) c.head_groups = divided_heads(keys.settings<Sdp>().heads, std::ssize(keys.scales.scales));
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) {
     for (const int64_t scale : c.scales.scales) warn_of_cells(c, "scales", scale, "the heads of this scale give zero", lines);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/families/language_model.h"
-#include "models/scales/up.h"
+#include "models/scales/resample.h"
 
 namespace ricci {
 
@@ -22,7 +22,6 @@ struct TopDownConfig {
   Shift shift = Shift::tight;
   LossFrom loss_from = LossFrom::start;
   std::vector<double> bag_weights;
-  bool operator==(const TopDownConfig&) const = default;
 
   // One for each coarse scale, from fine to coarse.
   std::vector<double> bag_weights_of(const ScalesConfig& scales) const {
@@ -43,10 +42,10 @@ inline void visit_fields(TopDownConfig& c, const Fields& field) {
 
 struct TopDown {
   Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
-  // What the blocks of each scale give, from fine to coarse; empty where there is no cell.
+  // The output of each scale's blocks, from fine to coarse; empty where there is no cell.
   std::vector<Tensor> each_scale(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> h_s(scales.size());
-    Tensor z_bmx;  // of the next coarser scale
+    Tensor z_bmx;  // from the next coarser scale
     for (size_t i = scales.size(); i-- > 0;) {
       const Scale& scale = scales[i];
       const Tensor cells_bmd = scale.tokens > 1 ? scale.down(e_bcd) : e_bcd;
@@ -63,7 +62,7 @@ struct TopDown {
     Stack<Sdp> stack;
     Linear combine;         // with the next coarser scale; none of the coarsest
     Upsample up;            // to the next finer scale; none of the finest
-    double bag_weight = 0;  // of bag_loss in the loss of training
+    double bag_weight = 0;  // weight of bag_loss in the loss of training
   };
   std::vector<Scale> scales;  // from fine to coarse
   TopDownConfig config;
@@ -76,7 +75,7 @@ struct TopDown {
     for (size_t i = 0; i < list.size(); ++i) {
       const int64_t s = list[i];
       scales.push_back({s, Downsample(s > 1 ? keys.down : DownConfig(), s, keys.d, init),
-          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.of(keys.scales)[i])),
+          Stack<Sdp>(stack_at(keys, s, keys.stack_layers.per_scale(keys.scales)[i])),
           s < list.back() ? Linear(2 * keys.d, keys.d, true, init.map(2 * keys.d)) : Linear(),
           s > 1 ? Upsample(s / list[i - 1], keys.d, init) : Upsample(), s > 1 ? bag_weights[i - 1] : 0});
     }

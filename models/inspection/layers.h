@@ -26,7 +26,7 @@ struct MixingLayer {
   std::vector<Heads> heads{};  // empty: it is no attention
   Join join{};
   std::function<Forms()> forms = [] { return Forms(); };
-  // {q, p} for the embeddings of tokens, where scores are those of a metric; empty: they are not.
+  // {q, p} for the embeddings of tokens, where the scores are a metric's; empty: they are not.
   std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
 };
 

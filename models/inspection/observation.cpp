@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "autograd/tape.h"
 #include "core/cpu/parallel.h"
+#include "core/error.h"
 #include "models/inspection/layers.h"
+#include "ops/scales/cells.h"
 
 namespace ricci {
 namespace {
@@ -16,7 +19,7 @@ Tensor ids_from(int64_t first, int64_t count, Device device) {
   return to(ids_bc, device);
 }
 
-// (q_i - q_j) . (p_i - p_j) of the tokens i of `maps` and j of `others`, which are those of the vocabulary from `first` on.
+// (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the vocabulary from `first` on.
 void write_distances(
     const std::array<Tensor, 2>& maps, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& distances_ntv) {
   const auto& [q, p] = maps;
@@ -45,7 +48,7 @@ Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd) {
   return reshape(contract("bncC,bCnk->bcnk", table, v_bcnk), {v_bcd.shape()[0], table.shape()[2], d});
 }
 
-// What shift_and_sum multiplies each value by: its results where the values are unit vectors.
+// The factors of the values in shift_and_sum: its results where the values are unit vectors.
 Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
   const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1];
   const Tensor units_bcnC = zeros({b, c, heads, c}, Dtype::f64, Device::cpu);
@@ -58,6 +61,30 @@ struct StackOutputs final : Watch {
   std::map<const void*, Tensor> h_bmd;
   void leave(const void* stack, const Tensor& output_bmd) override { h_bmd[stack] = output_bmd; }
 };
+
+Mask mask_of(const MixingLayer& layer, const MixingLayer::Heads& heads, int64_t tokens) {
+  const int64_t queries = tokens / layer.tokens, scale = heads.sees.scale;
+  Mask mask{layer.kind, layer.tokens, layer.tokens * scale, heads.first, heads.count, {}, queries / scale};
+  for (int64_t t = 0; t < queries; ++t) mask.rows.push_back({heads.sees.first_key(t), heads.sees.end_key(t, mask.keys)});
+  return mask;
+}
+
+// Every coarse cell gives its number, counted from 1; a row that hears none is 0.
+Mask mask_of_join(const MixingLayer& layer, int64_t tokens) {
+  const int64_t key_tokens = layer.join.coarser_tokens, queries = tokens / layer.tokens, keys = tokens / key_tokens;
+  const int64_t ratio = key_tokens / layer.tokens;
+  Mask mask{layer.kind, layer.tokens, key_tokens, 0, 0, {}, keys};
+  const NoTape unrecorded;
+  const Tensor numbers_bmx({1, keys, ratio}, Dtype::f64);
+  for (int64_t i = 0; i < keys * ratio; ++i) numbers_bmx.data<double>()[i] = static_cast<double>(i / ratio + 1);
+  const Tensor joined_bce =
+      join_upsampled(zeros({1, queries, 1}, Dtype::f64, Device::cpu), numbers_bmx, zeros({1}, Dtype::f64, Device::cpu), layer.join.shift);
+  for (int64_t t = 0; t < queries; ++t) {
+    const auto number = static_cast<int64_t>(joined_bce.data<double>()[2 * t + 1]);
+    mask.rows.push_back({number - 1 < 0 ? 0 : number - 1, number});
+  }
+  return mask;
+}
 
 }  // namespace
 
@@ -121,6 +148,18 @@ Tensor token_distances(const Model& model, const MixingLayer& layer, const Tenso
   for (int64_t first = 0; first < vocab; first += kTokensAtOnce)
     write_distances(maps, projected(ids_from(first, std::min(kTokensAtOnce, vocab - first), ids_t.device())), heads, first, distances_ntv);
   return distances_ntv;
+}
+
+std::vector<Mask> masks(const Model& model, int64_t tokens) {
+  std::vector<Mask> all;
+  for (const MixingLayer& layer : model.layers()) {
+    if (layer.block > 0 || layer.tokens > tokens) continue;  // the blocks of a stack have one mask
+    if (layer.kind == "join") {
+      if (layer.join.coarser_tokens <= tokens) all.push_back(mask_of_join(layer, tokens));
+    } else if (layer.heads.empty()) fail("masks: the {} mixer has no attention, and so no mask", {layer.mixer});
+    for (const MixingLayer::Heads& heads : layer.heads) all.push_back(mask_of(layer, heads, tokens));
+  }
+  return all;
 }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// What the layers of a model do with a text and what they have learnt, for people to look at. A text goes through the model as always,
-// while a Watch makes tables of the ops in which positions hear from each other; a test holds the tables to the ops.
+// Tables of a model's layers at work, for people to look at. A text goes through the model as always, while a Watch makes tables of the
+// ops in which positions hear from each other; a test holds the tables to the ops.
 #pragma once
 #include <map>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace ricci {
 
-// What the value of position C is multiplied by in position c, of one head.
+// The factor of the value of position C in position c, for one head.
 struct HeadTable {
   Tensor table_bcC{};     // f64 on the CPU; empty: no key at all
   int64_t key_scale = 1;  // positions that hear per cell that is heard
@@ -25,7 +25,7 @@ class Observing final : public Watch {
  public:
   // replaces: what the tables give goes on in the place of what the ops give. They are the same but for rounding.
   explicit Observing(bool replaces = false) : replaces_(replaces) {}
-  std::map<const void*, Observation> seen;  // of each layer
+  std::map<const void*, Observation> seen;  // per layer
 
   void enter(const void* layer) override { layer_ = layer; }
   Tensor attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) override;
@@ -56,5 +56,22 @@ struct Representation {
   Tensor h_bmd;
 };
 std::vector<Representation> representations(const Model& model, const Inputs& inputs);
+
+// The keys that the queries of a layer see, row by row. The ops are asked for their rule (ops/attention/visibility.h,
+// ops/scales/join_upsampled.h).
+struct Mask {
+  std::string layer;                         // "attention", "aggregation", "join": what has this mask
+  int64_t query_tokens = 1, key_tokens = 1;  // per cell
+  int64_t first_head = 0, heads = 0;         // 0 heads: none, it is no attention
+  struct Row {
+    int64_t first = 0, end = 0;  // the query sees the keys first .. end - 1; none where end is not above first
+  };
+  std::vector<Row> rows;  // per query
+  int64_t keys = 0;
+};
+
+// The masks of a text of so many tokens: one for each kind of layer, in an attention one for each group of heads. Error: a mixer
+// without attention.
+std::vector<Mask> masks(const Model& model, int64_t tokens);
 
 }  // namespace ricci

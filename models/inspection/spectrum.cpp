@@ -76,7 +76,7 @@ Tridiagonal tridiagonal(const Tensor& m_kk) {
   return t;
 }
 
-// How many eigenvalues lie below x: the negative pivots of T - x.
+// The number of eigenvalues below x: the negative pivots of T - x.
 size_t count_below(const Tridiagonal& t, double x, double smallest) {
   size_t count = 0;
   double pivot = 1;

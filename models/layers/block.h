@@ -9,9 +9,7 @@
 #include "autograd/tape.h"
 #include "core/choice.h"
 #include "core/fields.h"
-#include "models/layers/drop.h"
 #include "models/layers/layers.h"
-#include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "models/layers/visit.h"
 #include "ops/elements/activations.h"
@@ -36,7 +34,6 @@ struct BlockConfig {
   double dropout = 0;
   bool bias = true;
   bool norm_bias = true;
-  bool operator==(const BlockConfig&) const = default;
   int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
 };
 

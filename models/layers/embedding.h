@@ -42,7 +42,6 @@ inline Tensor with_positions(const Arg& x_bcd, const Positions& pos, int64_t fir
 struct EmbeddingConfig {
   PositionKind positions = PositionKind::learned;
   bool scale_embedding = false;
-  bool operator==(const EmbeddingConfig&) const = default;
 };
 
 inline void visit_fields(EmbeddingConfig& c, const Fields& field) {

@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// Which of two well-known models the defaults and the first weights follow.
+// The well-known model that the defaults and the first weights follow.
 enum class Preset : uint8_t {
   gpt,  // GPT-2
   msa,  // the masked-self-attention baseline of the Dispatcher paper
@@ -25,8 +25,8 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// How weights start. In gpt every weight is N(0, 0.02), but those whose result is added to the residual
-// are divided by sqrt(2 layers); biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
+// The first weights. In gpt every weight is N(0, 0.02), divided by sqrt(2 layers) where its result is added to the residual; biases
+// are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;

@@ -1,4 +1,4 @@
-// What every family of models reads.
+// The inputs of every family of models.
 #pragma once
 #include "core/dims.h"
 #include "core/error.h"
@@ -9,8 +9,8 @@ namespace ricci {
 
 struct Inputs {
   Tensor ids_bc;       // i64 [b c]: tokens
-  Tensor targets{};    // i64: of a language model [b c], of a classifier [b]; -1: does not count. Only the loss reads them
-  Tensor lengths_b{};  // i64 [b], 0 .. c: what stands behind is padding, which no position hears; empty: there is none
+  Tensor targets{};    // i64 [b c], for a classifier [b]; -1: does not count. Only the loss reads them
+  Tensor lengths_b{};  // i64 [b], 0 .. c: later positions are padding, which no position hears; empty: there is none
 };
 
 inline void check_targets(const Tensor& targets, const Tensor& ids_bc) {
@@ -21,7 +21,7 @@ inline void check_positions(int64_t length, int64_t ctx) {
   if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
 }
 
-// How many targets are not -1, of each sequence those from position `first` on.
+// The number of targets other than -1 at positions from `first` on.
 inline int64_t targets_in(const Tensor& targets, int64_t first = 0) {
   const Tensor host = to(targets, Device::cpu);
   const int64_t length = targets.shape()[-1];
@@ -29,5 +29,14 @@ inline int64_t targets_in(const Tensor& targets, int64_t first = 0) {
   for (int64_t i = 0; i < host.size(); ++i) count += i % length >= first && host.data<int64_t>()[i] != -1;
   return count;
 }
+
+// Sequences that are computed together: a training step reads one micro-batch or several, an evaluation many.
+struct MicroBatch {
+  Inputs inputs;       // on the device of the model
+  int64_t scored = 0;  // targets other than -1, which the loss is the mean of
+};
+
+// Counts what is scored.
+inline MicroBatch micro_batch_from(const Inputs& inputs) { return {inputs, targets_in(inputs.targets)}; }
 
 }  // namespace ricci

@@ -7,6 +7,7 @@
 
 #include "autograd/arg.h"
 #include "models/layers/init.h"
+#include "ops/elements/dropout.h"
 #include "ops/products/products.h"
 #include "ops/rows/layer_norm.h"
 
@@ -54,5 +55,24 @@ struct Table {
   template <std::same_as<bool> B> Table(int64_t rows, int64_t d, B) = delete;
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
+
+// Dropout acts while a Training is alive on this thread; otherwise models run in evaluation mode.
+class Training {
+ public:
+  explicit Training(bool on = true) : outer_(active()) { active() = on; }
+  ~Training() { active() = outer_; }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+  static bool& active() {
+    thread_local bool on = false;
+    return on;
+  }
+
+ private:
+  bool outer_;
+};
+
+// Dropout with probability p while training, x itself otherwise.
+inline Tensor drop(const Arg& x, double p) { return Training::active() && p > 0 ? dropout(x, p) : Tensor(x); }
 
 }  // namespace ricci

@@ -7,11 +7,21 @@
 #include <utility>
 
 #include "autograd/arg.h"
+#include "core/error.h"
+#include "core/fields.h"
 #include "models/layers/init.h"
 
 namespace ricci {
 
-// What a block tells the mixer that is made for it.
+// The bounds of numbers in a model's config.
+inline constexpr int64_t kLargestSize = INT32_MAX;  // products of two sizes fit into 64 bits
+inline constexpr int64_t kMaxLayers = 100'000;      // each is made before the first number is asked for
+
+inline void check_heads(int64_t heads, int64_t d) {
+  if (d % heads != 0) fail("model.heads: {} does not divide d = {}", {heads, d});
+}
+
+// The block for which a mixer is made.
 struct MixerShape {
   int64_t d = 0;       // width of what goes in and comes out
   int64_t ctx = 0;     // largest number of positions
@@ -21,6 +31,10 @@ struct MixerShape {
   InitialWeights init{};
 };
 
+// The config of a mixer or a family without keys of its own.
+struct NoKeys {};
+inline void visit_fields(NoKeys&, const Fields&) {}
+
 // A mixer is a struct that has
 //   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position hears;
 //                       empty: there is none
@@ -28,23 +42,23 @@ struct MixerShape {
 //   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
 //   positions_at_once() how many positions one such call takes
 //   kName               its name in run files: `mixer: sdp`
-//   Config              its keys of a run file, listed by visit_fields; check(config, shape) throws for what cannot be
+//   Config              its keys of a run file, listed by visit_fields; NoKeys: none
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
 //   kOnlyCausal         true: it cannot hear from later positions, and `causal` is true unless a run file says otherwise
-//   warning(config, shape)   what a user should know of a config that works, beside its check; empty: nothing
+//   check(config, shape)     throws for what cannot be
+//   warning(config, shape)   what a user should know of a config that works; empty: nothing
 //   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads
 //   forms()             the matrices of its scores
-//   metric_maps(x_bcd)  where its scores are those of a metric: {q, p}, the maps of x whose products are the scores
+//   metric_maps(x_bcd)  where its scores are a metric's: {q, p}, the maps of x whose products are the scores
 template <class M>
 concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
-    typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {
+    const typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {
   { m(x_bcd, lengths_b) } -> std::same_as<Tensor>;
   { m(x_bcd, cache) } -> std::same_as<Tensor>;
   { m.make_cache(int64_t{}, dtype, device) } -> std::same_as<typename M::Cache>;
   { m.positions_at_once() } -> std::same_as<int64_t>;
   { M::kName } -> std::convertible_to<const char*>;
-  { check(config, shape) } -> std::same_as<void>;
   {M(shape, config)};
 };
 

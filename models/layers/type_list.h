@@ -20,22 +20,20 @@ template <class... T> struct TypeList {
   }
   // f.operator()<T>() for each of them, in their order.
   template <class F> static void each(const F& f) { (f.template operator()<T>(), ...); }
-  // The same for the one of that number.
-  template <class F> static void at(size_t number, const F& f) {
+  // The same for the one that was chosen, by its number.
+  template <class Chosen, class F> static void call_for(Chosen chosen, const F& f) {
     size_t i = 0;
-    ((i++ == number ? f.template operator()<T>() : void()), ...);
+    ((i++ == static_cast<size_t>(chosen) ? f.template operator()<T>() : void()), ...);
   }
 
   // The config of each of them: T::Config.
   struct Configs {
-    template <class One> struct Entry {
+    template <class One> struct Entry {  // two of them may have the same config
       typename One::Config value;
-      bool operator==(const Entry&) const = default;
     };
     std::tuple<Entry<T>...> all;
-    template <class One> auto& of() { return std::get<Entry<One>>(all).value; }
-    template <class One> const auto& of() const { return std::get<Entry<One>>(all).value; }
-    bool operator==(const Configs&) const = default;
+    template <class One> auto& settings() { return std::get<Entry<One>>(all).value; }
+    template <class One> const auto& settings() const { return std::get<Entry<One>>(all).value; }
   };
 };
 

@@ -16,7 +16,7 @@ template <class T> inline constexpr bool is_leaf = std::is_same_v<T, Parameter> 
 
 template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f);
 
-// What a visit line is called with: v(name, member, name, member, ...).
+// The argument of a visit line: v(name, member, name, member, ...).
 template <class Leaf, class F> struct Visitor {
   const std::string& prefix;
   const F& f;

@@ -1,5 +1,5 @@
-// What layers offer to people who look at a model (models/inspection): the ops in which positions hear from each other, and the matrices
-// of their scores.
+// A view into layers for people who look at a model (models/inspection): the ops in which positions hear from each other, and the
+// matrices of their scores.
 #pragma once
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"

@@ -33,8 +33,8 @@
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 #ifndef __CUDACC__
-#include "models/decoding/sampling.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
+#include "models/inference/sampling.h"
 #include "models/layers/block.h"
 #include "models/layers/layers.h"
 #include "models/model.h"

@@ -1,14 +1,12 @@
-// What the mixers with a softmax over visible positions share: heads, a window, padding, dropout of weights, and caches. Such a mixer is
-// Attention<Projection>, where the projection is its formula around an attention of any kind.
+// The common part of the mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and caches. Such a
+// mixer is Attention<Projection>, where the projection is its formula around an attention of any kind.
 #pragma once
 #include <algorithm>
 #include <optional>
 
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/layers/drop.h"
 #include "models/layers/layers.h"
-#include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
 
@@ -17,7 +15,6 @@ namespace ricci {
 struct AttentionConfig {
   int64_t heads = 4;
   std::optional<int64_t> window{};
-  bool operator==(const AttentionConfig&) const = default;
 };
 
 inline void visit_fields(AttentionConfig& c, const Fields& field) {
@@ -27,7 +24,7 @@ inline void visit_fields(AttentionConfig& c, const Fields& field) {
 
 inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }
 
-// The keys and values of the positions read so far, those of position t in slot t mod slots. One tensor where the values are the keys.
+// The keys and values of the positions read so far, position t in slot t mod slots. One tensor where the values are the keys.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
   int64_t position = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/fields.h"
-#include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/shapes/shape_ops.h"
@@ -12,7 +11,6 @@ namespace ricci {
 
 struct AveragePoolConfig {
   int64_t pool = 3;
-  bool operator==(const AveragePoolConfig&) const = default;
 };
 
 inline void visit_fields(AveragePoolConfig& c, const Fields& field) {

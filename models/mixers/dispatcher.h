@@ -9,9 +9,7 @@
 #include "core/choice.h"
 #include "core/fields.h"
 #include "cuda/device/device.h"
-#include "models/layers/drop.h"
 #include "models/layers/layers.h"
-#include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
 #include "ops/elements/activations.h"
@@ -29,7 +27,6 @@ struct DispatcherConfig {
   std::optional<int64_t> levels{};
   bool drop_level0 = true;
   bool mixer_bias = false;
-  bool operator==(const DispatcherConfig&) const = default;
 
   // ceil(log2(positions)), at least 1: with so many levels the last position hears the first.
   static int64_t levels_for(int64_t positions) {
@@ -53,7 +50,6 @@ inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   if (!shape.causal) fail("model.causal: false, but the dispatcher hears earlier positions only");
 }
 
-// What a user should know of a config that can be trained. Empty: nothing.
 inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
   const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
   if (!c.levels || *c.levels >= needed) return {};

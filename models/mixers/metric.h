@@ -12,7 +12,6 @@ namespace ricci {
 
 struct FormConfig : AttentionConfig {
   bool value_proj = false;
-  bool operator==(const FormConfig&) const = default;
 };
 
 inline void visit_fields(FormConfig& c, const Fields& field) {

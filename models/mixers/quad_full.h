@@ -1,7 +1,7 @@
 // The mixer `quad_full`: attention whose scores are a quadratic form of the whole input for every head,
 //   r_bncC = x_bc U_n x_bC^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T,   v = x W_val^T
 // U_n = Wq_n^T Wk_n makes it scaled dot-product attention; a U_n of rank above k can be more than that. Queries, keys and values are
-// d wide in every head instead of k = d / h, so its attention takes h times the work of that of sdp.
+// d wide in every head instead of k = d / h, so its attention takes h times the work of sdp's.
 #pragma once
 #include <cmath>
 
@@ -13,10 +13,10 @@ struct InputForm {
   static constexpr const char* kName = "quad_full";
   using Config = AttentionConfig;
 
-  // attend is called once for every head, as one head of width d with the same keys x. It sums the values of all heads; the
-  // columns of its own are what it is for. Each head reads its own columns of one q, so its gradient of q is as large as the q of all
-  // heads, zeros but for these columns. (With a slice of U for every head these gradients would be small, but that of U would be rounded
-  // to bf16 beside f32 masters.) In decoding every head writes the new keys and values again, with the same numbers.
+  // attend is called once for every head, as one head of width d with the same keys x. Each call sums the values of all heads with one
+  // head's scores, and we keep this head's columns. Each head reads its own columns of one q, so its gradient of q is as large as the q
+  // of all heads, zeros but for these columns. (With a slice of U for every head these gradients would be small, but the gradient of U
+  // would be rounded to bf16 beside f32 masters.) In decoding every head writes the new keys and values again, with the same numbers.
   template <class Attend> Tensor operator()(const Arg& x_bcd, const Attend& attend) const {
     const int64_t d = val.weight.value.shape()[0], k = d / heads;
     const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);

@@ -9,7 +9,7 @@
 #include "core/range.h"
 #include "models/mixers/attention.h"
 #include "models/scales/attention.h"
-#include "models/scales/down.h"
+#include "models/scales/resample.h"
 #include "models/scales/scale_list.h"
 
 namespace ricci {
@@ -20,7 +20,6 @@ struct RetinaConfig {
   std::vector<Range> windows;
   CellRule cell_rule = CellRule::inside;
   std::vector<int64_t> head_groups;
-  bool operator==(const RetinaConfig&) const = default;
 };
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
@@ -93,9 +92,6 @@ struct RetinaAttention {
     return sees;
   }
 };
-
-// The family checks the keys.
-inline void check(const RetinaAttention::Config&, const MixerShape&) {}
 
 static_assert(Mixer<RetinaAttention>);
 

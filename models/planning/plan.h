@@ -1,5 +1,5 @@
-// What a training step takes, before it is taken: a dry run (core/memory/dry_run.h) of the step itself, so that the plan is
-// right for whatever the models, ops and kernels ask for.
+// The memory and work of a training step before it is taken: a dry run (core/memory/dry_run.h) of the step itself, so that the plan
+// is right for whatever the models, ops and kernels ask for.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,23 +16,24 @@
 
 namespace ricci {
 
-constexpr int64_t kProgramBytes =
-    25 << 20;  // that a process on the CPU holds beside tensors, measured: code, libraries, the threads' buffers
+// Bytes that a training on the CPU holds beside tensors: code and libraries, measured on this process when it is first asked for, and
+// what threads, files and matrix products take of their own.
+int64_t program_bytes();
 
 struct StepShape {
   int64_t sequences = 1, context = 1, micro_batches = 1;
-  Dtype dtype = Dtype::f32;  // of weights and activations
+  Dtype dtype = Dtype::f32;  // weights and activations
   bool recompute_blocks = false;
   Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
-  bool cuda_graph = false;                  // the step is recorded (models/training/step_graph.h)
+  bool cuda_graph = false;                  // the step is recorded (StepGraph)
 };
 
 struct StepMemory {
   int64_t parameters = 0;  // numbers that are trained
   int64_t peak = 0;        // most bytes of tensors at one time
   HeldBytes at_peak{};     // what they are held for; `other` are values between ops and buffers of kernels
-  int64_t working = 0;     // most bytes of activations and `other` at one time, which need not be that of the peak
+  int64_t working = 0;     // most bytes of activations and `other` at one time, which need not be the time of the peak
 };
 
 struct Plan : StepMemory {
@@ -48,12 +49,12 @@ struct Plan : StepMemory {
   };
   std::vector<Kept> kept;  // by the tape after the forward of a micro-batch, in its order; memory kept by several counts for the first
 
-  std::map<std::string, trace::Work> work;  // of a step, by op
-  double flops() const;                     // of products and attention
+  std::map<std::string, trace::Work> work;  // by op, for one step
+  double flops() const;                     // products and attention
   double bytes() const;                     // that ops read and write
 };
 
-// Errors: those of Model and Optimizer, a context longer than the model's.
+// Errors: as for Model and Optimizer; a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 namespace ricci {
 namespace {
 
-constexpr double kBytes = 2;  // of a value
+constexpr double kBytes = 2;  // per value
 
-// The paper's a of norms, dropout and residuals, in units u: 10 in its rows of one layer; in those of models 11 in the cells, but 12
-// in the totals.
+// The paper's a for norms, dropout and residuals, in units u: 10 in its rows of one layer; in its rows of models 11 in the cells, but
+// 12 in the totals.
 constexpr double kNormsAlone = 10, kNorms = 11, kNormsOfTotals = 12;
 
 // Top-down the first position that hears all scales 1, 4, 16 and 64.
@@ -61,20 +63,14 @@ class Formula {
   PublishedSetting s_;
 };
 
-PublishedMemory sum_of(const std::string& name, const std::vector<PublishedMemory>& rows, double weights) {
-  PublishedMemory sum{.name = name};
-  for (const PublishedMemory& row : rows) {
-    sum.embedding += row.embedding;
-    sum.qkv += row.qkv;
-    sum.scores += row.scores;
-    sum.projection += row.projection;
-    sum.feed_forward += row.feed_forward;
-    sum.norms += row.norms;
-    sum.logits += row.logits;
-    sum.hierarchy += row.hierarchy;
-    sum.in_total_alone += row.in_total_alone;
-  }
-  sum.weights = weights;
+using Row = PublishedMemory;
+constexpr double Row::*kParts[] = {&Row::embedding, &Row::qkv, &Row::scores, &Row::projection, &Row::feed_forward, &Row::norms,
+    &Row::logits, &Row::hierarchy, &Row::in_total_alone};
+
+Row sum_of(const std::string& name, const std::vector<Row>& rows, double weights) {
+  Row sum{.name = name, .weights = weights};
+  for (const Row& row : rows)
+    for (double Row::*const part : kParts) sum.*part += row.*part;
   return sum;
 }
 
@@ -107,6 +103,10 @@ std::vector<PublishedMemory> bottom_up(const Formula& formula, const PublishedSe
 }
 
 }  // namespace
+
+double PublishedMemory::total() const {
+  return std::accumulate(std::begin(kParts), std::end(kParts), 0.0, [this](double sum, double Row::*part) { return sum + this->*part; });
+}
 
 std::vector<PublishedMemory> published_memory(const PublishedSetting& setting) {
   const Formula formula(setting);

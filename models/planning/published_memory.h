@@ -10,7 +10,7 @@
 
 namespace ricci {
 
-// Where the attention's scores are kept.
+// The form in which the attention's scores are kept.
 enum class Scores : uint8_t {
   as_published,  // B L^2, without a factor for the heads
   materialised,  // B h L^2
@@ -28,8 +28,8 @@ struct PublishedMemory {
   std::string name;
   double embedding = 0, qkv = 0, scores = 0, projection = 0, feed_forward = 0, norms = 0, logits = 0, hierarchy = 0;
   double in_total_alone = 0;  // that value
-  double weights = 0;         // of the whole model; not part of the total
-  double total() const { return embedding + qkv + scores + projection + feed_forward + norms + logits + hierarchy + in_total_alone; }
+  double weights = 0;         // whole model; not part of the total
+  double total() const;
 };
 
 // The rows of table 8: one layer at the scales 1, 4, 16 and 64; the vanilla model of 12 layers; top-down with 7, 7, 8 and 8 layers

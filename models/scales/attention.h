@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "cuda/device/device.h"
-#include "models/layers/drop.h"
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
@@ -59,7 +58,7 @@ struct ScaleAttention {
 
   Linear q, k, v, proj;
   std::vector<HeadRun> runs;
-  std::vector<Visibility> sees_s;  // of each scale, which of its cells
+  std::vector<Visibility> sees_s;  // for each scale, which of its cells are seen
   int64_t head_width, ctx;
   double dropout;
 
@@ -78,14 +77,14 @@ struct ScaleAttention {
     return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
   }
 
-  // Decoding: keys and values of a run. Those of tokens are as attention_cached has them; those of coarser cells are
-  // [b m x] from the cell first_cell on, empty while there is none.
+  // Decoding: keys and values of a run. Keys of tokens are as attention_cached has them; keys of coarser cells are [b m x] from the
+  // cell first_cell on, empty while there is none.
   struct Keys {
     Tensor k, v;
     int64_t first_cell = 0;
   };
   struct Cache {
-    std::vector<Keys> keys;  // of each run
+    std::vector<Keys> keys;  // per run
     int64_t position = 0;
   };
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/fields.h"
-#include "models/layers/limits.h"
+#include "models/layers/mixer.h"
 #include "models/layers/stack.h"
 #include "ops/scales/cells.h"
 
@@ -12,7 +12,6 @@ namespace ricci {
 
 struct ScalesConfig {
   std::vector<int64_t> scales = {1, 4, 16, 64};
-  bool operator==(const ScalesConfig&) const = default;
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
@@ -32,8 +31,7 @@ inline void check(const ScalesConfig& c) {
 // Blocks per scale, where every scale has a stack of its own.
 struct StackLayersConfig {
   std::vector<int64_t> layers = {4};
-  bool operator==(const StackLayersConfig&) const = default;
-  std::vector<int64_t> of(const ScalesConfig& scales) const {
+  std::vector<int64_t> per_scale(const ScalesConfig& scales) const {
     return layers.size() == 1 ? std::vector<int64_t>(scales.scales.size(), layers[0]) : layers;
   }
 };
@@ -43,7 +41,7 @@ inline void visit_fields(StackLayersConfig& c, const Fields& field) {
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
-  const std::vector<int64_t> layers = c.of(scales);
+  const std::vector<int64_t> layers = c.per_scale(scales);
   if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
 }
 

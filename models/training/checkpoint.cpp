@@ -29,16 +29,19 @@ template <class Number> Number number_of(const SafetensorsFile& file, const char
   return value;
 }
 
-// f(name, tensor) for every tensor of a checkpoint: of bf16 values their masters, of which they are the rounding.
+// f(name, tensor) for every tensor of a checkpoint: the f32 master stands for a bf16 value, which is its rounding.
 void each_tensor(Model& model, Optimizer& optimizer, const std::function<void(const std::string& name, Tensor& tensor)>& f) {
   model.each_parameter([&](const std::string& path, Parameter& p) { f(path, p.master ? p.master : p.value); });
   optimizer.each_state([&](const std::string& name, Tensor& t) { f(kOptimizerPrefix + name, t); });
 }
 
+void check_shape(const SafetensorsFile& file, const std::string& name, const Shape& shape) {
+  if (!file.contains(name)) fail("{}: tensor {} {} is missing", {file.path(), name, show(shape)});
+  if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(shape)});
+}
+
 void load_tensor(const SafetensorsFile& file, const std::string& name, const Tensor& into) {
-  if (!file.contains(name)) fail("{}: tensor {} {} is missing", {file.path(), name, show(into.shape())});
-  if (!(file.shape(name) == into.shape()))
-    fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(into.shape())});
+  check_shape(file, name, into.shape());
   if (file.dtype(name) != into.dtype())
     fail("{}: tensor {} is {}, expected {}", {file.path(), name, name_of(file.dtype(name)), name_of(into.dtype())});
   copy(into, file.load(name));
@@ -102,8 +105,7 @@ void load_weights(Model& model, const SafetensorsFile& file) {
   std::set<std::string> known;
   model.load([&](const std::string& name, const Shape& shape) {
     known.insert(name);
-    if (!file.contains(name)) fail("{}: tensor {} {} is missing", {file.path(), name, show(shape)});
-    if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(shape)});
+    check_shape(file, name, shape);
     return file.load(name);
   });
   for (const std::string& name : file.names())

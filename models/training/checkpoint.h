@@ -1,7 +1,7 @@
-// Where a training stands, as a file. checkpoints/step-00001234.safetensors holds everything that the next step depends on
-// beside the config and the text: the parameters under their own names (f32 where bf16 is trained: the masters), the state
-// of the optimizer as optimizer.NAME, and numbers as metadata: steps, the random state, the best evaluation. The place
-// in the data is the step where a batch is a function of its number; else it is told too. A checksum covers the file.
+// The state of a training as a file. checkpoints/step-00001234.safetensors holds everything that the next step depends on beside the
+// config and the text: the parameters under their own names (for bf16 their f32 masters), the optimizer's state as optimizer.NAME, and
+// as metadata steps, the random state, the best evaluation and, unless the step tells it, the place in the data. A checksum covers the
+// file.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -36,8 +36,7 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 31;
 // The prefix of what is no parameter in a checkpoint.
 inline constexpr const char* kOptimizerPrefix = "optimizer.";
 
-// Writes all of it, with the random state of this thread, and what else the metadata is to hold. Errors: those of
-// save_checked_safetensors.
+// Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_checked_safetensors.
 void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 
 // Fills the model and the optimizer in place, on whatever device they are, and sets the random state of this thread.
@@ -55,8 +54,8 @@ inline void load_weights(Model& model, const FilePlace& place) { load_weights(mo
 // Only the numbers about steps and evaluations. Error: a number is missing or cannot be.
 TrainState read_train_state(const SafetensorsFile& file);
 
-// The checkpoints of a run: the folder `name` inside that of the run. A training that is at work may add and remove some at
-// any time; a file that has been opened stays readable.
+// The checkpoints of a run: the folder `name` inside the run's folder. A training that is at work may add and remove some at any
+// time; a file that has been opened stays readable.
 class Checkpoints {
  public:
   // Error: a link or a file is in the place of the folder, or it cannot be opened.

@@ -15,8 +15,7 @@
 
 namespace ricci {
 
-// Which parameters weight decay acts on follows from their role: matrices, and tables if decay_embeddings says so. Biases
-// and the gains of norms never decay.
+// Weight decay acts on matrices, and on tables if decay_embeddings says so. Biases and the gains of norms never decay.
 struct OptimizerConfig {
   enum class Kind : uint8_t {
     adamw,  // Loshchilov and Hutter 2019: weight decay apart from the gradient
@@ -27,7 +26,7 @@ struct OptimizerConfig {
   double momentum = 0.9;                         // sgd
   bool nesterov = false;                         // sgd
   double weight_decay = 0.1;
-  bool decay_embeddings = true;  // of tokens and positions; with a tied head this is the output map too
+  bool decay_embeddings = true;  // tokens and positions; with a tied head the output map too
 };
 constexpr auto choices(OptimizerConfig::Kind) { return std::array{"adamw", "adam", "sgd"}; }
 
@@ -85,10 +84,10 @@ class Optimizer final : public MemoryHolder {
   std::vector<Parameter*> parameters_;
   OptimizerConfig config_;
   struct Moments {
-    Tensor m, v;  // of the gradient, of its square; empty where the rule has none
+    Tensor m, v;  // means of the gradient and of its square; empty where the rule has none
   };
-  std::vector<Moments> moments_;  // of each parameter
-  Tensor rates_;                  // of the step that begin_step() began
+  std::vector<Moments> moments_;  // per parameter
+  Tensor rates_;                  // for the step that begin_step() began
   int64_t steps_ = 0;
 };
 

@@ -29,7 +29,7 @@ struct Schedule {
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
 
   // The learning rate of a step; the schedule ends at step `last`.
-  double at(int64_t step, int64_t last) const {
+  double rate(int64_t step, int64_t last) const {
     const double t = static_cast<double>(step), w = static_cast<double>(warmup), end = static_cast<double>(last);
     if (step < warmup) return lr * (t + 1) / (w + 1);
     switch (kind) {

@@ -2,16 +2,17 @@
 
 #include <cmath>
 
+#include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "ops/elements/arithmetic.h"
 
 namespace ricci {
 namespace {
 
-// What the mean of each micro-batch weighs in the mean of the step: its share of the tokens that the loss counts.
+// The weight of each micro-batch's mean in the mean of the step: its share of the tokens that the loss counts.
 std::vector<double> weights_of(const std::vector<MicroBatch>& micro_batches, const Model& model) {
   if (micro_batches.size() == 1) return {micro_batches[0].scored ? 1.0 : 0.0};  // counting may have to wait for a GPU
   std::vector<double> weights;
@@ -27,7 +28,40 @@ Tensor scalar(double value, Device device) {
   return t;
 }
 
+void overwrite(const Tensor& fixed, const Tensor& next) {
+  if (static_cast<bool>(fixed) != static_cast<bool>(next) || !(fixed.shape() == next.shape()))
+    fail("cuda_graph: a batch of {} after batches of {}", {show(next.shape()), show(fixed.shape())});
+  if (fixed) copy(fixed, next);
+}
+
 }  // namespace
+
+void StepGraph::take_inputs(const std::vector<WeightedInputs>& batches) {
+  if (inputs_.empty()) {
+    inputs_ = batches;
+    return;
+  }
+  if (batches.size() != inputs_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), inputs_.size()});
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto& [inputs, weight] = inputs_[i];
+    overwrite(inputs.ids_bc, batches[i].inputs.ids_bc);
+    overwrite(inputs.targets, batches[i].inputs.targets);
+    overwrite(inputs.lengths_b, batches[i].inputs.lengths_b);
+    overwrite(weight, batches[i].weight);
+  }
+}
+
+const std::vector<Tensor>& StepGraph::run(const std::vector<WeightedInputs>& inputs, const Compute& compute) {
+  take_inputs(inputs);
+  const auto work = [&] { results_ = compute(inputs_); };
+  ++steps_;
+  if (steps_ <= 3) results_.clear();
+  if (steps_ == 1) work();
+  if (steps_ == 2) graph_.measure(work);
+  if (steps_ == 3) graph_.record(work);
+  if (steps_ >= 3) graph_.launch();
+  return results_;
+}
 
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options)
     : TrainStep(model, device, options.seed) {

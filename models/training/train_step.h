@@ -1,16 +1,45 @@
 // One optimizer step: the gradient, summed over micro-batches, and the update.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "autograd/random.h"
 #include "autograd/tape.h"
+#include "cuda/device/graph.h"
+#include "models/layers/inputs.h"
 #include "models/model.h"
-#include "models/training/micro_batch.h"
 #include "models/training/optimizer.h"
-#include "models/training/step_graph.h"
 
 namespace ricci {
+
+// A micro-batch as a step reads it, on the device.
+struct WeightedInputs {
+  Inputs inputs;
+  Tensor weight;  // f64 scalar: of the mean of the micro-batch in the mean of the step
+};
+
+// The first step runs as it always does, which loads and allocates what is made once; the second is measured, and the third
+// recorded (cuda/device/graph.h). From then on a step is one launch. The inputs of all of these are the same tensors,
+// overwritten at every step, and so are the results: what a step computes has the bits that it has without a graph.
+class StepGraph {
+ public:
+  explicit StepGraph(Device device) : graph_(device) {}
+
+  // Returns the results of `compute`, which does the same at every call, reads numbers that differ from step to step only from tensors
+  // that were there before, and leaves nothing behind but in such tensors. Errors: inputs of another shape, as for Graph::record.
+  using Compute = std::function<std::vector<Tensor>(const std::vector<WeightedInputs>&)>;
+  const std::vector<Tensor>& run(const std::vector<WeightedInputs>& inputs, const Compute& compute);
+  int64_t bytes() const { return graph_.bytes(); }  // the graph's block; 0 before the second step
+
+ private:
+  void take_inputs(const std::vector<WeightedInputs>& inputs);
+
+  Graph graph_;
+  std::vector<WeightedInputs> inputs_;
+  std::vector<Tensor> results_;
+  int64_t steps_ = 0;
+};
 
 struct StepResult {
   // The loss of training: sum of nats / number of targets that count in all micro-batches together, and what a model adds to it for
@@ -20,14 +49,14 @@ struct StepResult {
 };
 
 struct TrainStepOptions {
-  uint64_t seed = 0;        // of dropout
+  uint64_t seed = 0;        // for dropout
   double clip = 0;          // largest norm of the gradient; 0: any
-  bool cuda_graph = false;  // models/training/step_graph.h; for a device that has graphs
+  bool cuda_graph = false;  // for a device that has graphs
 };
 
-// What dropout zeroes in a sequence depends on the seed, the step and the number of the sequence in the step alone, so
-// that every division of a step into equal micro-batches has the same gradient. With topdown's bag_weights this needs whole windows, all
-// of them scored: a bag loss is the mean over the cells of its micro-batch, and weighs as many targets as the micro-batch scores.
+// Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
+// step into equal micro-batches has the same gradient. With topdown's bag_weights this holds for whole windows that are all scored: a
+// bag loss is the mean over the cells of its micro-batch, and weighs as many targets as the micro-batch scores.
 class TrainStep {
  public:
   // For forward_backward() alone.
@@ -36,7 +65,7 @@ class TrainStep {
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options);
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // Errors: a gradient is left from before, those of StepGraph::run.
+  // Errors: a gradient is left from before; as for StepGraph::run.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
 
   // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32

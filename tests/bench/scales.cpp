@@ -38,7 +38,7 @@ void measure(const std::string& name, double value, const char* unit) {
 ModelConfig vanilla(int64_t layers) {
   ModelConfig config;
   apply_preset(config);
-  config.vocab = kVocab, config.ctx = kContext, config.d = kWidth, config.of<Sdp>().heads = kHeads, config.layers = layers;
+  config.vocab = kVocab, config.ctx = kContext, config.d = kWidth, config.settings<Sdp>().heads = kHeads, config.layers = layers;
   resolve(config);
   return config;
 }
@@ -46,7 +46,7 @@ ModelConfig vanilla(int64_t layers) {
 ModelConfig top_down(const std::vector<int64_t>& layers) {
   ModelConfig config = vanilla(1);
   config.family = family_of<TopDown>, config.scales.scales = {1, 4, 16, 64}, config.stack_layers.layers = layers;
-  config.of<TopDown>().loss_from = LossFrom::first_full;
+  config.settings<TopDown>().loss_from = LossFrom::first_full;
   return config;
 }
 

@@ -55,7 +55,7 @@ struct Run {
     return model;
   }
   double step() {
-    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, config.schedule.at(done, config.steps)).loss;
+    const double loss = train_step.run(micro_batches_of(crops, config, done, device), done, config.schedule.rate(done, config.steps)).loss;
     ++done;
     return loss;
   }

@@ -43,7 +43,7 @@ struct Options : bench::Options {
 
 ModelConfig config_of(const Case& c) {
   ModelConfig config;
-  config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.of<Sdp>().heads = c.heads;
+  config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.settings<Sdp>().heads = c.heads;
   config.layers = c.layers, config.block.ff = c.ff, config.block.bias = config.block.norm_bias = c.bias;
   apply_preset(config);
   if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it

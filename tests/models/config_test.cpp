@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "apps/run/config/config.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -14,7 +15,7 @@ using test_data::error_of;
 
 namespace {
 
-// What check says of the default config with a vocabulary, after a change.
+// The message of check for the default config with a vocabulary, after a change.
 std::string complaint(const std::function<void(ModelConfig&)>& change) {
   ModelConfig config;
   config.vocab = 65;
@@ -47,16 +48,16 @@ TEST_CASE("model config: of the keys that are read none stands twice, and each h
 }
 
 TEST_CASE("model config: sizes") {
-  CHECK(complaint([](ModelConfig& c) { c.d = 64, c.of<Sdp>().heads = 3; }) == "model.heads: 3 does not divide d = 64");
+  CHECK(complaint([](ModelConfig& c) { c.d = 64, c.settings<Sdp>().heads = 3; }) == "model.heads: 3 does not divide d = 64");
   CHECK(complaint([](ModelConfig& c) { c.d = 0; }) == "model.d: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.d = int64_t{1} << 40; }) == "model.d: 1099511627776, expected 2147483647 or less");
-  CHECK(complaint([](ModelConfig& c) { c.of<Sdp>().heads = 0; }) == "model.heads: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().heads = 0; }) == "model.heads: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.ctx = -1; }) == "model.ctx: -1, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.layers = 0; }) == "model.layers: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.layers = 1'000'000; }) == "model.layers: 1000000, expected 100000 or less");
   CHECK(complaint([](ModelConfig& c) { c.block.ff = 0; }) == "model.ff: 0, expected 1 or more");
-  CHECK(complaint([](ModelConfig& c) { c.of<Sdp>().window = 0; }) == "model.window: 0, expected 1 or more");
-  CHECK(complaint([](ModelConfig& c) { c.of<Sdp>().window = 1; }) == "no error");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().window = 0; }) == "model.window: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().window = 1; }) == "no error");
 }
 
 TEST_CASE("model config: probabilities") {
@@ -71,7 +72,7 @@ TEST_CASE("model config: probabilities") {
 TEST_CASE("model config: presets") {
   ModelConfig gpt, msa;
   apply_preset(gpt);
-  CHECK(gpt == ModelConfig());
+  CHECK(apps::to_yaml(gpt) == apps::to_yaml(ModelConfig()));
   msa.preset = Preset::msa;
   apply_preset(msa);
   CHECK(msa.block.norm == Norm::post);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "models/decoding/sampling.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
+#include "models/inference/sampling.h"
 #include "models/training/checkpoint.h"
 #include "models/training/schedule.h"
 #include "models/training/train_step.h"
@@ -37,7 +37,7 @@ ModelConfig small() {
 void train(Model& model, Optimizer& optimizer, int64_t first, int64_t end) {
   const Schedule schedule{.lr = 1e-2, .min_lr = 1e-3, .warmup = 5};
   TrainStep train_step(model, optimizer, Device::cpu, {.seed = 1, .clip = 1});
-  for (int64_t step = first; step < end; ++step) train_step.run({counting()}, step, schedule.at(step, end));
+  for (int64_t step = first; step < end; ++step) train_step.run({counting()}, step, schedule.rate(step, end));
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ TEST_CASE("draw_parameters: each from random numbers of its own path, as Model::
 TEST_CASE("a model that is made with a seed has the weights of init") {
   ModelConfig config;
   config.vocab = 5, config.ctx = 4, config.d = 8, config.layers = 1;
-  config.of<Sdp>().heads = 2;
+  config.settings<Sdp>().heads = 2;
   Model made(config, 3), later(config);
   later.init(3);
   const std::vector<Parameter*> of_made = made.parameters(), of_later = later.parameters();

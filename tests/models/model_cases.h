@@ -1,4 +1,4 @@
-// What the tests of models share: ids, models of drawn weights, decoding against the full forward.
+// Shared by the tests of models: ids, models of drawn weights, decoding against the full forward.
 #pragma once
 #include <cmath>
 

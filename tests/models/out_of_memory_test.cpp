@@ -1,10 +1,10 @@
-// What a training step says when the device has no memory left.
+// The message of a training step when the device has no memory left.
 #include <limits>
 #include <thread>
 
 #include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
 #include "ops/elements/activations.h"
@@ -36,7 +36,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 ModelConfig small() {
   ModelConfig c;
-  c.vocab = 11, c.ctx = 7, c.d = 12, c.of<Sdp>().heads = 3, c.layers = 2;
+  c.vocab = 11, c.ctx = 7, c.d = 12, c.settings<Sdp>().heads = 3, c.layers = 2;
   return c;
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("out of memory: in the forward the line names the op, what came before
 #if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program
 TEST_CASE("out of memory: a model larger than the machine says so while it is built") {
   ModelConfig c = small();
-  c.d = 1 << 20, c.of<Sdp>().heads = 1;
+  c.d = 1 << 20, c.settings<Sdp>().heads = 1;
   const std::string line = message_of([&] { const Model model(c); });
   CAPTURE(line);
   CHECK(line.starts_with("out of memory on cpu: "));

@@ -11,7 +11,7 @@ int64_t parameters(MixerKind mixer, int64_t vocab, int64_t d, int64_t layers, in
   ModelConfig c;
   c.preset = Preset::msa, c.mixer = mixer;
   apply_preset(c);
-  c.vocab = vocab, c.d = d, c.block.ff = d, c.layers = layers, c.ctx = ctx, c.of<Sdp>().heads = 1;
+  c.vocab = vocab, c.d = d, c.block.ff = d, c.layers = layers, c.ctx = ctx, c.settings<Sdp>().heads = 1;
   return Model(c).parameter_count();
 }
 

@@ -34,26 +34,26 @@ TEST_CASE("several scales: heads are divided among them") {
   CHECK(complaint(family_of<Retina>, five) == "model.scales: 5 scales, but only 4 heads to divide among them");
   CHECK(complaint(family_of<BottomUp>, five) == "no error");
   CHECK(complaint(family_of<TopDown>, five) == "no error");
-  CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.of<Sdp>().heads = 1; }) ==
+  CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
         "model.scales: 2 coarse ones, but only 1 heads to divide among them");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
         "model.scales: only 1, expected a coarser one for the aggregation layer");
   CHECK(divided_heads(12, 2) == std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
   CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
-    c.of<Retina>().head_groups = {0, 1};
+    c.settings<Retina>().head_groups = {0, 1};
   }) == "model.head_groups: 2 numbers for 4 heads");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
-    c.of<Retina>().head_groups = {0, 1, 2, 3};
+    c.settings<Retina>().head_groups = {0, 1, 2, 3};
   }) == "model.head_groups: 3, expected 0 .. 2");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
-    c.of<Retina>().head_groups = {0, 1, -1, 2};
+    c.settings<Retina>().head_groups = {0, 1, -1, 2};
   }) == "model.head_groups: -1, expected 0 .. 2");
 }
 
 TEST_CASE("several scales: windows") {
   const auto of = [](std::vector<Range> windows) {
-    return complaint(family_of<Retina>, [&](ModelConfig& c) { c.of<Retina>().windows = std::move(windows); });
+    return complaint(family_of<Retina>, [&](ModelConfig& c) { c.settings<Retina>().windows = std::move(windows); });
   };
   CHECK(of({{0, 8}, {4, 16}, {8, 26}}) == "no error");
   CHECK(of({{0, 8}, {0, 8}, {0, 8}}) == "no error");
@@ -66,7 +66,7 @@ TEST_CASE("several scales: windows") {
         "model.windows: 8:16 of a finer scale in front of 0:20, expected nearer ones in front of farther ones");
   CHECK(of({{0, 16}, {0, 8}, {16, 26}}) ==
         "model.windows: 0:16 of a finer scale in front of 0:8, expected nearer ones in front of farther ones");
-  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.of<Sdp>().window = 3; }) ==
+  CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
         "model.window: 3, but a retina has windows per scale: model.windows");
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("several scales: the other keys") {
     CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
           "model.mixer: identity, but family " + name + " has an attention of its own, expected sdp");
     CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");
-    CHECK(complaint(family, [](ModelConfig& c) { c.of<Sdp>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
+    CHECK(complaint(family, [](ModelConfig& c) { c.settings<Sdp>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
   }
   for (Family family : {family_of<TopDown>, family_of<BottomUp>}) {
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 1}; }) == "model.layers: 2 numbers for 3 scales");
@@ -86,7 +86,7 @@ TEST_CASE("several scales: the other keys") {
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 0, 1}; }) == "model.layers: 0, expected 1 or more");
   }
   const auto bags = [](std::vector<double> weights) {
-    return complaint(family_of<TopDown>, [&](ModelConfig& c) { c.of<TopDown>().bag_weights = std::move(weights); });
+    return complaint(family_of<TopDown>, [&](ModelConfig& c) { c.settings<TopDown>().bag_weights = std::move(weights); });
   };
   CHECK(bags({}) == "no error");
   CHECK(bags({0.5}) == "no error");
@@ -94,7 +94,7 @@ TEST_CASE("several scales: the other keys") {
   CHECK(bags({1, 1, 1}) == "model.bag_weights: 3 numbers for 2 coarse scales");
   CHECK(bags({1, -0.5}) == "model.bag_weights: -0.5, expected 0 or more");
   CHECK(bags({std::nan(""), 1}) == "model.bag_weights: nan, expected 0 or more");
-  CHECK(complaint(family_of<Coarse>, [](ModelConfig& c) { c.of<Coarse>().scale = 0; }) == "model.scale: 0, expected 1 or more");
+  CHECK(complaint(family_of<Coarse>, [](ModelConfig& c) { c.settings<Coarse>().scale = 0; }) == "model.scale: 0, expected 1 or more");
 }
 
 TEST_CASE("several scales: what follows from other keys") {
@@ -102,14 +102,14 @@ TEST_CASE("several scales: what follows from other keys") {
   c.stack_layers.layers = {2};
   resolve(c), resolve(retina);
   CHECK(c.stack_layers.layers == std::vector<int64_t>{2, 2, 2});
-  CHECK(retina.of<Retina>().windows == std::vector<Range>{{0, 26}, {0, 26}, {0, 26}});
-  CHECK(retina.of<Retina>().head_groups == std::vector<int64_t>{0, 0, 1, 2});
+  CHECK(retina.settings<Retina>().windows == std::vector<Range>{{0, 26}, {0, 26}, {0, 26}});
+  CHECK(retina.settings<Retina>().head_groups == std::vector<int64_t>{0, 0, 1, 2});
 }
 
 TEST_CASE("several scales: a context shorter than the coarsest cell is a warning that says what is lost") {
   const auto warned = [](Family family, int64_t ctx) {
     ModelConfig c = small_scales(family);
-    c.ctx = ctx, c.scales.scales = {1, 4, 16}, c.of<Coarse>().scale = 16;
+    c.ctx = ctx, c.scales.scales = {1, 4, 16}, c.settings<Coarse>().scale = 16;
     return warnings(c);
   };
   using Lines = std::vector<std::string>;

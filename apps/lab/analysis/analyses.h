@@ -12,7 +12,7 @@
 #include "apps/lab/report/report.h"
 #include "apps/run/config/train_config.h"
 #include "core/tensor.h"
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 #include "models/planning/plan.h"
 
 namespace ricci::apps {

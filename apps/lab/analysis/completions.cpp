@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 
 namespace ricci::apps {
 namespace {
@@ -31,13 +31,13 @@ std::vector<double> last_logits(const TextRun& run, const Ids& ids) {
 }
 
 Completion complete(const TextRun& run, const Ids& before, const Ids& next, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
+  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
   return {before, next, most_probable(last_logits(run, before), options.top ? options.top : scale)};
 }
 
 // A given text is read to its last whole cell, and what is behind that is not known as a whole.
 Completion complete_given(const TextRun& run, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
+  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
   Ids ids = run.open.run.tokenizer()->encode(options.given);
   const int64_t max = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
   if (whole == 0) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
@@ -48,7 +48,8 @@ Completion complete_given(const TextRun& run, const CompletionsOptions& options)
 
 std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options) {
   if (!options.given.empty()) return {complete_given(run, options)};
-  const int64_t scale = run.open.run.config().model.of<Coarse>().scale, whole = run.open.context / scale * scale, length = whole + scale;
+  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale, whole = run.open.context / scale * scale,
+                length = whole + scale;
   const int64_t there = run.tokens.size() / length;
   if (there == 0)
     fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more",
@@ -88,7 +89,7 @@ double found_share(const std::vector<Completion>& all) {
 // A row for each place, with what the text shows of it and what the JSON tells.
 ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, const CompletionsOptions& options) {
   const Tokenizer& tokenizer = *run.open.run.tokenizer();
-  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
+  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), all, value); };
   add({.heading = "the text in front", .left = true}, [&](const Completion& each) {
@@ -130,10 +131,10 @@ std::vector<Expected> most_probable(std::span<const double> logits, int64_t coun
 
 Report analyse_completions(const CompletionsOptions& options) {
   const TextRun run = open_text_run(options.run, options.text, {family_of<Coarse>});
-  if (run.open.context < run.open.run.config().model.of<Coarse>().scale)
-    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.of<Coarse>().scale});
+  if (run.open.context < run.open.run.config().model.settings<Coarse>().scale)
+    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.settings<Coarse>().scale});
   const std::vector<Completion> all = completions_of(run, options);
-  const int64_t scale = run.open.run.config().model.of<Coarse>().scale;
+  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
   Report report{.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale),
       .table = table_of(run, all, options)};
   if (options.given.empty())

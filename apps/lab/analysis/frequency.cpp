@@ -9,7 +9,7 @@
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
-#include "models/evaluation/token_nats.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {

@@ -1,5 +1,3 @@
-#include "models/inspection/masks.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "apps/lab/analysis/analyses.h"
 #include "apps/run/folder/run_folder.h"
 #include "core/error.h"
+#include "models/inspection/observation.h"
 #include "models/model.h"
 
 namespace ricci::apps {

@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/evaluation/token_nats.h"
+#include "models/inference/evaluation.h"
 #include "models/inspection/observation.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "ops/scales/cells.h"
 
 namespace ricci::apps {

@@ -12,7 +12,7 @@
 #include "apps/terminal/progress.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
-#include "models/evaluation/token_nats.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {

@@ -7,7 +7,7 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/random.h"
-#include "models/evaluation/token_nats.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {

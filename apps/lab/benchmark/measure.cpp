@@ -25,7 +25,7 @@ int64_t process_bytes_of(MixerKind mixer, const StepSize& size) {
   const DryRun dry(Device::cpu);
   MixerStep step(mixer, size);
   for (int i = 0; i < kWarmUps; ++i) step();
-  return dry.arena_bytes() + kProgramBytes;
+  return dry.arena_bytes() + program_bytes();
 }
 
 // A mixer at one length, ready to be timed.

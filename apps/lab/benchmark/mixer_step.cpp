@@ -72,7 +72,8 @@ struct MixerStep::Any {
   }
 
   template <Mixer M> void build() {
-    check(config_of<M>(size), shape_of(size, size.layers));
+    const typename M::Config config = config_of<M>(size);
+    if constexpr (requires { check(config, MixerShape()); }) check(config, shape_of(size, size.layers));
     if (size.alone) {
       const auto mixer = std::make_shared<M>(shape_of(size, 1), config_of<M>(size));
       draw_weights(*mixer);
@@ -89,7 +90,7 @@ struct MixerStep::Any {
 };
 
 MixerStep::MixerStep(MixerKind mixer, const StepSize& size) : any_(std::make_unique<Any>(size)) {
-  Mixers::at(static_cast<size_t>(mixer), [&]<class M>() { any_->build<M>(); });
+  Mixers::call_for(mixer, [&]<class M>() { any_->build<M>(); });
 }
 MixerStep::~MixerStep() = default;
 MixerStep::MixerStep(MixerStep&&) noexcept = default;

@@ -52,7 +52,7 @@ std::string value_of(TrainConfig& config, const char* key) {
 std::string unit_of_loss(const TrainConfig& config) {
   if (is_classifier(config)) return "labels of documents";
   return config.model.traits().objective == Objective::next_cell
-             ? format_message("the tokens of the next cell of {}", {config.model.of<Coarse>().scale})
+             ? format_message("the tokens of the next cell of {}", {config.model.settings<Coarse>().scale})
              : "the next token";
 }
 

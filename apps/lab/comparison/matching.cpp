@@ -11,7 +11,7 @@
 #include "apps/run/corpus/micro_batches.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
-#include "models/evaluation/token_nats.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
@@ -28,7 +28,7 @@ std::string read_value(TrainConfig config, const std::string& key) {
 bool has_stacks(const ModelConfig& model) { return model.traits().reads_stacks; }
 
 std::vector<int64_t> layers_of(const ModelConfig& model) {
-  return has_stacks(model) ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers};
+  return has_stacks(model) ? model.stack_layers.per_scale(model.scales) : std::vector<int64_t>{model.layers};
 }
 
 // `count` layers in all, in the proportion of `layers`, but one at least of each.

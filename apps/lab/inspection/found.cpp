@@ -29,8 +29,8 @@ std::vector<int64_t> chosen(const char* option, const std::vector<int64_t>& aske
 
 int64_t heads_of(const ModelConfig& config) {
   int64_t heads = 1;
-  Mixers::at(static_cast<size_t>(config.mixer), [&]<class M>() {
-    if constexpr (requires(const typename M::Config& c) { c.heads; }) heads = config.of<M>().heads;
+  Mixers::call_for(config.mixer, [&]<class M>() {
+    if constexpr (requires(const typename M::Config& c) { c.heads; }) heads = config.settings<M>().heads;
   });
   return heads;
 }

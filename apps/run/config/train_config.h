@@ -10,7 +10,7 @@
 #include "data/shards/document_reader.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 #include "models/training/optimizer.h"
 #include "models/training/schedule.h"
 #include "models/training/train_step.h"

@@ -27,7 +27,7 @@ StoreSource source_of(const TrainConfig& config, const std::vector<std::string>&
     source.documents = {.format = config.format,
         .text_field = config.text_field,
         .label_field = config.label_field,
-        .classes = is_classifier(config) ? config.model.of<Classifier>().classes : 0};
+        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0};
   if (is_cut) source.train_fraction = config.train_fraction;
   return source;
 }
@@ -162,7 +162,7 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
 // Error: a classifier cannot learn from these tokens.
 void check_labels(const TrainConfig& config, const Tokens& tokens) {
   if (!is_classifier(config)) return;
-  const int64_t classes = config.model.of<Classifier>().classes;
+  const int64_t classes = config.model.settings<Classifier>().classes;
   if (tokens.classes() == 0)
     fail("data: {} has no labels, but model.family: classifier learns from them; format: jsonl or tsv with label_field reads them, and so "
          "does ricci-prepare",

@@ -9,8 +9,8 @@
 #include "apps/run/corpus/corpus.h"
 #include "core/cpu/prefetch.h"
 #include "data/feeds/feed.h"
+#include "models/layers/inputs.h"
 #include "models/planning/plan.h"
-#include "models/training/micro_batch.h"
 
 namespace ricci::apps {
 

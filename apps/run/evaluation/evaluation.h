@@ -11,7 +11,7 @@
 #include "data/feeds/feed.h"
 #include "data/shards/tokens.h"
 #include "data/text/text.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 

@@ -20,9 +20,9 @@
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "data/tokenizers/tokenizer.h"
+#include "models/layers/inputs.h"
 #include "models/model.h"
 #include "models/training/checkpoint.h"
-#include "models/training/micro_batch.h"
 
 namespace ricci::apps {
 

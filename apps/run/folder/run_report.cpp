@@ -8,7 +8,7 @@
 #include "apps/terminal/signals.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 
 namespace ricci::apps {
 namespace {
@@ -79,7 +79,7 @@ std::string follow_schedule(TrainConfig& config, const TrainState& state) {
   if (end != config.steps) config.following.erase("schedule_steps");
   if (state.step == 0 || config.steps <= end) return "";
   return format_message("the schedule ends at step {}: after it the learning rate is {:.4g}; schedule_steps={} would end it later\n",
-      {with_commas(end), schedule.at(config.steps, end), config.steps});
+      {with_commas(end), schedule.rate(config.steps, end), config.steps});
 }
 
 std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {

@@ -4,7 +4,7 @@
 
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/folder/run_folder.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 

@@ -10,7 +10,7 @@
 
 #include "apps/terminal/model_options.h"
 #include "core/error.h"
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 
 namespace ricci::apps {
 

@@ -58,7 +58,7 @@ std::map<std::string, InitKey> keys_in(const Metadata& metadata) {
 void check_levels(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
   if (levels == before.end() || levels->second.value != "null" || ctx == before.end()) return;
-  if (config.model.mixer != kind_of<Dispatcher> || config.model.of<Dispatcher>().levels) return;
+  if (config.model.mixer != kind_of<Dispatcher> || config.model.settings<Dispatcher>().levels) return;
   const int64_t had = DispatcherConfig::levels_for(std::min<int64_t>(std::stoll(ctx->second.value), kLargestSize)),
                 needed = DispatcherConfig::levels_for(config.model.ctx);
   if (needed != had)

@@ -1,6 +1,6 @@
 #include "models/families/classifier.h"
 
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "tests/models/model_cases.h"
 
 using namespace ricci;
@@ -11,7 +11,7 @@ ModelConfig small(MixerKind mixer = kind_of<Sdp>) {
   ModelConfig c;
   c.family = family_of<Classifier>, c.mixer = mixer;
   apply_preset(c);
-  c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = 2, c.of<Classifier>().classes = 3;
+  c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = 2, c.settings<Classifier>().classes = 3;
   return c;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("classifier: messages") {
   CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
   CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier does not write text");
   ModelConfig one = small();
-  one.of<Classifier>().classes = 1;
+  one.settings<Classifier>().classes = 1;
   CHECK(message_of([&] { check(one); }) == "model.classes: 1, expected 2 or more");
 }
 

@@ -1,5 +1,5 @@
-// What is particular to coarse models: logits per cell, decoding of cells, no text.
-#include "models/decoding/sampling.h"
+// Particular to coarse models: logits per cell, decoding of cells, no text.
+#include "models/inference/sampling.h"
 #include "tests/models/families/scale_cases.h"
 
 using namespace ricci;

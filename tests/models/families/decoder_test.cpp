@@ -8,7 +8,7 @@
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "models/model.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"
@@ -21,7 +21,7 @@ ModelConfig small(Preset preset) {
   ModelConfig c;
   c.preset = preset;
   apply_preset(c);
-  c.vocab = 11, c.ctx = 19, c.d = 12, c.of<Sdp>().heads = 3, c.layers = 2, c.block.ff = 20;
+  c.vocab = 11, c.ctx = 19, c.d = 12, c.settings<Sdp>().heads = 3, c.layers = 2, c.block.ff = 20;
   resolve(c);
   return c;
 }
@@ -35,7 +35,7 @@ TEST_CASE("decoding with a cache gives the logits of the full forward at every p
         CAPTURE(std::string(name_of(preset)));
         CAPTURE(window);
         ModelConfig config = small(preset);
-        if (window) config.of<Sdp>().window = window;
+        if (window) config.settings<Sdp>().window = window;
         if (device != Device::cpu) config.ctx = 8;
         check_decoding(config, device);
       }
@@ -96,7 +96,7 @@ TEST_CASE("parameter counts are those of the specification") {
   ModelConfig c;
   c.preset = Preset::msa;
   apply_preset(c);
-  c.vocab = 28996, c.ctx = 512, c.d = 512, c.of<Sdp>().heads = 1, c.layers = 6, c.block.ff = 512;
+  c.vocab = 28996, c.ctx = 512, c.d = 512, c.settings<Sdp>().heads = 1, c.layers = 6, c.block.ff = 512;
   CHECK(Model(c).parameter_count() == 39188804);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("recomputed blocks see the same padding") {
 }
 
 TEST_CASE("recomputed blocks: those that no gradient reaches are not recorded, and the others have the same gradients") {
-  // How often the tape of a loss recomputes, and the gradients.
+  // The number of recomputations on the tape of a loss, and the gradients.
   auto outcome = [](bool recompute, const std::vector<std::string>& trained) {
     ModelConfig config = small(Preset::gpt);
     config.layers = 3, config.output.tie = false;

@@ -1,4 +1,4 @@
-// Which token moves which position, exactly: every token is changed in turn, and the positions whose logits change are compared
+// The exact dependence of positions on tokens: every token is changed in turn, and the positions whose logits change are compared
 // with what the rules of the family say. The attention inside the stacks has a window of one cell, so that a position hears of
 // other tokens through the scales alone.
 #include <set>
@@ -13,7 +13,7 @@ constexpr int64_t kLength = 26;
 
 using Tokens = std::set<int64_t>;
 
-// What D(., scale) of cell j reads: its own tokens; a convolution over several cells those before it, too.
+// The tokens that D(., scale) of cell j reads: its own; a convolution over several cells reads earlier ones, too.
 Tokens cell(const DownConfig& down, int64_t scale, int64_t j) {
   Tokens tokens;
   const int64_t cells = down.down == Down::conv ? down.conv_kernel : 1;
@@ -26,7 +26,8 @@ Tokens top_down(const ModelConfig& c, size_t i, int64_t j) {
   const std::vector<int64_t>& scales = c.scales.scales;
   Tokens tokens = scales[i] == 1 ? Tokens{j} : cell(c.down, scales[i], j);
   if (i + 1 == scales.size()) return tokens;
-  const int64_t ratio = scales[i + 1] / scales[i], coarser = (c.of<TopDown>().shift == Shift::tight ? (j + 1) / ratio : j / ratio) - 1;
+  const int64_t ratio = scales[i + 1] / scales[i],
+                coarser = (c.settings<TopDown>().shift == Shift::tight ? (j + 1) / ratio : j / ratio) - 1;
   if (coarser >= 0) tokens.merge(top_down(c, i + 1, coarser));
   return tokens;
 }
@@ -34,7 +35,7 @@ Tokens top_down(const ModelConfig& c, size_t i, int64_t j) {
 // Cell j of coarse scale number i, from 1, of a bottom-up model.
 Tokens bottom_up(const ModelConfig& c, size_t i, int64_t j) {
   const std::vector<int64_t>& scales = c.scales.scales;
-  if (i == 1 || !c.of<BottomUp>().chain) return cell(c.down, scales[i], j);
+  if (i == 1 || !c.settings<BottomUp>().chain) return cell(c.down, scales[i], j);
   Tokens tokens;
   for (int64_t finer : cell(c.down, scales[i] / scales[i - 1], j)) tokens.merge(bottom_up(c, i - 1, finer));
   return tokens;
@@ -53,8 +54,8 @@ Tokens retina(const ModelConfig& c, int64_t t) {
     const int64_t s = c.scales.scales[i];
     for (int64_t j = 0; (j + 1) * s <= kLength; ++j) {
       const int64_t near = t - ((j + 1) * s - 1), far = t - j * s;
-      const Range& w = c.of<Retina>().windows[i];
-      if (near >= w.lo && (c.of<Retina>().cell_rule == CellRule::inside ? far : near) < w.hi)
+      const Range& w = c.settings<Retina>().windows[i];
+      if (near >= w.lo && (c.settings<Retina>().cell_rule == CellRule::inside ? far : near) < w.hi)
         tokens.merge(s == 1 ? Tokens{j} : cell(c.down, s, j));
     }
   }
@@ -67,7 +68,7 @@ Tokens heard(const ModelConfig& c, int64_t t) {
     case family_of<TopDown>: return top_down(c, 0, t);
     case family_of<BottomUp>: return aggregated(c, t);
     case family_of<Retina>: return retina(c, t);
-    default: return cell(c.down, c.of<Coarse>().scale, t);
+    default: return cell(c.down, c.settings<Coarse>().scale, t);
   }
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("several scales: a token moves exactly the positions that the cells an
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>})
     for (Variant& v : variants_of(family)) {
       if (v.config.down.down == Down::max) continue;  // which token is the largest is a matter of the weights
-      if (family != family_of<Retina>) v.config.of<Sdp>().window = 1;
+      if (family != family_of<Retina>) v.config.settings<Sdp>().window = 1;
       check_map(v);
     }
 }
@@ -103,7 +104,7 @@ TEST_CASE("several scales: without a window a position hears every earlier token
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>})
     for (Variant& v : variants_of(family)) {
       CAPTURE(v.name);
-      v.config.of<Retina>().windows.clear();
+      v.config.settings<Retina>().windows.clear();
       const Model model = built(v.config, Device::cpu);
       const Tensor before = model.logits({ids(1, kLength, Device::cpu)});
       for (int64_t token = 0; token < kLength; ++token) {

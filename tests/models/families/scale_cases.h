@@ -1,4 +1,4 @@
-// What the tests of the families of several scales share: small models of every variant.
+// Shared by the tests of the families of several scales: small models of every variant.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,8 +21,8 @@ inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
   ModelConfig c;
   c.family = family, c.preset = preset;
   apply_preset(c);
-  c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 1, c.block.ff = 14, c.of<Sdp>().heads = 4;
-  c.scales.scales = {1, 2, 6}, c.stack_layers.layers = {1, 2, 1}, c.of<Coarse>().scale = 3;
+  c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 1, c.block.ff = 14, c.settings<Sdp>().heads = 4;
+  c.scales.scales = {1, 2, 6}, c.stack_layers.layers = {1, 2, 1}, c.settings<Coarse>().scale = 3;
   return c;
 }
 
@@ -34,10 +34,10 @@ inline std::vector<Variant> variants_of(Family family) {
     for (const bool other : {false, true}) {
       ModelConfig c = small_scales(family);
       c.down = down;
-      c.of<TopDown>().shift = other ? Shift::block : Shift::tight;
-      c.of<BottomUp>().chain = !other;
-      c.of<Retina>().cell_rule = other ? CellRule::end : CellRule::inside;
-      c.of<Retina>().windows = other ? std::vector<Range>{{0, 6}, {3, 12}, {5, 20}} : std::vector<Range>{{0, 4}, {4, 12}, {12, 26}};
+      c.settings<TopDown>().shift = other ? Shift::block : Shift::tight;
+      c.settings<BottomUp>().chain = !other;
+      c.settings<Retina>().cell_rule = other ? CellRule::end : CellRule::inside;
+      c.settings<Retina>().windows = other ? std::vector<Range>{{0, 6}, {3, 12}, {5, 20}} : std::vector<Range>{{0, 4}, {4, 12}, {12, 26}};
       const bool on_emulator = down.down == Down::avg ? !other : other && (down.down == Down::max || down.conv_kernel > 1);
       all.push_back({std::string(name_of(family)) + ", " + name + (other ? ", second" : ", first"), c, on_emulator});
     }
@@ -50,12 +50,12 @@ inline std::vector<Variant> all_variants() {
     for (Variant& v : variants_of(family)) all.push_back(std::move(v));
   ModelConfig msa = small_scales(family_of<TopDown>, Preset::msa), far = small_scales(family_of<Retina>),
               long_cells = small_scales(family_of<TopDown>), windowed = small_scales(family_of<BottomUp>);
-  far.of<Retina>().head_groups = {2, 0, 1, 0};
-  long_cells.scales.scales = {1, 4, 64}, long_cells.of<Sdp>().window = 3;
-  windowed.of<Sdp>().window = 2, windowed.block.bias = false;
+  far.settings<Retina>().head_groups = {2, 0, 1, 0};
+  long_cells.scales.scales = {1, 4, 64}, long_cells.settings<Sdp>().window = 3;
+  windowed.settings<Sdp>().window = 2, windowed.block.bias = false;
   all.push_back({"topdown, msa", msa, false}), all.push_back({"retina, everything, groups", far});
   ModelConfig bags = small_scales(family_of<TopDown>);
-  bags.of<TopDown>().bag_weights = {0.5, 2}, bags.of<TopDown>().loss_from = LossFrom::first_full;
+  bags.settings<TopDown>().bag_weights = {0.5, 2}, bags.settings<TopDown>().loss_from = LossFrom::first_full;
   all.push_back({"topdown, bags of words", bags});
   all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed, false});
   return all;

@@ -1,9 +1,9 @@
-// What every family of several scales must do: decode as it reads, leave padding alone, give the same with activations computed
+// Every family of several scales must decode as it reads, leave padding alone, give the same with activations computed
 // again, and train in every dtype on every device.
 #include <cstring>
 
 #include "autograd/random.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "models/training/train_step.h"
 #include "tests/models/families/scale_cases.h"
 
@@ -32,7 +32,7 @@ TEST_CASE("several scales: a padded sequence has the logits of the short one, wh
       CHECK(std::abs(item(padded, 25 * 11 + i) - item(alone, i)) < 1e-13);
       CHECK(item(others, 25 * 11 + i) == item(padded, 25 * 11 + i));
     }
-    // What padding hears of cells is not the padding itself: its own keys are hidden.
+    // Padding hears cells, but not the padding itself: its own keys are hidden.
     bool moved = false;
     for (int64_t i = (25 + 14) * 11; i < 50 * 11; ++i) moved |= item(padded, i) != item(full, i);
     CHECK(moved);
@@ -93,7 +93,7 @@ TEST_CASE("several scales: micro-batches have the loss and gradient of the whole
       CAPTURE(std::string(name_of(family)));
       ModelConfig config = small_scales(family);
       if (!runs_on(device, {"", config})) continue;
-      config.of<TopDown>().loss_from = LossFrom::first_full;
+      config.settings<TopDown>().loss_from = LossFrom::first_full;
       const Tensor tokens = ids(4, 19, Device::cpu), targets = ids(4, 19, Device::cpu, 3);
       for (int64_t i = 0; i < targets.size(); ++i)
         if (const int64_t b = i / 19, t = i % 19; t < 3 * b || t >= 19 - 4 * b) targets.data<int64_t>()[i] = -1;

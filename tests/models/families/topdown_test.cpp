@@ -1,7 +1,7 @@
-// What is particular to top-down models: where the loss begins, how often each scale runs.
+// Particular to top-down models: where the loss begins, how often each scale runs.
 #include "models/families/topdown.h"
 
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 #include "models/layers/visit.h"
 #include "tests/models/families/scale_cases.h"
 
@@ -38,8 +38,8 @@ TEST_CASE("topdown: the loss from there on is that of the targets there") {
   for (const Variant& v : variants_of(family_of<TopDown>)) {
     CAPTURE(v.name);
     ModelConfig later = v.config;
-    later.of<TopDown>().loss_from = LossFrom::first_full;
-    const int64_t first = v.config.of<TopDown>().shift == Shift::tight ? 5 : 8;
+    later.settings<TopDown>().loss_from = LossFrom::first_full;
+    const int64_t first = v.config.settings<TopDown>().shift == Shift::tight ? 5 : 8;
     Tensor targets = ids(2, 19, Device::cpu, 3);
     const double whole = item(built(later, Device::cpu).loss({ids(2, 19, Device::cpu), targets}));
     for (int64_t b = 0; b < 2; ++b)
@@ -68,11 +68,11 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
 
 TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of the coarse scales, and nothing else changes") {
   ModelConfig config = small_scales(family_of<TopDown>), weighted = config;
-  weighted.of<TopDown>().bag_weights = {0.5, 2};
+  weighted.settings<TopDown>().bag_weights = {0.5, 2};
   const Inputs inputs{ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 3)};
   const Model plain = built(config, Device::cpu), with_bags = built(weighted, Device::cpu);
   const auto loss_with = [&](std::vector<double> weights) {
-    weighted.of<TopDown>().bag_weights = std::move(weights);
+    weighted.settings<TopDown>().bag_weights = std::move(weights);
     return item(built(weighted, Device::cpu).loss(inputs));
   };
   const double text = item(plain.loss(inputs)), of_2 = loss_with({1, 0}) - text, of_6 = loss_with({0, 1}) - text;
@@ -81,7 +81,7 @@ TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of 
   CHECK(item(with_bags.loss(inputs)) == doctest::Approx(text + 0.5 * of_2 + 2 * of_6).epsilon(1e-13));
   CHECK(loss_with({3}) == doctest::Approx(text + 3 * of_2 + 3 * of_6).epsilon(1e-13));
   CHECK(loss_with({0, 0}) == text);
-  // Evaluations and logits are those of the text.
+  // Evaluations and logits count the text alone.
   CHECK(item(with_bags.text_loss(inputs)) == text);
   CHECK(item(plain.text_loss(inputs)) == text);
   CHECK(same_bits(with_bags.logits(inputs), plain.logits(inputs)));
@@ -90,7 +90,7 @@ TEST_CASE("topdown: what bag_weights add to the loss of training is the loss of 
 
 TEST_CASE("topdown: the gradient of weighted bags of words is that of central differences") {
   ModelConfig config = small_scales(family_of<TopDown>);
-  config.of<TopDown>().bag_weights = {0.5, 2};
+  config.settings<TopDown>().bag_weights = {0.5, 2};
   const Inputs inputs{ids(2, 14, Device::cpu), ids(2, 14, Device::cpu, 3)};
   Model model = built(config, Device::cpu);
   {

@@ -1,6 +1,4 @@
 // Masks of every family, cell by cell, and what the blocks of each scale give.
-#include "models/inspection/masks.h"
-
 #include <doctest/doctest.h>
 
 #include "core/error.h"
@@ -42,7 +40,7 @@ TEST_CASE("masks: a decoder, with a window too") {
   CHECK(whole[0].layer == "attention");
   CHECK(whole[0].heads == 4);
   CHECK(rows_of(whole[0]) == "0-0 0-1 0-2 0-3 0-4");
-  config.of<Sdp>().window = 2;
+  config.settings<Sdp>().window = 2;
   CHECK(rows_of(masks_of(config, 5)[0]) == "0-0 0-1 1-2 2-3 3-4");
   config.mixer = kind_of<Dispatcher>;
   CHECK_THROWS_WITH_AS(masks_of(config, 5), "masks: the dispatcher mixer has no attention, and so no mask", Error);
@@ -60,7 +58,7 @@ TEST_CASE("masks: top-down, when cells of 4 tokens are heard: with the token tha
   CHECK(tight[2].query_tokens == 4);
   CHECK(tight[2].key_tokens == 4);
   CHECK(rows_of(tight[2]) == "0-0 0-1");
-  config.of<TopDown>().shift = Shift::block;
+  config.settings<TopDown>().shift = Shift::block;
   CHECK(rows_of(masks_of(config, 10)[1]) == "- - - - 0-0 0-0 0-0 0-0 1-1 1-1");
   CHECK(masks_of(config, 3).size() == 1);  // no cell of 4
 }
@@ -80,20 +78,20 @@ TEST_CASE("masks: bottom-up, the aggregation layer sees complete cells") {
 
 TEST_CASE("masks: a retina's windows, by both rules") {
   ModelConfig config = config_of(family_of<Retina>);
-  config.of<Retina>().windows = {{0, 2}, {2, 8}};
+  config.settings<Retina>().windows = {{0, 2}, {2, 8}};
   const std::vector<Mask> inside = masks_of(config, 12);
   REQUIRE(inside.size() == 2);
   CHECK(rows_of(inside[0]) == "0-0 0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11");
   // Token 5 is 2 behind the end of cell 0; token 8 is 8 behind its begin, which is outside.
   CHECK(rows_of(inside[1]) == "- - - - - 0-0 0-0 0-0 - 1-1 1-1 1-1");
-  config.of<Retina>().cell_rule = CellRule::end;
+  config.settings<Retina>().cell_rule = CellRule::end;
   CHECK(rows_of(masks_of(config, 12)[1]) == "- - - - - 0-0 0-0 0-0 0-0 0-1 0-1 1-1");
 }
 
 TEST_CASE("representations: of each scale with blocks, one vector for each whole cell") {
   const auto shapes = [](Family family) {
     ModelConfig config = config_of(family);
-    if (family == family_of<Coarse>) config.of<Coarse>().scale = 4;
+    if (family == family_of<Coarse>) config.settings<Coarse>().scale = 4;
     resolve(config);
     Model model(config);
     model.init(1);

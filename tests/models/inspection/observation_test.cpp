@@ -1,4 +1,4 @@
-// What is shown of mixers is what they compute: tables times values are the mixers' outputs, forms give the scores, distances follow
+// Inspection shows what mixers compute: tables times values are the mixers' outputs, forms give the scores, distances follow
 // from the forms.
 #include "models/inspection/observation.h"
 
@@ -28,17 +28,17 @@ std::vector<ModelConfig> configs() {
       all.push_back(c);
     }
   };
-  add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>().heads = kHeads; });
-  add(kind_of<Sdp>, [](ModelConfig& c) { c.of<Sdp>() = {kHeads, 3}, c.causal = false; });
-  add(kind_of<Dispatcher>, [](ModelConfig& c) { c.of<Dispatcher>().heads = kHeads; });
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>().heads = kHeads; });
+  add(kind_of<Sdp>, [](ModelConfig& c) { c.settings<Sdp>() = {kHeads, 3}, c.causal = false; });
+  add(kind_of<Dispatcher>, [](ModelConfig& c) { c.settings<Dispatcher>().heads = kHeads; });
   add(kind_of<Dispatcher>,
-      [](ModelConfig& c) { c.of<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
-  add(kind_of<QuadFull>, [](ModelConfig& c) { c.of<QuadFull>().heads = kHeads; });
-  add(kind_of<Quad>, [](ModelConfig& c) { c.of<Quad>().heads = kHeads; });
-  add(kind_of<POnly>, [](ModelConfig& c) { c.of<POnly>().heads = kHeads; });
-  add(kind_of<Metric>, [](ModelConfig& c) { c.of<Metric>().heads = kHeads, c.of<Metric>().value_proj = true; });
-  add(kind_of<Metric>, [](ModelConfig& c) { c.of<Metric>().heads = kHeads, c.embedding.positions = PositionKind::none; });
-  add(kind_of<MetricPsd>, [](ModelConfig& c) { c.of<MetricPsd>().heads = kHeads; });
+      [](ModelConfig& c) { c.settings<Dispatcher>() = {.heads = kHeads, .share_heads = true, .levels = 2, .mixer_bias = true}; });
+  add(kind_of<QuadFull>, [](ModelConfig& c) { c.settings<QuadFull>().heads = kHeads; });
+  add(kind_of<Quad>, [](ModelConfig& c) { c.settings<Quad>().heads = kHeads; });
+  add(kind_of<POnly>, [](ModelConfig& c) { c.settings<POnly>().heads = kHeads; });
+  add(kind_of<Metric>, [](ModelConfig& c) { c.settings<Metric>().heads = kHeads, c.settings<Metric>().value_proj = true; });
+  add(kind_of<Metric>, [](ModelConfig& c) { c.settings<Metric>().heads = kHeads, c.embedding.positions = PositionKind::none; });
+  add(kind_of<MetricPsd>, [](ModelConfig& c) { c.settings<MetricPsd>().heads = kHeads; });
   return all;
 }
 
@@ -53,7 +53,7 @@ template <class F> void with_all(const F& f) {
 
 // A mixer of the config in a block, with drawn weights in f64, and everything in front of it.
 template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
-  Stack<M> stack(stack_of<M>(c, c.of<M>()));
+  Stack<M> stack(stack_of<M>(c, c.settings<M>()));
   uint64_t seed = 5;
   each_parameter(stack, [&](const std::string& path, Parameter& p) {
     p.path = path;
@@ -64,7 +64,7 @@ template <Mixer M> Stack<M> drawn_stack(const ModelConfig& c, Device device) {
   return stack;
 }
 
-template <class F> void with_mixer(const ModelConfig& config, const F& f) { Mixers::at(static_cast<size_t>(config.mixer), f); }
+template <class F> void with_mixer(const ModelConfig& config, const F& f) { Mixers::call_for(config.mixer, f); }
 
 double largest_difference(const Tensor& a, const Tensor& b) {
   REQUIRE(a.shape() == b.shape());
@@ -228,7 +228,7 @@ TEST_CASE("inspection: the squared distances of tokens are those of the form") {
           expected += gap(n * 4 + i) * gap(n * 4 + j) * (forms.m_nkK ? item(forms.m_nkK, (n * 4 + i) * 4 + j) : i == j);
       CHECK(std::abs(item(distances_ntv, n * 22 + 5) - expected) < 1e-12);
       CHECK(std::abs(expected) > 1e-6);
-      CHECK(std::abs(item(distances_ntv, n * 22 + 3)) < 1e-24);  // of a token to itself
+      CHECK(std::abs(item(distances_ntv, n * 22 + 3)) < 1e-24);  // from a token to itself
       CHECK(item(distances_ntv, n * 22 + 11 + 3) == doctest::Approx(item(distances_ntv, n * 22 + 8)));
     }
   });

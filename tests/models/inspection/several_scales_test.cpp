@@ -1,4 +1,4 @@
-// What is shown of families of several scales: their layers, and tables that are what the ops compute.
+// Inspection of families of several scales: their layers, and tables that are what the ops compute.
 #include "models/inspection/layers.h"
 #include "models/inspection/observation.h"
 #include "tests/models/families/scale_cases.h"

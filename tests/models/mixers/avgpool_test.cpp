@@ -9,7 +9,7 @@ namespace {
 
 std::string complaint(int64_t pool, bool causal) {
   ModelConfig c;
-  c.vocab = 5, c.mixer = kind_of<AveragePool>, c.of<AveragePool>().pool = pool, c.causal = causal;
+  c.vocab = 5, c.mixer = kind_of<AveragePool>, c.settings<AveragePool>().pool = pool, c.causal = causal;
   return message_of([&] { check(c); });
 }
 
@@ -18,7 +18,7 @@ std::string complaint(int64_t pool, bool causal) {
 TEST_CASE("avgpool: a layer reaches pool - 1 positions back, two layers twice as far") {
   for (int64_t layers : {1, 2}) {
     ModelConfig c;
-    c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = layers, c.mixer = kind_of<AveragePool>, c.of<AveragePool>().pool = 4;
+    c.vocab = 11, c.ctx = 13, c.d = 12, c.layers = layers, c.mixer = kind_of<AveragePool>, c.settings<AveragePool>().pool = 4;
     const Model model = built(c, Device::cpu);
     CHECK(model.config().mixer == kind_of<AveragePool>);
     const Tensor before = model.logits({ids(1, 13, Device::cpu)}), after = model.logits({ids(1, 13, Device::cpu, 2)});

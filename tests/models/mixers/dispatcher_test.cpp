@@ -20,7 +20,7 @@ std::string complaint(const std::function<void(ModelConfig&)>& change) {
   return message_of([&] { check(c); });
 }
 
-// Whether the logits at each position move when the token at position `at` changes.
+// True for each position whose logits move when the token at position `at` changes.
 std::vector<bool> reach(const ModelConfig& config, int64_t at) {
   const Model model = built(config, Device::cpu);
   const Tensor before = model.logits({ids(1, config.ctx, Device::cpu)}), after = model.logits({ids(1, config.ctx, Device::cpu, at)});
@@ -37,8 +37,8 @@ TEST_CASE("dispatcher: a layer hears 2^levels positions, by default all of the c
     for (int64_t heads : {1, 3})
       for (bool share : {false, true}) {
         ModelConfig c = small();
-        c.of<Dispatcher>().heads = heads, c.of<Dispatcher>().share_heads = share;
-        if (levels) c.of<Dispatcher>().levels = levels;
+        c.settings<Dispatcher>().heads = heads, c.settings<Dispatcher>().share_heads = share;
+        if (levels) c.settings<Dispatcher>().levels = levels;
         const auto moved = reach(c, 2);
         for (int64_t t = 0; t < 13; ++t) CHECK(moved[static_cast<size_t>(t)] == (t >= 2 && (levels == 0 || t - 2 < int64_t{1} << levels)));
       }
@@ -69,7 +69,7 @@ TEST_CASE("dispatcher: every option decodes as it reads") {
       {.heads = 2, .levels = 2}, {.levels = 9}, {.heads = 4, .share_heads = true, .mixer_bias = true}};
   for (const DispatcherConfig& config : configs) {
     ModelConfig c = small();
-    c.layers = 2, c.of<Dispatcher>() = config;
+    c.layers = 2, c.settings<Dispatcher>() = config;
     check_decoding(c, Device::cpu);
   }
 }
@@ -100,10 +100,10 @@ TEST_CASE("dispatcher: in training dropout skips levels, the same ones for the s
 
 TEST_CASE("dispatcher: what its keys may be") {
   CHECK(complaint([](ModelConfig&) {}) == "no error");
-  CHECK(complaint([](ModelConfig& c) { c.of<Dispatcher>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
-  CHECK(complaint([](ModelConfig& c) { c.of<Dispatcher>().heads = 0; }) == "model.heads: 0, expected 1 or more");
-  CHECK(complaint([](ModelConfig& c) { c.of<Dispatcher>().levels = 0; }) == "model.levels: 0, expected 1 or more");
-  CHECK(complaint([](ModelConfig& c) { c.of<Dispatcher>().levels = 31; }) == "model.levels: 31, expected 30 or less");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().heads = 0; }) == "model.heads: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().levels = 0; }) == "model.levels: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Dispatcher>().levels = 31; }) == "model.levels: 31, expected 30 or less");
   CHECK(complaint([](ModelConfig& c) { c.block.dropout = -0.1; }) == "model.dropout: -0.1, expected 0 or more and less than 1");
   CHECK(complaint([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher hears earlier positions only");
 }
@@ -111,10 +111,10 @@ TEST_CASE("dispatcher: what its keys may be") {
 TEST_CASE("dispatcher: a warning says how far too few levels hear") {
   ModelConfig c = small(500);
   CHECK(warnings(c).empty());
-  c.of<Dispatcher>().levels = 8;
+  c.settings<Dispatcher>().levels = 8;
   REQUIRE(warnings(c).size() == 1);
   CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer hears 256 positions, but ctx is 500, which 9 levels would hear");
-  c.of<Dispatcher>().levels = 9;
+  c.settings<Dispatcher>().levels = 9;
   CHECK(warnings(c).empty());
   c.mixer = kind_of<Sdp>;
   CHECK(warnings(c).empty());

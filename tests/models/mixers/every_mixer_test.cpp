@@ -1,6 +1,6 @@
-// What every mixer of the list must do, whatever it computes: decode as it reads, hear from no later position, leave padding
+// Every mixer of the list must, whatever it computes: decode as it reads, hear from no later position, leave padding
 // alone, and train on every device.
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "models/mixers/mixers.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"

@@ -45,12 +45,12 @@ void fill_with_identity(const Tensor& packed, int64_t k, Triangle triangle) {
 TEST_CASE("metric: every form decodes as it reads, with a window and with values of their own") {
   with_every_form([]<class M>() {
     ModelConfig windowed = small(kind_of<M>), values = small(kind_of<M>);
-    windowed.of<M>().window = 3, windowed.of<M>().heads = 3;
-    values.of<M>().value_proj = true, values.of<M>().heads = 1;
+    windowed.settings<M>().window = 3, windowed.settings<M>().heads = 3;
+    values.settings<M>().value_proj = true, values.settings<M>().heads = 1;
     check_decoding(windowed, Device::cpu), check_decoding(values, Device::cpu);
   });
   ModelConfig full = small(kind_of<QuadFull>);
-  full.of<QuadFull>() = {3, 4};
+  full.settings<QuadFull>() = {3, 4};
   check_decoding(full, Device::cpu);
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("metric: in msa the biases of every map of attention begin at 0, and t
   for (const MixerKind mixer : {kind_of<Sdp>, kind_of<Metric>, kind_of<MetricPsd>, kind_of<Quad>, kind_of<POnly>, kind_of<QuadFull>}) {
     ModelConfig config = small(mixer);
     config.preset = Preset::msa;
-    config.of<Metric>().value_proj = config.of<Quad>().value_proj = true;
+    config.settings<Metric>().value_proj = config.settings<Quad>().value_proj = true;
     Model model(config);
     model.init(3);
     int biases = 0;
@@ -161,9 +161,9 @@ TEST_CASE("metric: beside f32 masters the gradients of metrics are f32, and not 
 TEST_CASE("metric: what its keys may be") {
   with_every_form([]<class M>() {
     ModelConfig c = small(kind_of<M>);
-    c.of<M>().heads = 5;
+    c.settings<M>().heads = 5;
     CHECK(message_of([&] { check(c); }) == "model.heads: 5 does not divide d = 12");
-    c.of<M>().heads = 3, c.of<M>().window = 0;
+    c.settings<M>().heads = 3, c.settings<M>().window = 0;
     CHECK(message_of([&] { check(c); }) == "model.window: 0, expected 1 or more");
   });
 }

@@ -5,11 +5,13 @@
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/memory/arena.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "models/model.h"
 #include "models/training/train_step.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -18,7 +20,7 @@ namespace {
 
 ModelConfig small_model() {
   ModelConfig config;
-  config.vocab = 301, config.ctx = 48, config.d = 64, config.layers = 3, config.of<Sdp>().heads = 4;
+  config.vocab = 301, config.ctx = 48, config.d = 64, config.layers = 3, config.settings<Sdp>().heads = 4;
   apply_preset(config);
   resolve(config);
   return config;
@@ -185,6 +187,30 @@ TEST_CASE("plan: a model far larger than the machine") {
   config.d = 16384, config.layers = 100, config.ctx = 4096, config.block.ff = 4 * config.d;
   const Plan plan = plan_step(config, {}, {64, 4096, 1, Dtype::bf16});
   CHECK(plan.peak > int64_t{4} << 40);
+}
+
+TEST_CASE("arena counter: small blocks are cut from slabs of 32 MiB, of which whole huge pages are touched; freed ones are used again") {
+  constexpr int64_t kPage = 2 << 20, kBlock = 4 << 20;
+  ArenaCounter arena;
+  const int64_t small = arena.allocate(100);
+  CHECK(arena.touched() == kPage);
+  for (int i = 0; i < 7; ++i) arena.allocate(kBlock);
+  CHECK(arena.touched() == 15 * kPage);
+  arena.allocate(kBlock);  // the rest of the slab is smaller
+  CHECK(arena.touched() == 17 * kPage);
+  arena.release(100, small);
+  arena.allocate(110);
+  CHECK(arena.touched() == 17 * kPage);
+  arena.allocate(2 * kBlock + 1);  // a mapping of its own
+  CHECK(arena.touched() == 22 * kPage);
+}
+
+TEST_CASE("dry run: the buffers of a matrix product count, and are no tensors") {
+  const DryRun dry(Device::cpu);
+  const int64_t before = memory_use(Device::cpu).current;
+  const Tensor x = zeros({512, 512}, Dtype::f64, Device::cpu), w = zeros({512, 512}, Dtype::f64, Device::cpu), y = linear(x, w, Tensor());
+  CHECK(memory_use(Device::cpu).current - before == 3 * x.bytes());
+  CHECK(dry.arena_bytes() >= 3 * x.bytes() + (1 << 20));
 }
 
 TEST_CASE("dry run: tensors of before and after are what they are") {

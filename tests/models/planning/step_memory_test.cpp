@@ -1,4 +1,4 @@
-// The memory of a step as it is measured is that of its plan, by what it is held for.
+// The memory of a step as it is measured equals its plan, by what it is held for.
 #include <doctest/doctest.h>
 
 #include "core/error.h"

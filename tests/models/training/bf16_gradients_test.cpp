@@ -20,7 +20,7 @@ std::vector<Variant> models() {
         ModelConfig c;
         c.family = family, c.preset = preset, c.mixer = static_cast<MixerKind>(i);
         apply_preset(c);
-        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.of<Classifier>().classes = 3;
+        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.settings<Classifier>().classes = 3;
         const bool on_emulator = family == family_of<Decoder> && preset == Preset::gpt;
         all.push_back(
             {std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)), c, on_emulator});
@@ -38,7 +38,7 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, Device devic
     const int64_t positions = kSequences * config.ctx, scored = classifier ? kSequences : positions;
     for (int64_t t = 0; t < positions; ++t) tokens.push_back((t * 7 + t * t / 3 + i * 5) % 11);
     for (int64_t t = 0; t < scored; ++t)
-      targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // of one class: sums that cancel are short numbers
+      targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // one class: sums that cancel are short numbers
     const Tensor ids_bc = ids_of(tokens, {kSequences, config.ctx}, device);
     if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 20, 9}, {3}, device)}, scored});
     else all.push_back({{ids_bc, ids_of(targets, ids_bc.shape(), device)}, scored});
@@ -59,7 +59,7 @@ bool are_all_bf16(const Tensor& t) { return same_bits(convert(convert(t, Dtype::
 void check_model(Model& model, Device device) {
   const std::vector<MicroBatch> micro_batches = micro_batches_of(model.config(), device);
   const std::vector<Parameter*> parameters = model.parameters();
-  std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // of the gradients, of their absolute values
+  std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // gradients, their absolute values
   std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 holds
   for (const MicroBatch& one : micro_batches) {
     const std::vector<Tensor> gradients = gradients_of(model, {one}, device);

@@ -9,7 +9,7 @@
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/device.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -19,7 +19,7 @@ namespace {
 
 ModelConfig small_config() {
   ModelConfig config;
-  config.vocab = 11, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 2, config.ctx = 4, config.block.dropout = 0.3;
+  config.vocab = 11, config.d = 8, config.settings<Sdp>().heads = 2, config.layers = 2, config.ctx = 4, config.block.dropout = 0.3;
   resolve(config);
   return config;
 }

@@ -94,7 +94,7 @@ TEST_CASE("optimizers: step by step the values of torch.optim") {
 TEST_CASE("optimizers: weight decay acts by role, in a model too") {
   for (bool decay_embeddings : {true, false}) {
     ModelConfig config;
-    config.vocab = 7, config.ctx = 6, config.d = 8, config.of<Sdp>().heads = 2, config.layers = 1, config.output.tie = false,
+    config.vocab = 7, config.ctx = 6, config.d = 8, config.settings<Sdp>().heads = 2, config.layers = 1, config.output.tie = false,
     config.output.head_bias = true;
     Model model(config);
     model.init(1);

@@ -1,4 +1,4 @@
-// What the tests of training share: a small model and a text that can be learned.
+// Shared by the tests of training: a small model and a text that can be learned.
 #pragma once
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
@@ -21,7 +21,8 @@ inline ModelConfig small_model(const SmallModel& of) {
   ModelConfig c;
   c.preset = of.preset;
   apply_preset(c);
-  c.vocab = kVocabulary, c.ctx = of.context, c.d = of.d, c.of<Sdp>().heads = of.heads, c.layers = of.layers, c.block.dropout = of.dropout;
+  c.vocab = kVocabulary, c.ctx = of.context, c.d = of.d, c.settings<Sdp>().heads = of.heads, c.layers = of.layers,
+  c.block.dropout = of.dropout;
   return c;
 }
 

@@ -1,12 +1,10 @@
 // Training with a CUDA graph has the bits of training without one.
-#include "models/training/step_graph.h"
-
 #include <cmath>
 #include <functional>
 #include <set>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 #include "models/training/optimizer.h"
 #include "models/training/train_step.h"
 #include "tests/models/training/small_training.h"

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "cuda/verbs/arithmetic.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "models/training/optimizer.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
@@ -119,7 +119,7 @@ TEST_CASE("train step: bag losses of whole windows are the same in micro-batches
     CAPTURE(rows);
     ModelConfig config = small(0.3);
     config.family = family_of<TopDown>, config.scales.scales = {1, 2}, config.stack_layers.layers = {1, 1},
-    config.of<TopDown>().bag_weights = {weight};
+    config.settings<TopDown>().bag_weights = {weight};
     Model model = made(config, Dtype::f64, Device::cpu);
     const double loss = TrainStep(model, Device::cpu, 8).forward_backward(on_device(parts_of(batch, rows), Device::cpu), 4);
     if (weight == 0) {

@@ -32,8 +32,8 @@ TEST_CASE("config: what follows from sizes follows from those of a config that i
   CHECK(to_yaml(again(first, {})) == text);
   const TrainConfig other = again(first, {"model.d=64", "model.ctx=256", "model.heads=2", "steps=3"});
   CHECK(other.model.block.ff == 256);
-  CHECK(other.model.of<Retina>().windows == std::vector<Range>{{0, 256}, {0, 256}});
-  CHECK(other.model.of<Retina>().head_groups == std::vector<int64_t>{0, 1});
+  CHECK(other.model.settings<Retina>().windows == std::vector<Range>{{0, 256}, {0, 256}});
+  CHECK(other.model.settings<Retina>().head_groups == std::vector<int64_t>{0, 1});
   CHECK(other.context == 256);
   CHECK(other.schedule.steps == 3);
 }

@@ -11,7 +11,7 @@ namespace {
 
 Model small() {
   ModelConfig c;
-  c.vocab = 11, c.ctx = 6, c.d = 8, c.layers = 12, c.of<Sdp>().heads = 2;
+  c.vocab = 11, c.ctx = 6, c.d = 8, c.layers = 12, c.settings<Sdp>().heads = 2;
   apply_preset(c);
   resolve(c);
   return Model(c);

@@ -32,8 +32,8 @@ void check(const Sampling& sampling);
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
 // Continues `prompt` by `count` tokens; each is given to `use` as soon as it is drawn, until use returns false. When the
-// context is full, the later half of it is read again and generation goes on from there. `context`: how many tokens
-// before it a token is drawn from at most; 0: as many as the model takes. Nothing is recorded, dropout is off.
+// context is full, its later half is read again and generation goes on from there. `context` is the largest number of tokens
+// from which the next one is drawn; 0: as many as the model takes. Nothing is recorded, dropout is off.
 // Errors: an empty prompt; a context below 0 or longer than the model takes.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);
@@ -41,8 +41,8 @@ void generate(const Model& model, std::span<const int64_t> prompt, int64_t count
 inline constexpr int64_t kMaxSamples = 65536;
 void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSamples
 
-// The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 those of generate.
-// Errors also: those of check_samples.
+// The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 the draws of generate.
+// Errors also: as for check_samples.
 void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
     Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context = 0);
 

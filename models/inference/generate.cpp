@@ -1,4 +1,4 @@
-// Texts, token by token: what the model says of the last position, a draw, and on.
+// Texts, token by token: the logits after the last position, a draw, and on.
 #include <algorithm>
 #include <memory>
 
@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "models/decoding/sampling.h"
-#include "models/layers/drop.h"
+#include "models/inference/sampling.h"
+#include "models/layers/layers.h"
 
 namespace ricci {
 namespace {

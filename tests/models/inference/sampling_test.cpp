@@ -1,5 +1,5 @@
 // Drawn tokens against their probabilities, and generated text against whole forwards.
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 
 #include <algorithm>
 #include <set>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kDraws = 20000;
 
-// How often each of the logits log(weights) is drawn.
+// The number of draws of each of the logits log(weights).
 std::vector<int64_t> counts(const Values& weights, const Sampling& sampling) {
   Values logits;
   for (double w : weights) logits.push_back(std::log(w));
@@ -136,7 +136,7 @@ TEST_CASE("sampling: top-k keeps the k most probable, top-p the fewest that toge
   check_shares(weights, {.top_p = 0.54}, {0, 8, 0, 4});
   check_shares(weights, {.top_p = 0.81}, {0, 8, 2, 4});
   check_shares(weights, {.top_p = 1}, weights);
-  check_shares(weights, {.temperature = 0.5, .top_k = 3, .top_p = 0.9}, {0, 64, 0, 16});  // of what top-k left, at that temperature
+  check_shares(weights, {.temperature = 0.5, .top_k = 3, .top_p = 0.9}, {0, 64, 0, 16});  // among what top-k left, at that temperature
 }
 
 TEST_CASE("sampling: a draw is a function of seed and index; what is not finite") {

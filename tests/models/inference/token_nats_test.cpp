@@ -1,12 +1,11 @@
 // The nats of single tokens are those whose mean is the loss.
-#include "models/evaluation/token_nats.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "models/inference/evaluation.h"
 
 using namespace ricci;
 
@@ -15,7 +14,7 @@ namespace {
 Model model_of(Family family, int64_t ctx, LossFrom loss_from = LossFrom::start) {
   ModelConfig config;
   config.family = family, config.vocab = 19, config.ctx = ctx, config.d = 16, config.layers = 1;
-  config.scales.scales = {1, 4}, config.stack_layers.layers = {1}, config.of<TopDown>().loss_from = loss_from;
+  config.scales.scales = {1, 4}, config.stack_layers.layers = {1}, config.settings<TopDown>().loss_from = loss_from;
   apply_preset(config);
   resolve(config);
   Model model(config);

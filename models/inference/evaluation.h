@@ -1,13 +1,14 @@
-// How well a model does over many batches: the mean negative log likelihood of a text, and how a classifier predicts.
+// Evaluation: the mean negative log likelihood of a text, the negative log likelihood of every single token, and the predictions of a
+// classifier.
 #pragma once
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
-#include "models/evaluation/confusion.h"
-#include "models/evaluation/predictions.h"
+#include "models/inference/predictions.h"
 #include "models/model.h"
-#include "models/training/micro_batch.h"
 
 namespace ricci {
 
@@ -35,12 +36,11 @@ struct Evaluation {
   double nats() const { return nats_per_token * static_cast<double>(tokens); }
 };
 
-// Which batch, counted from 0; and how many are done.
+// A batch by its number, from 0; and a call with the number of batches that are done.
 using BatchOf = std::function<MicroBatch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
-// Over the batches batch(0) .. batch(count - 1), of which each is asked for once. `after_batch` is called after each.
-// Nothing is recorded, dropout is off. Error: no token is counted.
+// The batches are batch(0) .. batch(count - 1), each asked for once. Nothing is recorded, dropout is off. Error: no token is counted.
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
 
 // The same, and the predictions are counted.
@@ -48,5 +48,20 @@ Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf
 
 // The same for a classifier, whose targets are classes of documents.
 Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+
+// -log p(target) in nats for every target of a batch, row by row; NaN where the target is -1. Positions that the loss leaves out
+// (model.loss_from) have theirs too. Nothing is recorded, dropout is off.
+// Errors: a classifier, a coarse model; a target outside of the vocabulary.
+std::vector<double> token_nats(const Model& model, const Inputs& inputs);
+
+// The first position of a sequence of `context` tokens that the model's loss counts.
+int64_t first_scored(const Model& model, int64_t context);
+
+// The number of sequences of `context` tokens to compute at a time, 1 .. 32, so that their logits are at most 2^25 numbers.
+int64_t rows_at_once(const Model& model, int64_t context);
+
+// The nats of the tokens ids[first], ids[first + 1] ... of one text, 0 < first. A text longer than `context` is read in windows that
+// overlap by half: a token has half a context or more before it, or all that there is. Error: first outside of 1 .. the text's length.
+std::vector<double> nats_of_text(const Model& model, std::span<const int64_t> ids, int64_t first, int64_t context, Device device);
 
 }  // namespace ricci

@@ -1,6 +1,5 @@
 // The scores of a classifier against values computed by hand.
-#include "models/evaluation/confusion.h"
-
+#include "models/inference/predictions.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

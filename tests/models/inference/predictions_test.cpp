@@ -1,4 +1,4 @@
-#include "models/evaluation/predictions.h"
+#include "models/inference/predictions.h"
 
 #include "tests/ops/values.h"
 

@@ -1,10 +1,10 @@
 // The loss of a text against its definition: the mean over all tokens but the first, whatever the windows.
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 
 #include <utility>
 
 #include "core/cpu/parallel.h"
-#include "models/layers/drop.h"
+#include "models/layers/layers.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
 

@@ -1,4 +1,4 @@
-#include "models/decoding/sampling.h"
+#include "models/inference/sampling.h"
 
 #include <algorithm>
 #include <cmath>

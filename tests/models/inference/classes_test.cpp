@@ -1,5 +1,5 @@
 // A classifier over several batches, against its logits sequence by sequence.
-#include "models/evaluation/evaluation.h"
+#include "models/inference/evaluation.h"
 #include "tests/models/model_cases.h"
 
 using namespace ricci;
@@ -12,7 +12,7 @@ Model classifier() {
   ModelConfig c;
   c.family = family_of<Classifier>;
   apply_preset(c);
-  c.vocab = 11, c.ctx = kLength, c.d = 12, c.layers = 1, c.block.dropout = 0.5, c.of<Classifier>().classes = kClasses;
+  c.vocab = 11, c.ctx = kLength, c.d = 12, c.layers = 1, c.block.dropout = 0.5, c.settings<Classifier>().classes = kClasses;
   Model model = built(c, Device::cpu);
   model.each_parameter([](const std::string&, Parameter& p) {  // initial weights find all classes about as probable
     for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
