@@ -1,16 +1,19 @@
 #include "data/shards/pieces.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/cpu/parallel.h"
 #include "core/cpu/prefetch.h"
 #include "data/tokenizers/encode.h"
 
 namespace ricci {
 namespace {
 
-constexpr size_t kBatchBytes = 2 << 20, kBatchPieces = 16384;  // whichever is reached first
+// A batch ends with whichever is reached first. Its ids need eight bytes each, up to one id for a byte.
+constexpr size_t kMinBatchBytes = 512 << 10, kBytesPerThread = 64 << 10, kBatchPieces = 16384;
 constexpr size_t kBatchesAhead = 2;
 
 struct PieceBatch {
@@ -18,10 +21,10 @@ struct PieceBatch {
   int64_t bytes_of_files = 0;
 };
 
-std::optional<PieceBatch> read_batch(PieceReader& reader) {
+std::optional<PieceBatch> read_batch(PieceReader& reader, size_t batch_bytes) {
   PieceBatch batch;
   DocumentPiece piece;
-  for (size_t bytes = 0; bytes < kBatchBytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
+  for (size_t bytes = 0; bytes < batch_bytes && batch.pieces.size() < kBatchPieces && reader.next(piece);
        bytes += batch.pieces.back().text.size())
     batch.pieces.push_back(std::move(piece));
   batch.bytes_of_files = reader.bytes_of_files();
@@ -51,7 +54,8 @@ bool TextReader::next(DocumentPiece& piece) {
 
 void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
     const std::function<void(const DocumentPiece&, bool, std::span<const int64_t>)>& use, const std::function<void(int64_t)>& after) {
-  Prefetch<PieceBatch> batches([&] { return read_batch(reader); }, kBatchesAhead);
+  const size_t batch_bytes = std::max(kMinBatchBytes, kBytesPerThread * static_cast<size_t>(thread_count()));
+  Prefetch<PieceBatch> batches([&] { return read_batch(reader, batch_bytes); }, kBatchesAhead);
   while (const std::optional<PieceBatch> batch = batches.next()) {
     std::vector<Passage> passages;
     for (const DocumentPiece& piece : batch->pieces) passages.push_back({piece.text, piece.first_byte, piece.ends, piece.place});

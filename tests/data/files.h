@@ -126,12 +126,11 @@ inline std::string corpus(const std::string& name) {
   return folder && std::filesystem::exists(path) ? path : "";
 }
 
-// Bytes of memory that sanitizers hold back for themselves when memory is used and freed; less than any large text
-// here.
+// Sanitizers hold freed memory back, less than any large text here, and shadow bytes for each byte that is in use.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int64_t kSanitizerBytes = 40'000'000;
+inline constexpr int64_t kSanitizerBytes = 40'000'000, kSanitizerFactor = 5;
 #else
-inline constexpr int64_t kSanitizerBytes = 0;
+inline constexpr int64_t kSanitizerBytes = 0, kSanitizerFactor = 1;
 #endif
 
 // Bytes of memory this process holds right now.
