@@ -6,9 +6,9 @@
 
 namespace ricci {
 
-// What a parameter is to the formula that reads it.
+// The role of a parameter in the formula that reads it.
 enum class Role : uint8_t {
-  matrix,  // of a linear map, or any other weights that multiply the input
+  matrix,  // a linear map, or any other weights that multiply the input
   bias,    // is added
   gain,    // multiplies element by element: the weight of a norm
   table,   // rows are picked: embeddings
@@ -18,7 +18,7 @@ enum class Role : uint8_t {
 // packed row by row.
 enum class Diagonal : uint8_t { none, of_matrices, of_packed_upper, of_packed_lower };
 
-// How its first values are drawn.
+// The way in which its first values are drawn.
 struct Init {
   enum class Kind : uint8_t { constant, normal, uniform } kind = Kind::constant;
   double value = 0;  // the constant; the standard deviation, with mean 0; the bound of [-bound, bound)

@@ -1,4 +1,4 @@
-// Where recorded ops take their random numbers from: Philox{seed, stream}, a new stream for every op that draws. The state
+// The source of the random numbers of recorded ops: Philox{seed, stream}, a new stream for every op that draws. The state
 // is a few numbers, so that recomputation can go back to it and draw the same again.
 #pragma once
 #include <cstdint>
@@ -10,16 +10,21 @@ namespace ricci {
 struct RandomState {
   uint64_t seed = 0;
   uint64_t next_stream = 0;
-  // The number of the micro-batch in its batch. Random numbers are those of an element's place in the tensor of the whole batch,
+  // The number of the micro-batch in its batch. Random numbers follow an element's place in the tensor of the whole batch,
   // whose micro-batches stand one after the other and have equal shapes: so both get the same dropout.
   uint64_t micro_batch = 0;
   const uint64_t* base = nullptr;  // a number that streams are counted from, in memory of the device that draws; null: from 0
   bool operator==(const RandomState&) const = default;
 };
 
-// Of this thread.
-RandomState random_state();
-void set_random_state(RandomState state);
-PhiloxSource take_stream();  // the next stream, which nobody else gets
+inline constinit thread_local RandomState random_state_of_thread{};
+
+inline RandomState random_state() { return random_state_of_thread; }
+inline void set_random_state(RandomState state) { random_state_of_thread = state; }
+// The next stream, which nobody else gets.
+inline PhiloxSource take_stream() {
+  RandomState& state = random_state_of_thread;
+  return {state.seed, state.next_stream++, state.base};
+}
 
 }  // namespace ricci

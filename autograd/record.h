@@ -1,4 +1,4 @@
-// How an op puts itself on the tape:
+// An op puts itself on the tape:
 //   return record("softmax", {x_rc}, y_rc, keep(y_rc), [](const Tensor& dy_rc, const Tensor& y_rc) -> Grads { ... });
 // keep(...) holds what the backward needs, counted in bytes and watched for changes; the lambda captures nothing and is
 // called with the gradient of each output, then with what was kept. An output no gradient reached arrives as zeros.
@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-// What a value is kept as. Tensors are detached, so that a backward may view them (reshaped, rows); the rest stays as it is.
+// A value as it is kept. Tensors are detached, so that a backward may view them (reshaped, rows); the rest stays as it is.
 template <class T> const T& as_kept(const T& value) { return value; }
 inline Tensor as_kept(const Tensor& t) { return t.detached(); }
 inline Tensor as_kept(const Arg& x) { return x.detached(); }
@@ -110,12 +110,12 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
   return record(op, inputs, std::array<Tensor, 1>{std::move(y.elements)}, std::move(kept), fn, true)[0];
 }
 
-// Whether the op that is being differentiated needs the gradient of its input i; for skipping work whose result nobody
+// True where the op that is being differentiated needs the gradient of its input i; for skipping work whose result nobody
 // would read. Only inside a backward.
 bool wants_gradient(int input);
 
 // The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights and for a view of it, else
-// that of the input. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
+// the input's own. A backward may return the gradient of any bf16 input in f32; the tape rounds it where the sum is bf16. In a forward,
 // Tape::gradient_dtype answers the same. Error: no gradient of the input is wanted.
 Dtype gradient_dtype(int input);
 

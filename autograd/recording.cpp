@@ -9,7 +9,7 @@ namespace {
 
 thread_local RecordingScope* youngest = nullptr;
 
-std::mutex lock;  // of what follows
+std::mutex lock;  // for what follows
 uint32_t last_number = 0;
 std::vector<uint32_t>& open_tapes() {
   static std::vector<uint32_t>& all = *new std::vector<uint32_t>;  // outlives every tape

@@ -1,4 +1,4 @@
-// Which tape records on this thread, and which tapes still wait for their backward.
+// The tape that records on this thread, and the tapes that still wait for their backward.
 #pragma once
 #include <cstdint>
 

@@ -27,7 +27,7 @@ int64_t bytes_of(const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
-// The op whose backward runs, and its tape. A backward inside another's, that of an inner tape, gives way to it again.
+// The op whose backward runs, and its tape. A backward inside another's (an inner tape's) gives way to it again.
 class Differentiating {
  public:
   Differentiating(const Node& node, Tape& tape)

@@ -16,7 +16,7 @@ namespace ricci {
 // One per input of the op, in order. Empty only where no gradient can exist: integer inputs, inputs on no tape.
 using Grads = std::vector<Tensor>;
 
-// What the tape knows of one recorded op.
+// All that the tape knows of one recorded op.
 struct Node {
   const char* op;
   CallSite site;
@@ -50,7 +50,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   // Errors: loss not on this tape or not a scalar (without dloss), a second backward, an op without a backward, a kept
   // tensor that was changed, a gradient of wrong number, shape or dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
-  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // of several outputs at once, one gradient each
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from several outputs at once, one gradient each
 
   // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it). The gradient is summed and
   // returned in `sums`, f32 or the dtype of t.
@@ -69,7 +69,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   // For record() and Arg.
   Tensor leaf(const Parameter& p);
   bool has(const Tensor& t) const { return t.tape_ == id_; }
-  // Whether one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
+  // True where one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
   // not ended, since its gradient would be lost.
   bool depends(const char* op, const std::vector<Arg>& inputs) const;
   Tensor take_gradient(const Node& node, int input);
@@ -81,7 +81,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   struct Slot {
     Shape shape;
     Dtype dtype;
-    Dtype sum_dtype;  // of the gradient
+    Dtype sum_dtype;  // the gradient's
     Device device;
     const Parameter* parameter = nullptr;
     bool watched = false;

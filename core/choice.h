@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/error.h"
+#include "core/tensor.h"
 
 namespace ricci {
 
@@ -33,5 +34,8 @@ template <Choice E> E choice_of(const char* what, std::string_view name) {
     if (choices(E{})[i] == name) return static_cast<E>(i);
   fail("{}: expected one of {}, got '{}'", {what, list_of<E>(), name});
 }
+
+constexpr auto choices(Device) { return std::array{"cpu", "cuda", "cuda_emulated"}; }
+constexpr auto choices(Dtype) { return std::array{"f32", "f64", "bf16", "i64"}; }
 
 }  // namespace ricci

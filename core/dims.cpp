@@ -63,7 +63,7 @@ Shape merged_to(int rank, const Shape& shape) {
   return merged;
 }
 
-// Whether all indices are equal but the innermost ones, of which a has own_a and b has own_b.
+// True where all indices are equal but the innermost ones: own_a of a and own_b of b.
 bool same_leading(const Shape& a, int own_a, const Shape& b, int own_b) {
   const int leading = a.rank() - own_a;
   if (leading != b.rank() - own_b) return false;

@@ -7,7 +7,7 @@
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
 //   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
 // A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix may have any shape.
-// What else an input may be is said around its name, as optional() above.
+// A function around the name says what else an input may be, as optional() does above.
 #pragma once
 #include <initializer_list>
 #include <string>

@@ -3,6 +3,9 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <system_error>
+
 namespace ricci {
 
 std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values) {
@@ -27,5 +30,7 @@ std::string one_line(std::string_view text, size_t most) {
 }
 
 void fail(const char* pattern, std::initializer_list<ErrorValue> values) { throw Error(format_message(pattern, values)); }
+
+std::string system_reason() { return std::generic_category().message(errno); }
 
 }  // namespace ricci

@@ -44,4 +44,6 @@ std::string one_line(std::string_view text, size_t most = 60);
 
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});
 
+std::string system_reason();  // the system's words for errno
+
 }  // namespace ricci

@@ -9,7 +9,7 @@
 
 namespace ricci {
 
-// Where kernels cannot call those of std. Of NaN nothing is promised: math::min and math::max (cuda/math.h) keep it.
+// For kernels, which cannot call std::min and std::max. Nothing is promised for NaN: math::min and math::max (cuda/math.h) keep it.
 template <class T> HD constexpr T min(T a, T b) { return a < b ? a : b; }
 template <class T> HD constexpr T max(T a, T b) { return a > b ? a : b; }
 template <class T> HD constexpr T between(T low, T x, T high) { return max(low, min(x, high)); }  // low, where high is below it

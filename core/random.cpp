@@ -22,27 +22,6 @@ NormalPair normal_pair(const Philox& random, uint64_t pair) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-template <class T> void normal(T* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first) {
-  if (n < 0) fail("fill_normal: n is {}, expected at least 0", {n});
-  if (!(deviation >= 0)) fail("fill_normal: deviation is {}, expected at least 0", {deviation});
-  for (int64_t k = 0; k < n;) {
-    const uint64_t i = first + static_cast<uint64_t>(k);
-    const NormalPair z = normal_pair(random, i / 2);
-    if (i % 2 == 0) x[k++] = static_cast<T>(mean + deviation * z.even);
-    if (k < n) x[k++] = static_cast<T>(mean + deviation * z.odd);
-  }
-}
-
-template <class T> void uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
-  if (n < 0) fail("fill_uniform: n is {}, expected at least 0", {n});
-  if (!(low <= high)) fail("fill_uniform: low is {} but high is {}", {low, high});
-  const T end = static_cast<T>(high), last = std::nextafter(end, static_cast<T>(low));
-  for (int64_t k = 0; k < n; ++k) {
-    const T value = static_cast<T>(low + (high - low) * random.uniform_f64(first + static_cast<uint64_t>(k)));
-    x[k] = value < end ? value : last;  // the sum may have been rounded up
-  }
-}
-
 // Any function of (x, key) that looks random would do; this is the finish of SplitMix64.
 uint64_t mix(uint64_t x, uint64_t key) {
   x += key;
@@ -55,18 +34,31 @@ uint64_t low_bits(uint64_t x, int count) { return x & ((uint64_t{1} << count) - 
 
 }  // namespace
 
-void fill_normal(float* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first) {
-  normal(x, n, mean, deviation, random, first);
+template <std::floating_point T> void fill_normal(T* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first) {
+  if (n < 0) fail("fill_normal: n is {}, expected at least 0", {n});
+  if (!(deviation >= 0)) fail("fill_normal: deviation is {}, expected at least 0", {deviation});
+  for (int64_t k = 0; k < n;) {
+    const uint64_t i = first + static_cast<uint64_t>(k);
+    const NormalPair z = normal_pair(random, i / 2);
+    if (i % 2 == 0) x[k++] = static_cast<T>(mean + deviation * z.even);
+    if (k < n) x[k++] = static_cast<T>(mean + deviation * z.odd);
+  }
 }
-void fill_normal(double* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first) {
-  normal(x, n, mean, deviation, random, first);
+
+template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
+  if (n < 0) fail("fill_uniform: n is {}, expected at least 0", {n});
+  if (!(low <= high)) fail("fill_uniform: low is {} but high is {}", {low, high});
+  const T end = static_cast<T>(high), last = std::nextafter(end, static_cast<T>(low));
+  for (int64_t k = 0; k < n; ++k) {
+    const T value = static_cast<T>(low + (high - low) * random.uniform_f64(first + static_cast<uint64_t>(k)));
+    x[k] = value < end ? value : last;  // the sum may have been rounded up
+  }
 }
-void fill_uniform(float* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
-  uniform(x, n, low, high, random, first);
-}
-void fill_uniform(double* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
-  uniform(x, n, low, high, random, first);
-}
+
+template void fill_normal(float*, int64_t, double, double, const Philox&, uint64_t);
+template void fill_normal(double*, int64_t, double, double, const Philox&, uint64_t);
+template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
+template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
 // The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, which leaves each as many.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {

@@ -1,6 +1,7 @@
 // Random numbers for the host, each a function of (generator, i): normal and uniform values, indices, permutations.
 // Computed in f64, the normal values with the C library's log, sin and cos; f32 values are the f64 ones, rounded.
 #pragma once
+#include <concepts>
 #include <cstdint>
 
 #include "core/philox.h"
@@ -9,12 +10,10 @@ namespace ricci {
 
 // x[k] = mean + deviation * z(first + k) with independent standard normal z(0), z(1), ... (G. Box and M. Muller, 1958).
 // Filling in pieces, in any order, gives the same values. Errors: n or deviation negative.
-void fill_normal(float* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
-void fill_normal(double* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
+template <std::floating_point T> void fill_normal(T* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
 
 // x[k] = low + (high - low) * random.uniform_f64(first + k), in [low, high). Errors: n negative, low above high.
-void fill_uniform(float* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
-void fill_uniform(double* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
+template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
 
 // The i-th of independent indices in [0, n), every one exactly as likely as another. Error: n is 0.
 // D. Lemire, "Fast random integer generation in an interval", TOMACS 2019.

@@ -2,10 +2,10 @@
 
 #include <string_view>
 
+#include "core/choice.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
-#include "core/names.h"
 
 namespace ricci {
 
@@ -39,58 +39,14 @@ static void check_countable(const Shape& shape, Dtype dtype) {
 
 Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite asker) : shape_(shape), dtype_(dtype), device_(device) {
   check_countable(shape, dtype);
-  storage_ = allocate_storage(bytes(), device, asker);
+  storage_ = StorageOwner(allocate_storage(bytes(), device, asker));
 }
 
-static Storage* retain(Storage* storage) {
-  if (storage) __atomic_fetch_add(&storage->references, 1, __ATOMIC_RELAXED);
-  return storage;
-}
-
-static void release(Storage* storage) {
-  if (storage && __atomic_sub_fetch(&storage->references, 1, __ATOMIC_ACQ_REL) == 0) release_storage(storage);
-}
-
-Tensor::Tensor(const Tensor& other)
-    : storage_(retain(other.storage_)),
-      offset_(other.offset_),
-      shape_(other.shape_),
-      dtype_(other.dtype_),
-      device_(other.device_),
-      tape_(other.tape_),
-      slot_(other.slot_) {}
-
-Tensor::Tensor(Tensor&& other) noexcept
-    : storage_(other.storage_),
-      offset_(other.offset_),
-      shape_(other.shape_),
-      dtype_(other.dtype_),
-      device_(other.device_),
-      tape_(other.tape_),
-      slot_(other.slot_) {
-  other.storage_ = nullptr;
-}
-
-Tensor& Tensor::operator=(const Tensor& other) {
-  if (this != &other) *this = Tensor(other);
-  return *this;
-}
-
-Tensor& Tensor::operator=(Tensor&& other) noexcept {
-  if (this == &other) return *this;
-  release(storage_);
-  storage_ = other.storage_;
-  offset_ = other.offset_;
-  shape_ = other.shape_;
-  dtype_ = other.dtype_;
-  device_ = other.device_;
-  tape_ = other.tape_;
-  slot_ = other.slot_;
-  other.storage_ = nullptr;
-  return *this;
-}
-
-Tensor::~Tensor() { release(storage_); }
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
   if (tape_ == 0) return;

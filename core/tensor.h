@@ -73,6 +73,32 @@ struct Storage {
   int writer_line;
 };
 
+void release_storage(Storage* storage);  // core/memory/memory.h
+
+// One of the owners of a Storage, or of none.
+class StorageOwner {
+ public:
+  StorageOwner() = default;
+  explicit StorageOwner(Storage* storage) : storage_(storage) {}
+  StorageOwner(const StorageOwner& other) : storage_(other.storage_) {
+    if (storage_) __atomic_fetch_add(&storage_->references, 1, __ATOMIC_RELAXED);
+  }
+  StorageOwner(StorageOwner&& other) noexcept : storage_(other.storage_) { other.storage_ = nullptr; }
+  StorageOwner& operator=(StorageOwner other) noexcept {
+    Storage* const before = storage_;
+    storage_ = other.storage_;
+    other.storage_ = before;
+    return *this;
+  }
+  ~StorageOwner() {
+    if (storage_ && __atomic_sub_fetch(&storage_->references, 1, __ATOMIC_ACQ_REL) == 0) release_storage(storage_);
+  }
+  Storage* get() const { return storage_; }
+
+ private:
+  Storage* storage_ = nullptr;
+};
+
 class Tensor {
  public:
   Tensor() = default;
@@ -84,7 +110,7 @@ class Tensor {
   Tensor& operator=(Tensor&& other) noexcept;
   ~Tensor();
 
-  explicit operator bool() const { return storage_ != nullptr; }
+  explicit operator bool() const { return storage() != nullptr; }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return shape_.size(); }
   Dtype dtype() const { return dtype_; }
@@ -96,7 +122,7 @@ class Tensor {
     if (dtype_of<T> != dtype_) wrong_dtype(dtype_of<T>);
     return static_cast<T*>(raw());
   }
-  void* raw() const { return storage_ ? static_cast<char*>(storage_->data) + offset_ : nullptr; }
+  void* raw() const { return storage() ? static_cast<char*>(storage()->data) + offset_ : nullptr; }
 
   // Views for reading and writing elements: the same elements under another shape, or the rows first .. first+count of the
   // outermost index. A view is on no tape, so a tensor that a tape recorded has none: a gradient would silently end there.
@@ -106,20 +132,21 @@ class Tensor {
   Tensor reshaped(const Shape& shape) const;
   Tensor rows(int64_t first, int64_t count) const;
 
-  bool unique() const { return storage_ && __atomic_load_n(&storage_->references, __ATOMIC_ACQUIRE) == 1; }
-  uint64_t version() const { return storage_ ? storage_->version : 0; }
-  const Storage* storage() const { return storage_; }
-  // Whether both are one value: the same elements under the same shape, at the same place of the same tape.
+  bool unique() const { return storage() && __atomic_load_n(&storage()->references, __ATOMIC_ACQUIRE) == 1; }
+  uint64_t version() const { return storage() ? storage()->version : 0; }
+  const Storage* storage() const { return storage_.get(); }
+  // True where both are one value: the same elements under the same shape, at the same place of the same tape.
   bool same_as(const Tensor& other) const {
     return raw() == other.raw() && shape_ == other.shape_ && dtype_ == other.dtype_ && tape_ == other.tape_ && slot_ == other.slot_;
   }
   // Counts a write. Whoever changes the elements of a tensor that a tape may have kept calls it: optimizers, fill, copy, add_to,
   // multiply_by. Two threads may write to different rows of one storage, so the fields are set atomically.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
-    if (!storage_) return;
-    __atomic_fetch_add(&storage_->version, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&storage_->writer_file, file, __ATOMIC_RELAXED);
-    __atomic_store_n(&storage_->writer_line, line, __ATOMIC_RELAXED);
+    Storage* const s = storage_.get();
+    if (!s) return;
+    __atomic_fetch_add(&s->version, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->writer_file, file, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->writer_line, line, __ATOMIC_RELAXED);
   }
   Tensor detached() const {  // the same value, on no tape
     Tensor t = *this;
@@ -133,7 +160,7 @@ class Tensor {
   [[noreturn]] void wrong_dtype(Dtype asked) const;
   void require_unrecorded(const char* view, const char* op) const;
 
-  Storage* storage_ = nullptr;
+  StorageOwner storage_;
   int64_t offset_ = 0;  // bytes
   Shape shape_;
   Dtype dtype_ = Dtype::f32;

@@ -1,4 +1,4 @@
-// What a kernel sees of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c).
+// A tensor as a kernel sees it: a pointer and extents, indexed like the formula: y_rc(r, c).
 #pragma once
 #include <type_traits>
 

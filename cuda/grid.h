@@ -1,4 +1,4 @@
-// How many blocks of how many threads a kernel runs in, and how much shared memory it asks for beyond its own variables.
+// The blocks and threads that a kernel runs in, and the shared memory that it asks for beyond its own variables.
 #pragma once
 #include <cstdint>
 

@@ -30,7 +30,7 @@ template <class Kernel> void launch(const char* name, Grid grid, const Kernel& k
 
 }  // namespace cuda_build
 
-template <class Kernel> void launch(const char* name, Device device, Grid grid, const Kernel& kernel);  // of the g++ build
+template <class Kernel> void launch(const char* name, Device device, Grid grid, const Kernel& kernel);  // in the g++ build
 
 #define CUDA_KERNEL(...) template void ::ricci::cuda_build::launch<__VA_ARGS__>(const char*, Grid, const __VA_ARGS__&)
 

@@ -9,8 +9,7 @@
 // it fused, and call the C library in a loop compiled without such instructions.
 // The coefficients are minimax fits (Remez exchange) of what each formula leaves open, rounded to the type.
 #pragma once
-#include "cuda/math_f32.h"
-#include "cuda/math_f64.h"
+#include "cuda/math_constants.h"
 
 namespace ricci::math {
 

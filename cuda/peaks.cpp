@@ -56,18 +56,8 @@ double flops_of_product(Device device, Dtype dtype) {
   const MatrixAt at{n, 1, 0};
   const double seconds = best_of(4, [&] {
     // clang-format off
-    gemm({.device = device,
-          .dtype = dtype,
-          .batch = 1,
-          .m = n,
-          .n = n,
-          .k = n,
-          .a = a.raw(),
-          .b = b.raw(),
-          .a_at = at,
-          .b_at = at,
-          .c = c.raw(),
-          .c_at = at});
+    gemm({.device = device, .dtype = dtype, .batch = 1, .m = n, .n = n, .k = n, .a = a.raw(), .b = b.raw(), .a_at = at, .b_at = at,
+          .c = c.raw(), .c_at = at});
     // clang-format on
     synchronize(device);
   });

@@ -1,4 +1,4 @@
-// How fast a device is at best, measured: what roofs of a roofline are made of.
+// The best speeds of a device, measured: the roofs of a roofline.
 #pragma once
 #include "core/tensor.h"
 

@@ -1,6 +1,6 @@
 // Instructions that C++ has no word for: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. The only way to
 // them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), the emulator's own definition of the same otherwise
-// (cuda/emulator/instructions/ptx.h). Layouts and rules are those of the PTX ISA, "Warp-level Matrix Instructions" and "cp.async".
+// (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and "cp.async".
 // Votes, shuffles, reductions and atomics need no wrapping: CUDA's names are the emulator's (cuda/emulator/instructions/collectives.h).
 //
 // Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds of the matrices a [m][k], b [k][n], c [m][n]:

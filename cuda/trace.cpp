@@ -24,14 +24,9 @@ const bool wanted = [] {
   return value && *value && std::strcmp(value, "0") != 0;
 }();
 
-struct Counted {
-  bool alive = false;
-  std::map<std::string, Work> work;
-  double flops = 0;
-} counted;
-
 struct Recorder {
-  std::map<std::string, TimedWork> lines;
+  bool timed = true;
+  std::map<std::string, Work> lines = {};
   double last = seconds_now(), flops = 0;
 
   void restart() {
@@ -41,9 +36,9 @@ struct Recorder {
   }
   void print() const {
     if (lines.empty()) return;
-    std::vector<std::pair<std::string, TimedWork>> sorted(lines.begin(), lines.end());
+    std::vector<std::pair<std::string, Work>> sorted(lines.begin(), lines.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-    TimedWork total;
+    Work total;
     for (const auto& [op, line] : sorted) {
       total.seconds += line.seconds;
       total.flops += line.flops;
@@ -68,10 +63,10 @@ struct PrintedAtTheEnd : Recorder {
   ~PrintedAtTheEnd() { print(); }
 };
 
-Recorder* timed = nullptr;  // while a Timer lives
+Recorder* kept = nullptr;  // while a Counter or Timer lives
 
 Recorder& recorder() {
-  if (timed) return *timed;
+  if (kept) return *kept;
   thread_count();  // what the table needs at the end is made before the table
   cpu_isa();
   static PrintedAtTheEnd one;
@@ -82,41 +77,22 @@ Recorder& recorder() {
 
 bool enabled = wanted;
 
-Counter::Counter() {
-  counted = {};
-  counted.alive = enabled = true;
-}
-Counter::~Counter() {
-  counted = {};
-  enabled = wanted;
-}
-const std::map<std::string, Work>& Counter::work() const { return counted.work; }
-
-Timer::Timer() {
-  if (timed) fail("trace: a Timer is alive");
-  timed = new Recorder;
+Counter::Counter(bool timed) {
+  if (kept) fail("trace: a {} is alive", {kept->timed ? "Timer" : "Counter"});
+  kept = new Recorder{.timed = timed};
   enabled = true;
 }
-Timer::~Timer() {
-  delete timed;
-  timed = nullptr;
+Counter::~Counter() {
+  delete kept;
+  kept = nullptr;
   enabled = wanted;
 }
-const std::map<std::string, TimedWork>& Timer::work() const { return timed->lines; }
+const std::map<std::string, Work>& Counter::work() const { return kept->lines; }
 
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
-  const std::string name = *part ? std::string(op) + " " + part : op;
-  if (counted.alive) {
-    Work& work = counted.work[name];
-    ++work.calls;
-    work.flops += counted.flops;
-    work.bytes += static_cast<double>(bytes);
-    counted.flops = 0;
-    return;
-  }
-  synchronize(device);
   Recorder& r = recorder();
-  TimedWork& line = r.lines[name];
+  if (r.timed) synchronize(device);
+  Work& line = r.lines[*part ? std::string(op) + " " + part : op];
   const double now = seconds_now();
   ++line.calls;
   line.seconds += now - r.last;
@@ -131,6 +107,6 @@ void restart() {
   recorder().restart();
 }
 
-void count_flops(double flops) { (counted.alive ? counted.flops : recorder().flops) += flops; }
+void count_flops(double flops) { recorder().flops += flops; }
 
 }  // namespace ricci::trace

@@ -1,7 +1,7 @@
 // RICCI_TRACE=1: where the time goes. Every moment of the thread that computes is charged to the op that ends it, so that the
 // lines add up to the whole; the table is printed to stderr when the program ends:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
-// FLOPs are those of matrix products, attention and shift-and-sum; bytes are those of an op's inputs and outputs. The peaks are measured
+// FLOPs are counted for matrix products, attention and shift-and-sum; bytes for an op's inputs and outputs. The peaks are measured
 // (cuda/peaks.h).
 #pragma once
 #include <cstdint>
@@ -16,30 +16,26 @@ extern bool enabled;  // by RICCI_TRACE, or while a Counter or Timer lives
 
 struct Work {
   int64_t calls = 0;
-  double flops = 0, bytes = 0;
+  double flops = 0, bytes = 0, seconds = 0;
 };
 
-// Counts work and not time while it lives, whether RICCI_TRACE is set or not. One at a time.
+// Counts the work of ops while it lives, whether RICCI_TRACE is set or not, and waits for no device: the seconds mean nothing. Nothing is
+// printed. Error: another one, or a Timer, is alive.
 class Counter {
  public:
-  Counter();
+  Counter() : Counter(false) {}
   ~Counter();
   Counter(const Counter&) = delete;
-  const std::map<std::string, Work>& work() const;  // by op
+  const std::map<std::string, Work>& work() const;  // by op, since the beginning or trace::restart()
+
+ protected:
+  explicit Counter(bool timed);
 };
 
-struct TimedWork : Work {
-  double seconds = 0;
-};
-
-// Times ops while it lives, whether RICCI_TRACE is set or not, by the same rule; nothing is printed of them. One at a time, and not beside
-// a Counter.
-class Timer {
+// The same, with seconds by the rule above.
+class Timer : public Counter {
  public:
-  Timer();
-  ~Timer();
-  Timer(const Timer&) = delete;
-  const std::map<std::string, TimedWork>& work() const;  // since the beginning, or trace::restart()
+  Timer() : Counter(true) {}
 };
 
 // The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".

@@ -23,9 +23,9 @@ std::set<std::pair<std::string, size_t>> gradients_of_ops() {
   std::set<std::pair<std::string, size_t>> found;
   for (const OpCheck& check : op_checks())
     for (size_t input = 0; input < 8; ++input) {
-      set_mutation(check.op, input);
+      mutation = {check.op, input};
       error_of(check);
-      if (mutation_happened()) found.emplace(check.op, input);
+      if (mutation.happened) found.emplace(check.op, input);
     }
   return found;
 }
@@ -33,8 +33,8 @@ std::set<std::pair<std::string, size_t>> gradients_of_ops() {
 bool is_noticed(const std::string& op, size_t input) {
   for (const OpCheck& check : op_checks()) {
     if (op != check.op) continue;
-    set_mutation(check.op, input);
-    if (error_of(check) > kTolerance && mutation_happened()) return true;
+    mutation = {check.op, input};
+    if (error_of(check) > kTolerance && mutation.happened) return true;
   }
   return false;
 }

@@ -9,8 +9,8 @@
 
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
+#include "core/choice.h"
 #include "core/error.h"
-#include "core/names.h"
 #include "cuda/device/device.h"
 #include "ops/checks/checks.h"
 

@@ -5,7 +5,7 @@
 
 #include "apps/lab/inspection/inspection.h"
 #include "apps/run/corpus/corpus.h"
-#include "apps/run/generation/escapes.h"
+#include "apps/run/generation/writer.h"
 #include "core/error.h"
 
 using namespace ricci;

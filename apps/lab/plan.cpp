@@ -11,7 +11,7 @@
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "models/planning/published_memory.h"
 
 using namespace ricci;

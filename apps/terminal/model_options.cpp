@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/choice.h"
 #include "core/cpu/parallel.h"
-#include "core/names.h"
 #include "cuda/device/device.h"
 
 namespace ricci::apps {

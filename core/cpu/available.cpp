@@ -34,7 +34,7 @@ int quota_of_folder(const std::filesystem::path& folder, bool version_2) {
   return processors_for(quota, period);
 }
 
-// Inside a container the path may be that of the host, whose folders are not there; the mount itself then is the container's group.
+// Inside a container the path may be the host's, whose folders are not there; the mount itself then is the container's group.
 int quota_of_group(const std::filesystem::path& mount, std::filesystem::path group, bool version_2) {
   int quota = quota_of_folder(mount, version_2);
   for (group = group.relative_path(); !group.empty(); group = group.parent_path())

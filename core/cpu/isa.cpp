@@ -47,7 +47,7 @@ const char* name_of(Isa isa) {
 
 bool cpu_has_bf16_tiles() {
 #if defined(__x86_64__)
-  constexpr unsigned kAmxBf16 = 1u << 22;  // of edx, leaf 7
+  constexpr unsigned kAmxBf16 = 1u << 22;  // in edx, leaf 7
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   static const bool has = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kAmxBf16);
   return has && cpu_isa() == Isa::avx512_bf16;

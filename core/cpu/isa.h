@@ -8,11 +8,11 @@ namespace ricci {
 // avx512_bf16 is avx512 with products of pairs of bf16, which cuda/gemm/pairs.h uses; loops are the same for both.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
 
-// What this CPU has, or less when RICCI_ISA=baseline|avx2|avx512|avx512_bf16 says so.
+// The widest that this CPU has, or less when RICCI_ISA=baseline|avx2|avx512|avx512_bf16 says so.
 Isa cpu_isa();
 const char* name_of(Isa isa);
 
-// Whether this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. Not where RICCI_ISA says less than avx512_bf16.
+// True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. Not where RICCI_ISA says less than avx512_bf16.
 bool cpu_has_bf16_tiles();
 
 #if defined(__x86_64__)

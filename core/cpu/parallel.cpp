@@ -49,7 +49,7 @@ thread_local bool (*stop_when)() = nullptr;  // see StopWhen
 // The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
 // theirs. A tensor's elements are so mostly worked on by the thread that made them, in whose caches they still are.
 struct Work {
-  static constexpr int kMaxShares = 32;  // of more threads some have one together
+  static constexpr int kMaxShares = 32;  // with more threads some have one together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -147,7 +147,7 @@ class Pool {
   bool exhausted_ = false;  // the system gave no more
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
-  std::atomic<uint32_t> number_{0};  // of the newest job; sleeping threads wait for it to change
+  std::atomic<uint32_t> number_{0};  // the newest job's; sleeping threads wait for it to change
 };
 
 Pool& pool() {

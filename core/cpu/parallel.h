@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <vector>
 
 namespace ricci {
 
@@ -25,7 +26,7 @@ class StopWhen {
   StopWhen(const StopWhen&) = delete;
 
  private:
-  bool (*before_)();  // of this thread, until now
+  bool (*before_)();  // what this thread asked until now
 };
 
 // Called with [begin, end) on one of the threads. Exceptions reach the caller of parallel_for.
@@ -35,6 +36,21 @@ void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* b
 template <class Body> void parallel_for(int64_t n, int64_t grain, const Body& body) {
   parallel_chunks(
       n, grain, [](const void* b, int64_t begin, int64_t end) { (*static_cast<const Body*>(b))(begin, end); }, &body);
+}
+
+// The same, but every chunk runs whatever the others throw. Of several errors the caller gets the one of the first chunk, so that the
+// error does not depend on the threads.
+template <class Body> void parallel_for_first_error(int64_t n, int64_t grain, const Body& body) {
+  std::vector<std::exception_ptr> errors(static_cast<size_t>((n + grain - 1) / grain));
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    try {
+      body(begin, end);
+    } catch (...) {
+      errors[static_cast<size_t>(begin / grain)] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace ricci

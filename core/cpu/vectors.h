@@ -31,7 +31,7 @@ template <class A, int Bytes> struct Vectors {
     }
   }
 
-  // The sum over the lanes: first lanes i and i + n/2 are added, then those of each half, and so on.
+  // The sum over the lanes: first lanes i and i + n/2 are added, then the lanes of each half, and so on.
   HD static A sum(const Vector& v) {
     Vector total = v;
     halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());

@@ -1,8 +1,8 @@
 // Threads beside the first one of a program, and the signals that threads get.
 #pragma once
 #include <csignal>
-#include <functional>
 #include <thread>
+#include <utility>
 
 namespace ricci {
 
@@ -11,18 +11,41 @@ namespace ricci {
 // returns to, into their data or into the heap. One inside another costs nothing.
 class SignalsHeld {
  public:
-  SignalsHeld();
-  ~SignalsHeld();
+  SignalsHeld() : outermost_(!std::exchange(held_, true)) {
+    static const sigset_t signals = signals_from_others();
+    if (outermost_) ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  ~SignalsHeld() {
+    if (!outermost_) return;
+    held_ = false;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   SignalsHeld(const SignalsHeld&) = delete;
   SignalsHeld& operator=(const SignalsHeld&) = delete;
 
+  // For a thread that has blocked them from its start.
+  static void hold_for_ever() { held_ = true; }
+
  private:
+  static sigset_t signals_from_others() {
+    sigset_t signals;
+    ::sigfillset(&signals);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ}) ::sigdelset(&signals, own);
+    return signals;
+  }
+  static inline thread_local bool held_ = false;
   bool outermost_;
   sigset_t before_;
 };
 
 // A worker thread. It gets no signals all its life, so that the program's own threads handle them. Error (a std::exception): the system
 // has no thread left for this process.
-std::thread start_worker(const std::function<void()>& body);
+template <class Body> std::thread start_worker(const Body& body) {
+  const SignalsHeld inherited;  // a new thread blocks what the one that makes it blocks
+  return std::thread([body] {
+    SignalsHeld::hold_for_ever();
+    body();
+  });
+}
 
 }  // namespace ricci

@@ -13,6 +13,10 @@ namespace {
 
 constexpr size_t kBlock = 1 << 18;
 
+uint64_t hash_of_hashes(const std::vector<uint64_t>& hashes) {
+  return xxh64({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(uint64_t)});
+}
+
 }  // namespace
 
 uint64_t xxh64(std::string_view bytes, uint64_t seed) { return XXH64(bytes.data(), bytes.size(), seed); }
@@ -23,14 +27,6 @@ StreamHash::StreamHash(uint64_t seed) : state_(std::make_unique<State>()) { XXH6
 StreamHash::~StreamHash() = default;
 void StreamHash::add(std::string_view bytes) { XXH64_update(state_.get(), bytes.data(), bytes.size()); }
 uint64_t StreamHash::finish() const { return XXH64_digest(state_.get()); }
-
-namespace {
-
-uint64_t hash_of_hashes(const std::vector<uint64_t>& hashes) {
-  return xxh64({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(uint64_t)});
-}
-
-}  // namespace
 
 void BlockHash::add(std::string_view bytes) {
   while (!bytes.empty()) {

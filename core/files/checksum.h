@@ -1,7 +1,7 @@
-// XXH64 (libxxhash): a fast hash that tells whether the bytes of a file are
-// the ones that were written. Several GB/s; not for secrets.
+// Hashes, none of them for secrets. XXH64 (libxxhash), several GB/s, tells whether the bytes of a file are the ones that were written.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +10,17 @@
 namespace ricci {
 
 class OpenFile;
+
+// The values as they lie in memory.
+template <class Values> std::string_view bytes_of(const Values& values) {
+  return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
+}
+
+// FNV-1a, 64 bits: names cache files, recognises changed inputs, gives a random stream to a name.
+inline uint64_t hash_bytes(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325u) {
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash;
+}
 
 // The hash of the bytes. A text in pieces: the hash of one piece is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
@@ -27,8 +38,8 @@ class StreamHash {
   std::unique_ptr<State> state_;
 };
 
-// The hash of bytes that come in pieces of any length: that of the hashes of their blocks of 256 KiB, so that several threads
-// can compute it for a file.
+// The hash of bytes that come in pieces of any length. It is a hash of the hashes of blocks of 256 KiB, so that several threads can
+// compute it for a file.
 class BlockHash {
  public:
   void add(std::string_view bytes);

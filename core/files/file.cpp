@@ -18,8 +18,6 @@
 namespace ricci {
 namespace {
 
-std::string reason() { return std::generic_category().message(errno); }
-
 int base(const FilePlace& place) { return place.folder ? place.folder->descriptor() : AT_FDCWD; }
 
 // Negative, with errno, where there is no file of this name. Errors: all others.
@@ -33,7 +31,7 @@ Descriptor open_regular(const FilePlace& place) {
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
   if (!file && errno == ELOOP && place.folder) fail("cannot read {}: it is a symbolic link, which is not followed here", {place.path});
-  if (!file || ::fstat(file.get(), &status) != 0) fail("cannot read {}: {}", {place.path, reason()});
+  if (!file || ::fstat(file.get(), &status) != 0) fail("cannot read {}: {}", {place.path, system_reason()});
   if (S_ISDIR(status.st_mode)) fail("cannot read {}: {}", {place.path, std::generic_category().message(EISDIR)});
   if (!S_ISREG(status.st_mode)) fail("cannot read {}: not a regular file", {place.path});
   return file;
@@ -43,7 +41,7 @@ Descriptor open_regular(const FilePlace& place) {
 
 // ---- Reading
 OpenFile::OpenFile(const FilePlace& place) : path_(place.path), descriptor_(open_regular(place)) {
-  if (!descriptor_) fail("cannot read {}: {}", {path_, reason()});
+  if (!descriptor_) fail("cannot read {}: {}", {path_, system_reason()});
 }
 
 std::optional<OpenFile> OpenFile::find(const FilePlace& place) {
@@ -54,7 +52,7 @@ std::optional<OpenFile> OpenFile::find(const FilePlace& place) {
 
 int64_t OpenFile::size() const {
   struct stat status = {};
-  if (::fstat(descriptor(), &status) != 0) fail("cannot read {}: {}", {path_, reason()});
+  if (::fstat(descriptor(), &status) != 0) fail("cannot read {}: {}", {path_, system_reason()});
   return status.st_size;
 }
 
@@ -64,7 +62,7 @@ size_t OpenFile::read(void* target, size_t bytes, int64_t position) const {
     char* const next = static_cast<char*>(target) + done;
     const ssize_t step = ::pread(descriptor(), next, bytes - done, position + static_cast<off_t>(done));
     if (step < 0 && errno == EINTR) continue;
-    if (step < 0) fail("cannot read {} at byte {}: {}", {path_, position + static_cast<int64_t>(done), reason()});
+    if (step < 0) fail("cannot read {} at byte {}: {}", {path_, position + static_cast<int64_t>(done), system_reason()});
     if (step == 0) break;
     done += static_cast<size_t>(step);
   }
@@ -75,7 +73,7 @@ std::string read_text(const FilePlace& place, int64_t most) {
   const OpenFile file(place);
   const auto refuse = [&] { fail("cannot read {}: it has more than {} bytes", {place.path, most}); };
   std::string text;
-  // The size is a hint only: the file may grow, and those of the system say that they have 0 bytes.
+  // The size is a hint only: the file may grow, and the system's own files say that they have 0 bytes.
   if (file.size() > most) refuse();
   for (int64_t expected = file.size() + 1;; expected = 1 << 16) {
     const size_t before = text.size();
@@ -90,7 +88,7 @@ MappedFile::MappedFile(const OpenFile& file) : path_(file.path()) {
   const auto size = static_cast<size_t>(file.size());
   if (size == 0) return;  // an empty range cannot be mapped
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (data == MAP_FAILED) fail("cannot map {} ({} bytes): {}", {path_, size, reason()});
+  if (data == MAP_FAILED) fail("cannot map {} ({} bytes): {}", {path_, size, system_reason()});
   bytes_ = {static_cast<const char*>(data), size};
 }
 

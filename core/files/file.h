@@ -40,7 +40,7 @@ class OpenFile {
 // of the file, but not its truncation by another program.
 class MappedFile {
  public:
-  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: those of OpenFile
+  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: as of OpenFile
   explicit MappedFile(const OpenFile& file);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -55,7 +55,7 @@ class MappedFile {
   std::string_view bytes_;
 };
 
-// Where the callback of write_file_atomically puts its bytes, in order.
+// The callback of write_file_atomically puts its bytes here, in order.
 class FileWriter {
  public:
   void write(std::string_view bytes);  // error: names the path, the system's reason and how far it came
@@ -72,7 +72,7 @@ class FileWriter {
 // Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
 // renamed, and the folder synced. Returns the new file, whatever has its name by now. On any error up to the renaming, one
 // thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
-// are kept. While it is written, the temporary file is locked (flock); those of the same name whose writers were killed are
+// are kept. While it is written, the temporary file is locked (flock); older ones of the same name whose writers were killed are
 // removed. A path leads through links to the file behind them; in a folder that is held open a link is an error.
 // Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
@@ -88,7 +88,7 @@ std::string random_digits();
 void remove_file(const FilePlace& place);
 
 // Removes the temporary files in a folder whose writers were killed: those that nobody has locked. Where the file system
-// has no locks nothing is removed. `name`: only those of the file of this name.
+// has no locks nothing is removed. `name`: only the ones of the file of this name.
 void remove_abandoned_files(const Folder& folder, const std::string& name = "");
 
 }  // namespace ricci

@@ -18,9 +18,7 @@ namespace {
 
 constexpr std::string_view kMark = ".tmp-";
 
-std::string reason() { return std::generic_category().message(errno); }
-
-// Whether this is the name of a temporary file, of the file `name` if one is given.
+// True for the name of a temporary file; if `name` is given, only for one of the file of that name.
 bool is_temporary(const std::string& found, const std::string& name) {
   const size_t mark = found.rfind(kMark), digits = mark + kMark.size();
   if (!found.starts_with('.') || mark == found.npos || digits == found.size()) return false;
@@ -103,7 +101,7 @@ Descriptor create_locked(const Folder& folder, const std::string& name, std::str
 std::string random_digits() {
   uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) != sizeof number)
-    if (errno != EINTR) fail("the system has no random numbers: {}", {reason()});
+    if (errno != EINTR) fail("the system has no random numbers: {}", {system_reason()});
   constexpr char digits[] = "0123456789abcdef";
   std::string text(16, '0');
   for (char& digit : text) {
@@ -117,7 +115,7 @@ void FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t step = ::write(file_.descriptor(), bytes.data(), bytes.size());
     if (step < 0 && errno == EINTR) continue;
-    if (step < 0) fail("cannot write {}: {} (after {} bytes)", {file_.path(), reason(), written_});
+    if (step < 0) fail("cannot write {}: {} (after {} bytes)", {file_.path(), system_reason(), written_});
     bytes.remove_prefix(static_cast<size_t>(step));
     written_ += step;
   }
@@ -132,17 +130,16 @@ OpenFile write_file_atomically(const FilePlace& place, const std::function<void(
   }
   std::string name;
   Descriptor file = create_locked(folder, target.name, name);
-  if (!file) fail("cannot write {}: {}", {place.path, reason()});
+  if (!file) fail("cannot write {}: {}", {place.path, system_reason()});
   TemporaryFile temporary(folder, name);
   FileWriter writer(place.path, std::move(file));
   write(writer);
   // A disk may turn out to be full as late as here.
   const int written = writer.file_.descriptor();
   if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name))
-    fail("cannot write {}: {}", {place.path, reason()});
+    fail("cannot write {}: {}", {place.path, system_reason()});
   ::flock(written, LOCK_UN);
-  // Some file systems cannot sync a folder and say EINVAL.
-  if (!sync(folder.descriptor()) && errno != EINVAL) fail("cannot sync folder {}: {}", {folder.path(), reason()});
+  folder.sync();
   return std::move(writer.file_);
 }
 
@@ -155,7 +152,7 @@ OpenFile write_unnamed_file(const std::string& folder, const std::function<void(
   if (!file) {  // not every file system has such files
     std::string name = folder + "/ricci-XXXXXX";
     file = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
-    if (!file) fail("cannot write a temporary file in {}: {}", {folder, reason()});
+    if (!file) fail("cannot write a temporary file in {}: {}", {folder, system_reason()});
     ::unlink(name.c_str());
   }
   FileWriter writer("a temporary file in " + folder, std::move(file));
@@ -165,7 +162,7 @@ OpenFile write_unnamed_file(const std::string& folder, const std::function<void(
 
 void remove_file(const FilePlace& place) {
   const int base = place.folder ? place.folder->descriptor() : AT_FDCWD;
-  if (::unlinkat(base, place.name.c_str(), 0) != 0 && errno != ENOENT) fail("cannot remove {}: {}", {place.path, reason()});
+  if (::unlinkat(base, place.name.c_str(), 0) != 0 && errno != ENOENT) fail("cannot remove {}: {}", {place.path, system_reason()});
 }
 
 void remove_abandoned_files(const Folder& folder, const std::string& name) {

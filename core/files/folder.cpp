@@ -18,17 +18,9 @@ namespace {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-std::string reason() { return std::generic_category().message(errno); }
-
-// Some file systems cannot sync a folder and say EINVAL.
-void sync(int folder, const std::string& path) {
-  while (::fsync(folder) != 0)
-    if (errno != EINTR) return errno == EINVAL ? void() : fail("cannot sync folder {}: {}", {path, reason()});
-}
-
-// What stands in the place of a folder that cannot be opened, or else the reason.
+// Says what stands in the place of a folder that cannot be opened, or else the reason.
 std::string obstacle(int folder, const std::string& name) {
-  const std::string why = reason();
+  const std::string why = system_reason();
   struct stat status = {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(status.st_mode)) return why;
   return S_ISLNK(status.st_mode) ? "a symbolic link is in its place, which is not followed" : "a file is in its place";
@@ -42,7 +34,7 @@ Descriptor::~Descriptor() {
 
 Folder::Folder(const std::string& path) : path_(path) {
   const int opened = ::open(path.c_str(), kOpenFolder);
-  if (opened < 0) fail("folder {}: {}", {path, reason()});
+  if (opened < 0) fail("folder {}: {}", {path, system_reason()});
   descriptor_ = std::make_shared<Descriptor>(opened);
 }
 
@@ -56,8 +48,9 @@ std::optional<Folder> Folder::find(const std::string& name) const {
 
 Folder Folder::make(const std::string& name) const {
   if (const auto found = find(name)) return *found;
-  if (::mkdirat(descriptor(), name.c_str(), 0777) != 0 && errno != EEXIST) fail("{}/{}: cannot be made: {}", {path_, name, reason()});
-  sync(descriptor(), path_);
+  if (::mkdirat(descriptor(), name.c_str(), 0777) != 0 && errno != EEXIST)
+    fail("{}/{}: cannot be made: {}", {path_, name, system_reason()});
+  sync();
   if (const auto made = find(name)) return *made;
   fail("folder {}/{}: it was removed at once", {path_, name});
 }
@@ -66,7 +59,7 @@ std::vector<std::string> Folder::names() const {
   const int again = ::openat(descriptor(), ".", kOpenFolder);  // with a position of its own
   DIR* const list = again < 0 ? nullptr : ::fdopendir(again);
   if (!list) {
-    const std::string why = reason();
+    const std::string why = system_reason();
     if (again >= 0) ::close(again);
     fail("folder {}: cannot be listed: {}", {path_, why});
   }
@@ -75,13 +68,20 @@ std::vector<std::string> Folder::names() const {
   for (;;) {
     errno = 0;
     const dirent* const entry = ::readdir(list);
-    if (!entry && errno != 0) fail("folder {}: cannot be listed: {}", {path_, reason()});
+    if (!entry && errno != 0) fail("folder {}: cannot be listed: {}", {path_, system_reason()});
     if (!entry) break;
     const std::string name = entry->d_name;
     if (name != "." && name != "..") names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+void Folder::sync() const {
+  while (::fsync(descriptor()) != 0) {
+    if (errno == EINVAL) return;
+    if (errno != EINTR) fail("cannot sync folder {}: {}", {path_, system_reason()});
+  }
 }
 
 bool Folder::lock() const {
@@ -109,10 +109,9 @@ std::vector<std::string> make_folders(const std::string& path, unsigned rights) 
   if (above != folder) made = make_folders(above.string(), rights);
   if (folder.filename().empty()) return made;  // a slash at the end
   if (::mkdir(folder.c_str(), rights) == 0) made.push_back(path);
-  else if (errno != EEXIST) fail("{}: cannot be made: {}", {path, reason()});
+  else if (errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
   if (!std::filesystem::is_directory(folder, ignored)) fail("{}: cannot be made: a file is in its place", {path});
-  const Folder holder(above.string());
-  sync(holder.descriptor(), holder.path());
+  Folder(above.string()).sync();
   return made;
 }
 
@@ -120,10 +119,10 @@ Folder own_folder(const std::string& path) {
   make_folders(path, 0700);
   const Folder folder(path);
   struct stat status = {};
-  if (::fstat(folder.descriptor(), &status) != 0) fail("folder {}: {}", {path, reason()});
+  if (::fstat(folder.descriptor(), &status) != 0) fail("folder {}: {}", {path, system_reason()});
   if (status.st_uid != ::geteuid()) fail("folder {}: it belongs to another user", {path});
   if ((status.st_mode & 022) && ::fchmod(folder.descriptor(), status.st_mode & 07755) != 0)
-    fail("folder {}: other users may write in it: {}", {path, reason()});
+    fail("folder {}: other users may write in it: {}", {path, system_reason()});
   return folder;
 }
 

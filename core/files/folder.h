@@ -45,6 +45,9 @@ class Folder {
   // The names of everything inside, sorted. Error: the folder cannot be listed.
   std::vector<std::string> names() const;
 
+  // Waits until the disk has the names. Some file systems cannot do that for a folder: there it does nothing. Error: the disk's.
+  void sync() const;
+
   // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock
   // of a killed program. False: another one has it. Some file systems have no locks; there the answer is true.
   bool lock() const;
@@ -57,7 +60,7 @@ class Folder {
   std::shared_ptr<const Descriptor> descriptor_;
 };
 
-// Where a file is, or is to be: a path, which may lead through links, or a name in a folder that is held open.
+// The place where a file is, or is to be: a path, which may lead through links, or a name in a folder that is held open.
 struct FilePlace {
   FilePlace(const std::string& path) : path(path), name(path) {}
   FilePlace(const char* path) : FilePlace(std::string(path)) {}

@@ -19,6 +19,7 @@ struct ElementType {
   int64_t bytes;
   int dtype;  // a Dtype, or -1: Tensor has no such type
 };
+// Those that Tensor has stand first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
     {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1}, {"I32", 4, -1}, {"I16", 2, -1}, {"I8", 1, -1}, {"U64", 8, -1}, {"U32", 4, -1},
     {"U16", 2, -1}, {"U8", 1, -1}, {"BOOL", 1, -1}, {"C64", 8, -1}, {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1}};
@@ -53,6 +54,8 @@ template <class Bits, class Convert> void widen(const char* from, const Tensor& 
 bool SafetensorsFile::is_type(const std::string& name) { return find_type(name) != nullptr; }
 
 int64_t SafetensorsFile::bytes_of_type(const std::string& name) { return find_type(name)->bytes; }
+
+const char* SafetensorsFile::type_of(Dtype dtype) { return kElementTypes[static_cast<size_t>(dtype)].name; }
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);

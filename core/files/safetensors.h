@@ -37,7 +37,9 @@ class SafetensorsFile {
   // The same as f32, which holds every value of F32, BF16 and F16 exactly. Error: no such tensor, or one of another type.
   Tensor load_f32(const std::string& name) const;
 
-  // Whether the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
+  static const char* type_of(Dtype dtype);  // as the format names it: F32
+
+  // Checks that the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
   // damaged.
   void verify() const;
 
@@ -50,7 +52,7 @@ class SafetensorsFile {
   };
   const Entry& entry(const std::string& name) const;
   static bool is_type(const std::string& name);           // one that the format has
-  static int64_t bytes_of_type(const std::string& name);  // of an element
+  static int64_t bytes_of_type(const std::string& name);  // an element's
 
   MappedFile file_;
   int64_t data_start_ = 0;

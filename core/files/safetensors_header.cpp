@@ -1,5 +1,5 @@
 // Reading the header: it is checked completely before anything else is believed. Time and memory grow in proportion to its
-// length, whatever it holds: the parser hands over one value after the other, and only those of one tensor are kept at a time.
+// length, whatever it holds: the parser hands over one value after the other, and only the values of one tensor are kept at a time.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace {
 using json = nlohmann::json;
 
 constexpr uint64_t kLargestHeader = 100'000'000;  // the limit of the reference implementation
-constexpr int64_t kMaxValues = 1 << 16;           // of a tensor's entry, or texts of the metadata
+constexpr int64_t kMaxValues = 1 << 16;           // in a tensor's entry, or texts in the metadata
 
 // A JSON value for a message: one line, not too long.
 std::string show(const json& value) {
@@ -207,7 +207,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   int64_t data_bytes_ = 0;
 
   int depth_ = 0;            // lists and objects that are open, the header included
-  std::string name_, key_;   // of a tensor, and inside of what is said of it
+  std::string name_, key_;   // the tensor's, and the one inside of what is said of it
   json value_;               // what is said of the name
   std::vector<json*> open_;  // the lists and objects of value_ that are open
   int64_t values_ = 0;       // in value_

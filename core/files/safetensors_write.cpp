@@ -16,16 +16,6 @@ namespace {
 using json = nlohmann::json;
 using NamedTensor = std::pair<std::string, Tensor>;
 
-const char* type_name(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f32: return "F32";
-    case Dtype::f64: return "F64";
-    case Dtype::bf16: return "BF16";
-    case Dtype::i64: return "I64";
-  }
-  return "";
-}
-
 void check_tensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
   std::set<std::string> names;
   for (const auto& [name, tensor] : tensors) {
@@ -48,8 +38,8 @@ std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& te
 std::string entry_of(const Tensor& tensor, int64_t offset) {
   std::string shape;
   for (int i = 0; i < tensor.shape().rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape()[i]);
-  return fmt::format(
-      R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", type_name(tensor.dtype()), shape, offset, offset + tensor.bytes());
+  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", SafetensorsFile::type_of(tensor.dtype()), shape, offset,
+      offset + tensor.bytes());
 }
 
 std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& order, const Metadata& metadata) {
@@ -75,7 +65,7 @@ constexpr std::string_view kBeforeDigits = "\"checksum\":\"", kNoDigits = "00000
 
 std::string_view bytes_of(const Tensor& tensor) { return {static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())}; }
 
-// Where the digits start in the header, or npos. A quotation mark inside a name or text would have a backslash before it.
+// The place where the digits start in the header, or npos. A quotation mark inside a name or text would have a backslash before it.
 size_t find_digits(std::string_view header) {
   const size_t found = header.find(kBeforeDigits);
   const size_t digits = found + kBeforeDigits.size();

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define RICCI_PLAIN_ALLOCATION 1  // every tensor its own allocation, so that an overrun is seen

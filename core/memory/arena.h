@@ -13,7 +13,7 @@ Allocator& cpu_arena();
 class ArenaCounter {
  public:
   int64_t allocate(int64_t bytes);                 // returns what release is to be told
-  void release(int64_t bytes, int64_t allocated);  // of the same request
+  void release(int64_t bytes, int64_t allocated);  // both as at the request
   int64_t touched() const { return touched_; }
 
  private:

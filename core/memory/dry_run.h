@@ -1,8 +1,8 @@
 // A dry run: tensors have addresses, are counted, and nothing is computed. It tells what a computation would take, of memory on
 // a machine that has less, and of work.
 //   const DryRun dry(Device::cpu);
-//   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is that of the real step
-// What reads a tensor finds zeros. A kernel is not launched, a loop over chunks not begun, bytes are not copied.
+//   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the real step's
+// A reader of a tensor finds zeros. A kernel is not launched, a loop over chunks not begun, bytes are not copied.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,7 +18,7 @@ class DryRun {
   using OnRequest = std::function<void(int64_t bytes)>;
   explicit DryRun(Device device, OnRequest on_request = {});
   ~DryRun();
-  // What the CPU's arena would hold of the system's memory by now.
+  // The bytes of the system's memory that the CPU's arena would hold by now.
   int64_t arena_bytes() const;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
@@ -28,7 +28,7 @@ namespace dry_run_state {
 extern bool alive;
 }
 
-// Whether one is alive: the verbs ask this before they begin.
+// True while one is alive: the verbs ask this before they begin.
 inline bool is_dry_run() { return dry_run_state::alive; }
 
 // Suspends a dry run for a tensor that is made once and lives as long as the program.

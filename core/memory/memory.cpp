@@ -5,8 +5,6 @@
 
 #include "core/error.h"
 #include "core/memory/arena.h"
-#include "core/memory/memory_report.h"
-#include "core/memory/request_watch.h"
 
 namespace ricci {
 namespace {

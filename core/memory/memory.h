@@ -1,5 +1,6 @@
-// Where tensors come from: one allocator per device, and an account of the bytes held.
+// The source of tensors: one allocator per device, and an account of the bytes held.
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
 
@@ -23,11 +24,11 @@ class Allocator {
   virtual void* allocate(int64_t bytes) = 0;  // null when there is no memory left
   virtual void release(void* data, int64_t bytes) = 0;
   virtual int64_t system_allocations() const = 0;
-  // How much room the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free"; empty: not known.
+  // The room that the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free"; empty: not known.
   virtual std::string room() const { return {}; }
 };
 
-// What memory is held for. Memory that several hold counts for the first of these.
+// The purpose that memory is held for. Memory that several hold counts for the first of these.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
 
 // Something that holds tensors and knows for what: a model, an optimizer, a tape. When memory runs out on the thread that
@@ -40,7 +41,7 @@ class MemoryHolder {
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_held(const Visit& visit) const = 0;
-  // What it is at: "in the backward of gelu (models/layers/block.h:31)"; empty: nothing.
+  // Its present work: "in the backward of gelu (models/layers/block.h:31)"; empty: nothing.
   virtual std::string doing() const { return {}; }
 };
 
@@ -54,5 +55,30 @@ Allocator& allocator_of(Device device);  // error: the device is not available
 //   together 69.3 GiB
 Storage* allocate_storage(int64_t bytes, Device device, CallSite asker = {});
 void release_storage(Storage* storage);
+std::string out_of_memory(int64_t bytes, Device device, const CallSite& asker);  // that line
+
+// The bytes on the device by what they are held for; `other` is what no holder on this thread knows of.
+using HeldBytes = std::array<int64_t, static_cast<size_t>(HeldFor::other) + 1>;
+HeldBytes held_on(Device device);
+// The memory held for the batch and not for the model: activations and `other`.
+inline int64_t working_bytes(const HeldBytes& held) {
+  return held[static_cast<size_t>(HeldFor::activations)] + held[static_cast<size_t>(HeldFor::other)];
+}
+const char* name_of(HeldFor use);
+
+// 512 bytes, 1.5 KiB, 768.0 MiB
+std::string show_bytes(int64_t bytes);
+
+// While alive, `on_request` is told the bytes of each tensor that this thread asks for on the device, before they are counted, and
+// `on_block` the memory that it got; -1 bytes: a tensor has released it. One at a time on a thread. (A dry run has its own:
+// core/memory/dry_run.h.)
+class RequestWatch {
+ public:
+  using OnRequest = std::function<void(int64_t bytes)>;
+  using OnBlock = std::function<void(const void* block, int64_t bytes)>;
+  RequestWatch(Device device, OnRequest on_request, OnBlock on_block = {});
+  ~RequestWatch();
+  RequestWatch(const RequestWatch&) = delete;
+};
 
 }  // namespace ricci

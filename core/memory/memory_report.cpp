@@ -1,4 +1,4 @@
-#include "core/memory/memory_report.h"
+// The line that is shown when there is no memory left, and who holds what.
 
 #include <algorithm>
 #include <map>
@@ -19,7 +19,7 @@ struct Registered {
   std::thread::id thread;
 };
 
-std::mutex lock;  // of what follows
+std::mutex lock;  // for what follows
 std::vector<Registered>& registered() {
   static std::vector<Registered>& all = *new std::vector<Registered>;  // outlives every holder
   return all;

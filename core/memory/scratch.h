@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
-#include "core/memory/memory_report.h"
 
 namespace ricci {
 

@@ -1,14 +1,18 @@
 #include "cuda/device/device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
+#include "core/choice.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
-#include "core/names.h"
+#include "core/random.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/graph.h"
+#include "cuda/launch.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 namespace {
@@ -51,6 +55,11 @@ const char* why_not(Device device) { return available(device) ? "" : cuda().why;
 
 void require(Device device) {
   if (!available(device)) fail("device {}: {}", {name_of(device), why_not(device)});
+}
+
+void launch_without_device(const char* name, Device device) {
+  if (device == Device::cpu) fail("{}: kernels do not run on the cpu", {name});
+  fail("{}: device {}: {}", {name, name_of(device), why_not(device)});
 }
 
 Device parse_device(const char* name) {
@@ -105,6 +114,24 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker) {
   else device_memory(device).fill_zero(t.raw(), t.bytes());
   return t;
 }
+
+Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype, Device device) {
+  if (dtype == Dtype::i64) fail("randn: {} is no floating-point dtype, expected {}", {name_of(dtype), kFloatingDtypes});
+  const Tensor values(shape, Dtype::f64);
+  fill_normal(values.data<double>(), values.size(), 0.0, 1.0, Philox{seed, 0});
+  return to(convert(values, dtype), device);
+}
+
+template <Element T> Tensor tensor_of(const std::vector<T>& values, const Shape& shape, Device device) {
+  if (static_cast<int64_t>(values.size()) != shape.size()) fail("tensor_of: {} values for shape {}", {values.size(), show(shape)});
+  const Tensor t(shape, dtype_of<T>);
+  std::copy(values.begin(), values.end(), t.data<T>());
+  return to(t, device);
+}
+
+template Tensor tensor_of(const std::vector<float>&, const Shape&, Device);
+template Tensor tensor_of(const std::vector<double>&, const Shape&, Device);
+template Tensor tensor_of(const std::vector<int64_t>&, const Shape&, Device);
 
 double item(const Tensor& t, int64_t i) {
   if (!t) fail("item: the tensor is empty");

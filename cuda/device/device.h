@@ -1,6 +1,9 @@
 // Devices and the memory on them. `cpu` and `cuda_emulated` are always there; `cuda` when this binary was built with the
 // toolkit and finds a driver and a GPU when it runs.
 #pragma once
+#include <concepts>
+#include <vector>
+
 #include "core/tensor.h"
 
 namespace ricci {
@@ -22,6 +25,18 @@ void copy(const Tensor& dst, const Tensor& src, const char* file = __builtin_FIL
 
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite asker = {});
 inline Tensor zeros_like(const Tensor& t, CallSite asker = {}) { return zeros(t.shape(), t.dtype(), t.device(), asker); }
+
+// Independent standard normal numbers: the same for the same shape and seed, whatever the device. f32 and bf16 values are the f64
+// ones, rounded. Errors: a dtype that is not floating, a device that is not there.
+Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype = Dtype::f32, Device device = Device::cpu);
+
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, int64_t>;
+
+// A copy of the values, row by row: tensor_of(std::vector<float>{1, 2, 3, 4}, {2, 2}).
+// Errors: another number of values than the shape has, a device that is not there.
+template <Element T> Tensor tensor_of(const std::vector<T>& values, const Shape& shape, Device device = Device::cpu);
+
 // Value i of a tensor on any device, as a double (i64 included); for logging and tests.
 double item(const Tensor& t, int64_t i = 0);
 

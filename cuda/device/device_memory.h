@@ -1,4 +1,4 @@
-// What a device offers to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
+// The services of a device to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
 #pragma once
 #include "core/memory/memory.h"
 #include "core/tensor.h"
@@ -17,7 +17,7 @@ class DeviceMemory : public Allocator {
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.
   virtual void* make_stream() = 0;
   virtual void end_stream(void* stream) = 0;
-  virtual void* use_stream(void* stream) = 0;  // of the calling OS thread; returns the one before
+  virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
   virtual void wait_for(void* stream, void* other) = 0;
   virtual void synchronize(void* stream) = 0;
 
@@ -30,7 +30,7 @@ class DeviceMemory : public Allocator {
   virtual void end_graph(void* graph) = 0;
 };
 
-DeviceMemory& device_memory(Device device);  // of cuda or cuda_emulated. Error: not available
+DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
 // Built by nvcc. Null when there is no usable GPU; then `why` says so in one line.

@@ -15,7 +15,7 @@ enum : int {
   kNoKernelImage = 209,
 };
 
-// Of a kernel that ran into something: illegal address 700, time-out 702, assert 710, hardware stack 714, illegal
+// Errors of a kernel that ran into something: illegal address 700, time-out 702, assert 710, hardware stack 714, illegal
 // instruction 715, misaligned address 716, address space 717, program counter 718, launch failure 719.
 bool left_by_a_kernel(int error) { return error == 700 || error == 702 || error == 710 || (error >= 714 && error <= 719); }
 
@@ -33,7 +33,7 @@ std::string shown(std::string_view architectures) {
   return text;
 }
 
-// Of one architecture.
+// For one architecture.
 bool fits(std::string_view word, int major, int minor) {
   int number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);

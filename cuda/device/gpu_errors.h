@@ -1,4 +1,4 @@
-// What the program says when the GPU cannot be used or fails, one line each. No header of the toolkit is needed here, so
+// The program's words when the GPU cannot be used or fails, one line each. No header of the toolkit is needed here, so
 // every build has these lines and tests them; cuda/toolkit asks the runtime and passes on what it was told.
 #pragma once
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ricci {
 
-// What a first look at the machine found. Numbers are the runtime's: versions as 1000 major + 10 minor, error as
+// The findings of a first look at the machine. Numbers are the runtime's: versions as 1000 major + 10 minor, error as
 // cudaError_t (0: none) with its text.
 struct GpuFound {
   int error = 0;
@@ -15,21 +15,21 @@ struct GpuFound {
   int runtime = 0;  // that this binary was built with
   int devices = 0;
   std::string_view visible = {};        // CUDA_VISIBLE_DEVICES, when it is set, be it to nothing
-  std::string_view name = "";           // of the GPU, as are the next three
+  std::string_view name = "";           // the GPU's, as are the next three
   int major = 0, minor = 0;             // compute capability
   bool memory_pools = true;             // stream-ordered allocation
-  std::string_view architectures = "";  // of this binary's code, as CMAKE_CUDA_ARCHITECTURES, with blanks between
+  std::string_view architectures = "";  // this binary's, as CMAKE_CUDA_ARCHITECTURES, with blanks between
 };
 
 // Why the GPU cannot be used, in one line; empty when it can.
 std::string why_no_gpu(const GpuFound& found);
 
-// Whether code for these architectures ("80-real 90-virtual 90a") runs on a GPU of that compute capability. Machine code
+// True where code for these architectures ("80-real 90-virtual 90a") runs on a GPU of that compute capability. Machine code
 // runs on later minor versions of its major, PTX on everything later, and code of an "a" only there; words that are no
 // number (native, all) are taken to fit.
 bool has_code_for(std::string_view architectures, int major, int minor);
 
-// What to say of a call that failed: "copy from the GPU: an illegal memory access was encountered ...". Errors that a
+// The line about a call that failed: "copy from the GPU: an illegal memory access was encountered ...". Errors that a
 // kernel left behind show at whatever is called next: then the line says how to find it, unless `waited` (RICCI_SYNC=1)
 // says that it has been found.
 std::string gpu_failure(std::string_view what, int error, std::string_view error_text, bool waited);

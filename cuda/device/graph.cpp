@@ -1,5 +1,6 @@
 #include "cuda/device/graph.h"
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
 
@@ -25,11 +26,11 @@ struct Block {
   bool contains(const void* p) const { return p >= data && p < data + bytes; }
 };
 
-// What goes on between begin and end of measure() or record().
+// The work between begin and end of measure() or record().
 struct Session {
   Device device;
-  Block* block;                                          // of record(); null: measuring
-  OffsetHeap* plan = nullptr;                            // of measure()
+  Block* block;                                          // record()'s; null: measuring
+  OffsetHeap* plan = nullptr;                            // measure()'s
   std::map<void*, int64_t> offset = {};                  // where what was allocated since would lie
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
 };
@@ -107,7 +108,7 @@ class GraphMemory final : public Allocator {
 
   Device device_;
   Allocator& base_;
-  std::mutex lock_;  // of the blocks
+  std::mutex lock_;  // for the blocks
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
@@ -186,6 +187,43 @@ void Graph::record(const std::function<void()>& work) {
 void Graph::launch() const {
   if (!graph_) fail("graph: nothing is recorded");
   device_memory(device_).launch_graph(graph_);
+}
+
+int64_t OffsetHeap::allocate(int64_t bytes) {
+  const int64_t size = std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  auto best = holes_.end();
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
+    if (hole->second >= size && (best == holes_.end() || hole->second < best->second)) best = hole;
+  int64_t offset = end_;
+  if (best == holes_.end()) {
+    end_ += size;
+    extent_ = std::max(extent_, end_);
+  } else {
+    offset = best->first;
+    if (best->second > size) holes_[offset + size] = best->second - size;
+    holes_.erase(offset);
+  }
+  used_[offset] = size;
+  return offset;
+}
+
+void OffsetHeap::release(int64_t offset) {
+  const auto place = used_.find(offset);
+  if (place == used_.end()) fail("offset heap: nothing lies at {}", {offset});
+  int64_t first = offset, after = offset + place->second;
+  used_.erase(place);
+  const auto next = holes_.find(after);
+  if (next != holes_.end()) {
+    after += next->second;
+    holes_.erase(next);
+  }
+  auto before = holes_.lower_bound(first);
+  if (before != holes_.begin() && (--before)->first + before->second == first) {
+    first = before->first;
+    holes_.erase(before);
+  }
+  if (after == end_) end_ = first;
+  else holes_[first] = after - first;
 }
 
 bool recording_graph() { return session && session->block; }

@@ -10,13 +10,32 @@
 // theirs belongs to the graph's launches, and tensors that outlive a launch would be freed twice.
 // Run the work once before measure(): what is loaded and allocated on first use must not be part of it.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "core/tensor.h"
-#include "cuda/device/offset_heap.h"
 
 namespace ricci {
+
+// Places in one block of memory: where a tensor lies when the same tensors come and go in the same order every time. Only
+// numbers: the block itself is somebody else's.
+class OffsetHeap {
+ public:
+  static constexpr int64_t kAlign = 512;  // bytes, as of cudaMalloc
+
+  // The offset of a place for so many bytes: the smallest hole that is large enough, or the end.
+  int64_t allocate(int64_t bytes);
+  void release(int64_t offset);  // error: nothing lies there
+
+  int64_t extent() const { return extent_; }  // bytes that the block must have
+  bool empty() const { return used_.empty(); }
+
+ private:
+  std::map<int64_t, int64_t> used_, holes_;  // bytes at an offset; no two holes touch, and none touches the end
+  int64_t end_ = 0, extent_ = 0;
+};
 
 class Graph {
  public:
@@ -32,17 +51,17 @@ class Graph {
   // On the current stream. Error: nothing is recorded.
   void launch() const;
 
-  int64_t bytes() const { return plan_.extent(); }  // of the block
+  int64_t bytes() const { return plan_.extent(); }  // the size of the block
 
  private:
   Device device_;
   OffsetHeap plan_;
   bool measured_ = false;
-  void* graph_ = nullptr;             // of the device's
+  void* graph_ = nullptr;             // a handle of the device
   std::shared_ptr<void> block_ = {};  // see graph.cpp
 };
 
-// Whether this OS thread is recording.
+// True while this OS thread is recording.
 bool recording_graph();
 
 }  // namespace ricci

@@ -20,7 +20,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   static const Stream& main(Device device);
 
-  // What is launched here from now on runs after what `other` holds by now. Error: a stream of another device.
+  // All that is launched here from now on runs after what `other` holds by now. Error: a stream of another device.
   void wait_for(const Stream& other) const;
   void synchronize() const;  // the calling thread waits
 
@@ -28,7 +28,7 @@ class Stream {
   friend class OnStream;
   Stream(Device device, void* handle) : device_(device), handle_(handle) {}
   Device device_;
-  void* handle_;  // of the device's; null: the main stream
+  void* handle_;  // a handle of the device; null: the main stream
 };
 
 // Until the end of the scope this OS thread works on that stream, which outlives it.

@@ -10,7 +10,6 @@
 
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/fiber.h"
-#include "cuda/emulator/instructions/async_copies.h"
 #include "cuda/emulator/memory/shared_memory.h"
 
 namespace emu {
@@ -21,6 +20,33 @@ inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 // fibers. A stack used by several fibers would look like a race, so there each fiber keeps its own.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
+// The asynchronous copies of one CUDA thread: they arrive when it waits for them, not before.
+class AsyncCopies {
+ public:
+  void begin(void* to, const void* from, size_t bytes, size_t source_bytes, Loc at);
+  void commit() { ++groups_; }
+  void wait(unsigned groups_left);
+  void wait_for_all() { arrive(groups_ + 1); }
+
+  const Loc* under_way() const { return copies_.empty() ? nullptr : &copies_.front().at; }
+  void forget() {
+    copies_.clear();
+    groups_ = 0;
+  }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t bytes, source_bytes;
+    unsigned group;  // how many were closed before it
+    Loc at;
+  };
+  void arrive(unsigned groups);  // the first so many groups
+  std::vector<Copy> copies_;     // in the order in which they were begun
+  unsigned groups_ = 0;          // closed
+};
+
 struct alignas(64) Thread {
   uint3 index{};
   unsigned barriers = 0, warp_barriers = 0;
@@ -30,7 +56,7 @@ struct alignas(64) Thread {
   AsyncCopies copies;
 };
 
-// What a lane left behind when it arrived at a collective.
+// A lane leaves this behind when it arrives at a collective.
 struct Arrival {
   const char* name;
   Resolve resolve;
@@ -129,13 +155,13 @@ class Block {
   Warp* warp_ = nullptr;  // the running thread is this lane of this warp
   unsigned lane_ = 0;
   Fiber scheduler_;
-  Fiber* last_fiber_ = nullptr;  // of the thread that returned last
+  Fiber* last_fiber_ = nullptr;  // the one of the thread that returned last
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
   unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
   int votes_ = 0, barrier_result_ = 0;
-  Loc barrier_at_{};  // of the first thread that waits at the barrier
+  Loc barrier_at_{};  // where the first thread waits
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns: what is not polling

@@ -70,14 +70,14 @@ inline constexpr int warpSize = 32;
 
 // A place in the source. Device functions take it as their last argument, by default the caller's.
 struct Loc {
-  const char* file;
-  int line;
+  const char* file = __builtin_FILE();
+  int line = __builtin_LINE();
 };
 
 // ---- launching
 
 struct Launch {
-  const char* name;  // of the kernel, for messages
+  const char* name;  // the kernel's, for messages
   dim3 grid, block;
   size_t dynamic_shared_bytes;
   Loc loc;

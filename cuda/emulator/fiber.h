@@ -35,7 +35,7 @@ namespace emu {
 struct Stack {
   char* bottom = nullptr;
   size_t bytes = 0;
-  size_t offset = 0;  // of the first frame from the top
+  size_t offset = 0;  // the first frame's distance from the top
 };
 
 // Keeps the emulator's own bookkeeping out of ThreadSanitizer's sight.
@@ -52,7 +52,7 @@ class Quiet {
   Quiet& operator=(const Quiet&) = delete;
 };
 
-// What ThreadSanitizer counts as ordered: everything before a release comes before what follows an acquire of that tag.
+// ThreadSanitizer counts as ordered: everything before a release comes before what follows an acquire of that tag.
 inline void order_release([[maybe_unused]] char* tag) {
 #if RICCI_TSAN
   __tsan_release(tag);

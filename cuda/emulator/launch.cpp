@@ -34,7 +34,7 @@ Options::Order order_from_environment() {
   ricci::fail("RICCI_EMULATOR_ORDER: expected forward, reverse or random, got '{}'", {text});
 }
 
-// What the variables RICCI_EMULATOR_* ask for; options that are wrong keep their defaults, and a fault names the first.
+// The requests of the variables RICCI_EMULATOR_*; options that are wrong keep their defaults, and a fault names the first.
 struct Environment {
   Options options;
   std::string fault;

@@ -1,4 +1,4 @@
-// What the emulator says about a block that failed: one line that names the kernel, the block and who waits where.
+// The emulator's message about a block that failed: one line that names the kernel, the block and who waits where.
 #include <bit>
 #include <cstdio>
 #include <map>

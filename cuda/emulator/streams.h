@@ -29,7 +29,7 @@ class Stream {
 };
 
 Stream& main_stream();
-Stream& current_stream();                       // of the calling OS thread: the main one, or the one of use_stream
+Stream& current_stream();                       // the calling OS thread's: the main one, or the one of use_stream
 void use_stream(Stream* stream);                // null: the main one. To be outlived by `stream`
 void queue_or_run(std::function<void()> work);  // on the current stream
 
@@ -38,7 +38,7 @@ using Recorded = std::vector<std::function<void()>>;
 void begin_recording();
 Recorded end_recording();
 
-// What is queued on `stream` from now on runs after what `other` holds now.
+// All that is queued on `stream` from now on runs after what `other` holds now.
 void wait_for(Stream& stream, Stream& other);
 void synchronize(Stream& stream);
 void synchronize();  // all streams

@@ -1,4 +1,4 @@
-// What gemm() chooses from. Each computes the whole product. Extents are at least 1, except k, which may be 0.
+// The implementations that gemm() chooses from. Each computes the whole product. Extents are at least 1, except k, which may be 0.
 #pragma once
 #include "cuda/gemm/gemm.h"
 
@@ -16,7 +16,7 @@ bool gemm_onednn(const Gemm& g);
 
 // CPU, on the thread that calls: a product too small to be cut, in a task that runs beside others.
 void gemm_on_one_thread(const Gemm& g);
-// Whether it makes products of bf16 faster than those of f32: with oneDNN, on a processor with instructions for them (AVX512_BF16, AMX).
+// True where it multiplies bf16 faster than f32: with oneDNN, on a processor with instructions for that (AVX512_BF16, AMX).
 bool multiplies_bf16_faster();
 
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.

@@ -2,7 +2,7 @@
 // into tasks that share nothing. For a block of terms k at a time, a task packs its rows of a, which stay in the second
 // cache, then a strip of columns of b after the other, and multiplies both tile by tile; meanwhile the next strip is fetched.
 // A thread packs all that it needs: lines that another core has in its cache take longer to write than to pack twice.
-// How c is cut follows the number of threads; the order in which an element is summed does not.
+// The cuts of c follow the number of threads; the order in which an element is summed does not.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -15,14 +15,14 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kBlockBytes = 2048;             // of one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kStripBytes = 256;              // of one row of a strip, as sums
-constexpr int64_t kMaxRows = 512;                 // of a task
-constexpr int64_t kMaxColumns = 4096;             // of a task
+constexpr int64_t kBlockBytes = 2048;             // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
+constexpr int64_t kStripBytes = 256;              // one row of a strip, as sums
+constexpr int64_t kMaxRows = 512;                 // in a task
+constexpr int64_t kMaxColumns = 4096;             // in a task
 constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
-constexpr int64_t kStretch = 16;  // terms of one panel, where lines lie together, before those of the next
+constexpr int64_t kStretch = 16;  // terms of one panel, where lines lie together, before the next panel's
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
@@ -73,7 +73,7 @@ template <class Isa, class Kind, class C> struct Task {
   const T *a, *b;
   MatrixAt a_at, b_at;
   Packed *packed_a, *packed_b;
-  TileTo<Sum, C> to;  // of the task's first element
+  TileTo<Sum, C> to;  // at the task's first element
 
   static int64_t packed_a_size(int64_t rows, int64_t ks) { return round_up(rows * (ks / Kind::kTerms), kPad) + (rows / kRows + 1) * kPad; }
   static int64_t packed_b_size(int64_t columns, int64_t ks) { return columns / kColumns * (kColumns * (ks / Kind::kTerms) + kPad); }
@@ -91,7 +91,7 @@ template <class Isa, class Kind, class C> struct Task {
   }
 
  private:
-  // Where the panel of a from this row on is packed, and that of b from this column of the strip on.
+  // The places of the packed panels: of a from this row on, and of b from this column of the strip on.
   HD Packed* panel_of_row(int64_t row, int64_t ks) const { return packed_a + row * parts(ks, Kind::kTerms) + row / kRows * kPad; }
   HD Packed* panel_of_column(int64_t j, int64_t ks) const { return packed_b + j / kColumns * (kColumns * parts(ks, Kind::kTerms) + kPad); }
 
@@ -143,7 +143,7 @@ template <class Isa, class Kind, class C> struct Task {
   }
 };
 
-// How a matrix c is cut into tasks: across its longer side, again and again.
+// The tasks that a matrix c is cut into: across its longer side, again and again.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 

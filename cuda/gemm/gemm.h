@@ -5,14 +5,14 @@
 
 namespace ricci {
 
-// Where element (row, column) of matrix i lies, in elements: i * batch_stride + row * row_stride + column * column_stride.
+// The place of element (row, column) of matrix i, in elements: i * batch_stride + row * row_stride + column * column_stride.
 struct MatrixAt {
   int64_t row_stride, column_stride, batch_stride;
 };
 
 struct Gemm {
   Device device;
-  Dtype dtype;  // of a, b, c and bias_n: f32, f64 or bf16; bf16 is summed in f32
+  Dtype dtype;  // the dtype of a, b, c and bias_n: f32, f64 or bf16; bf16 is summed in f32
   int64_t batch, m, n, k;
   const void *a, *b;
   MatrixAt a_at, b_at;

@@ -1,8 +1,12 @@
-// Which file cuBLASLt is loaded from, and what happens when there is none. Needs no toolkit, so that its tests run everywhere.
+// The choice of the file that cuBLASLt is loaded from, or the error when there is none. Its tests need no toolkit and run everywhere.
 #pragma once
+#include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "core/error.h"
 
 namespace ricci {
 
@@ -11,6 +15,18 @@ using LoadLibrary = std::function<std::string(const std::string& file)>;
 
 // Loads the first of the files that can be loaded. The environment variable RICCI_WITHOUT_CUBLAS=1 asks for our own, slower
 // kernels instead: then nothing is loaded, and the result is false. Error: none can be loaded; the one line names each file.
-bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load);
+inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load) {
+  const char* without = std::getenv("RICCI_WITHOUT_CUBLAS");
+  if (without && *without && std::string_view(without) != "0") return false;
+  std::string tried;
+  for (const std::string& file : files) {
+    const std::string reason = load(file);
+    if (reason.empty()) return true;
+    tried += (tried.empty() ? "" : ", ") + file + " (" + reason + ")";
+  }
+  fail("gemm: cuBLASLt cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower "
+       "kernels",
+      {tried});
+}
 
 }  // namespace ricci

@@ -18,7 +18,6 @@ bool multiplies_bf16_faster() { return false; }
 #include "core/cpu/parallel.h"
 #include "cuda/gemm/onednn/pieces.h"
 #include "cuda/gemm/onednn/product.h"
-#include "cuda/gemm/onednn/tiles.h"
 
 namespace ricci {
 namespace onednn {
@@ -49,7 +48,7 @@ bool unit_stride(const MatrixAt& at, int64_t rows, int64_t columns) {
   return (at.column_stride == 1 && at.row_stride >= columns) || (at.row_stride == 1 && at.column_stride >= rows);
 }
 
-// Where gemm_blocked has been measured to be faster.
+// True where gemm_blocked has been measured to be faster.
 bool better_blocked(const Gemm& g) {
   if (g.dtype == Dtype::f32) {
     if (g.batch == 1 && g.a_at.column_stride != 1 && g.m > kMaxRowsOfTransposed && g.n >= kMin) return true;

@@ -36,7 +36,7 @@ HD void transpose(Vec16 (&row)[kTransposed]) {
   shuffle<8, 4>(row, even, all);
 }
 
-// Where transpose() leaves column j.
+// The row in which transpose() leaves column j.
 constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
 
 // `Lines` lines whose terms are packed `Stride` apart. `from` is term 0 of the first of `lines` lines; what is missing is

@@ -14,7 +14,7 @@ template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
   using Packed = Sum;
-  static constexpr int kTerms = 1;  // of a sum, in one Packed
+  static constexpr int kTerms = 1;  // a sum has so many in one Packed
 
   // The terms at `at`, of which there are `more`.
   static HD Packed load(const T* at, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*at); }
@@ -41,15 +41,15 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f) {
   rest(std::integral_constant<int, 1>{});
 }
 
-// Where the sums of a tile go: to `sums`, and at last, when c is of another type, from there to c.
+// The destination of a tile's sums: to `sums`, and at last, when c is of another type, from there to c.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
-  int64_t sum_stride = 0;  // of rows
+  int64_t sum_stride = 0;  // between rows
   bool add = false;        // to what is in `sums`
   C* c = nullptr;          // null: not yet, or the sums are c itself
   int64_t c_stride = 0;
   bool accumulate = false;    // to what is in c
-  const Sum* bias = nullptr;  // of the first column; null: none, or it is in `sums` already
+  const Sum* bias = nullptr;  // at the first column; null: none, or it is in `sums` already
   int64_t columns = 0;        // that exist
 };
 
@@ -89,7 +89,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
   }
 
  private:
-  // Where the tile goes is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
+  // The destination of the tile is fetched while the sums are made. Not into the first cache: rows a multiple of 4096 bytes apart
   // would drive each other and the panels out of it.
   HD void prefetch() const {
     const char* const at = to.c ? reinterpret_cast<const char*>(to.c) : reinterpret_cast<const char*>(to.sums);
@@ -113,7 +113,7 @@ template <class Kind, int Rows, int Bytes, class C> struct MultiplyTile {
       }
     *at = sum;
   }
-  // Where columns are missing, and for types that vectors cannot make by one instruction.
+  // For tiles with missing columns, and for types that vectors cannot make by one instruction.
   HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
     Sum sums[Rows][kColumns];
 #pragma GCC unroll 16

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;  // bytes; what NVIDIA advises for the Hopper generation
 
-std::mutex lock;  // of everything below
+std::mutex lock;  // for everything below
 
 struct Library {
   decltype(&cublasLtCreate) create;
@@ -82,7 +82,7 @@ Library& library() {
   return *loaded;
 }
 
-// How a row-major matrix is handed over: its leading dimension, and whether cuBLASLt has to read it transposed.
+// A row-major matrix as it is handed over: its leading dimension, and whether cuBLASLt has to read it transposed.
 struct Layout {
   int64_t leading;
   bool transposed, possible;
@@ -125,8 +125,8 @@ cublasLtMatrixLayout_t matrix(const Gemm& g, cudaDataType_t type, int64_t rows, 
   return m;
 }
 
-// How the parts of a long sum that several blocks share may be added up (split-K). A part is never rounded to less than f32: by
-// default the library may also store or add parts in the type of the result, which is bf16 for a bf16 product.
+// The ways in which the parts of a long sum that several blocks share may be added up (split-K). A part is never rounded to less than f32:
+// by default the library may also store or add parts in the type of the result, which is bf16 for a bf16 product.
 uint32_t reduction_schemes(const Gemm& g) {
   const bool narrow_result = g.dtype == Dtype::bf16 && !g.c_f32;
   return narrow_result ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;

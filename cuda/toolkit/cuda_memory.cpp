@@ -1,12 +1,12 @@
 // The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU, a main stream and
-// those of cuda/device/stream.h.
+// the streams of cuda/device/stream.h.
 #include <atomic>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/gpu_errors.h"
 #include "cuda/toolkit/runtime.h"

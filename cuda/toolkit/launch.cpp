@@ -1,4 +1,4 @@
-// What cuda/launch.h declares for the nvcc build: the checks around every launch, and its name for profilers (NVTX, which
+// The functions that cuda/launch.h declares for the nvcc build: the checks around every launch, and its name for profilers (NVTX, which
 // costs a call through a pointer when no profiler is there).
 #include <nvtx3/nvToolsExt.h>
 

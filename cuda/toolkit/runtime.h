@@ -1,4 +1,4 @@
-// What the files that call the CUDA runtime share.
+// Shared by the files that call the CUDA runtime.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -63,7 +63,7 @@ template <class T, class To = T> struct SumColumns {
   HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
   HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = To(sum[0]); }
 };
-// How many of the elements r*step .. of x are NaN or infinite.
+// The number of the elements r*step .. of x that are NaN or infinite.
 template <class T> struct CountNonfinite {
   const T* x;
   int64_t n, step;

@@ -14,7 +14,7 @@
 
 namespace ricci {
 
-// What one launch takes: as many tensors as a kernel's arguments have room for. Chunks are numbered from the first tensor to
+// The tensors of one launch: as many tensors as a kernel's arguments have room for. Chunks are numbered from the first tensor to
 // the last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
@@ -35,7 +35,7 @@ template <class Item> struct TensorBatch {
   }
 
  private:
-  // Which item a chunk belongs to.
+  // The item that a chunk belongs to.
   HD int find(int64_t chunk) const {
     int low = 0, high = count;
     while (high - low > 1) {

@@ -1,7 +1,7 @@
 // for_each_element(name, device, n, f): f(i) for every i in [0, n), in no particular order. A vectorised loop on the CPU, a
 // thread per element on the GPU. CUDA_ELEMENTS(F) builds F<float>, F<double> and F<bf16> for the GPU.
 // GPUs like memory in pieces of 16 bytes. A functor that touches nothing but element i of some arrays, of which it reads
-// those of const elements and writes the others, may name them:
+// the ones with const elements and writes the others, may name them:
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
 // Then a thread has as many neighbours as 16 bytes hold of the narrowest: it reads them into registers, points its copy of
 // the functor there, and writes what comes out. In and out may be one array under two names.
@@ -55,7 +55,7 @@ template <class T, int kCount> struct Neighbours {
   }
 };
 
-// What `arrays` visits with: their types, and whether all lie on 16 bytes.
+// The visitors for `arrays`: their types, and whether all lie on 16 bytes.
 template <class... Ts> struct ArrayTypes {
   static constexpr int count() {
     int most = 1;

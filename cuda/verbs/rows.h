@@ -4,6 +4,8 @@
 // On the CPU the row is a vectorised loop, on the GPU a thread block. A value computed by a verb of `row` is the same in
 // every thread; results are stored inside row.each, or by row.once.
 #pragma once
+#include <type_traits>
+
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/launch.h"
@@ -53,6 +55,17 @@ template <class Program> struct RowKernel {
 inline int threads_for_row(int64_t n) { return static_cast<int>(between<int64_t>(32, (n + 31) / 32 * 32, 256)); }
 
 template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
+
+// The same for Program<T>, where T is the element type of x: a program whose members are x and what follows it. A tensor becomes the
+// pointer to its elements T, null where it is empty; other members are handed over as they are.
+template <class T, class Member> auto member_of(const Member& member) {
+  if constexpr (std::is_convertible_v<const Member&, const Tensor&>) return member ? member.template data<T>() : nullptr;
+  else return member;
+}
+template <template <class> class Program, class... Members>
+void for_rows_of(const char* name, int64_t rows, int64_t n, const Tensor& x, const Members&... members) {
+  with_dtype(x, [&]<class T>(T) { for_rows(name, x.device(), rows, n, Program<T>{x.data<T>(), member_of<T>(members)...}); });
+}
 
 #ifndef __CUDACC__
 

@@ -8,8 +8,7 @@
 #include "models/layers/inputs.h"
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
-#include "ops/products/classifier.h"
-#include "ops/scales/bag_cross_entropy.h"
+#include "ops/products/products.h"
 #include "ops/scales/cells.h"
 #include "ops/shapes/shape_ops.h"
 

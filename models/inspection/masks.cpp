@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "models/inspection/layers.h"
-#include "ops/scales/join_upsampled.h"
+#include "ops/scales/cells.h"
 
 namespace ricci {
 namespace {

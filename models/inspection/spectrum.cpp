@@ -6,7 +6,7 @@
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "ops/products/contract.h"
+#include "ops/products/products.h"
 
 namespace ricci {
 namespace {

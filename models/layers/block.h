@@ -14,9 +14,8 @@
 #include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "models/layers/visit.h"
+#include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
-#include "ops/elements/gelu.h"
-#include "ops/elements/relu.h"
 
 namespace ricci {
 

@@ -9,7 +9,6 @@
 #include "models/layers/layers.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/embedding/embedding.h"
-#include "ops/embedding/positions.h"
 #include "ops/shapes/shape_ops.h"
 
 namespace ricci {

@@ -2,10 +2,10 @@
 
 #include "core/dims.h"
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "core/random.h"
 #include "cuda/verbs/arithmetic.h"
-#include "ops/metric/packing.h"
+#include "ops/metric/metric.h"
 
 namespace ricci {
 

@@ -7,7 +7,7 @@
 
 #include "autograd/arg.h"
 #include "models/layers/init.h"
-#include "ops/products/linear.h"
+#include "ops/products/products.h"
 #include "ops/rows/layer_norm.h"
 
 namespace ricci {

@@ -4,7 +4,7 @@
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "ops/attention/attention.h"
-#include "ops/products/contract.h"
+#include "ops/products/products.h"
 #include "ops/shapes/shape_ops.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 

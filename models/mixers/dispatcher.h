@@ -14,7 +14,7 @@
 #include "models/layers/limits.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
-#include "ops/elements/sigmoid.h"
+#include "ops/elements/activations.h"
 #include "ops/shapes/shape_ops.h"
 
 namespace ricci {

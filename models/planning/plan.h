@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "cuda/trace.h"
 #include "models/config.h"
 #include "models/model.h"

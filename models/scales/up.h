@@ -5,8 +5,8 @@
 #include "core/choice.h"
 #include "cuda/device/device.h"
 #include "models/layers/layers.h"
-#include "ops/products/contract.h"
-#include "ops/scales/join_upsampled.h"
+#include "ops/products/products.h"
+#include "ops/scales/cells.h"
 #include "ops/shapes/shape_ops.h"
 
 namespace ricci {

@@ -55,10 +55,10 @@ Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& 
 Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
 // The weights p_tj of the definition as a table [b heads c C], in f64 on the CPU, for people to look at; zero for keys that a query does
-// not see. Dropout is left out. Not recorded. Errors: those of `attention`.
+// not see. Dropout is left out. Not recorded. Errors: as of `attention`.
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options);
 
-// Attention of the new positions past .. past + c, given the queries, keys and values of these alone; those of all earlier
+// Attention of the new positions past .. past + c, given the queries, keys and values of these alone; the ones of all earlier
 // positions come from the caches [b, heads, capacity, k], into which the new keys and values are written: position t lies in
 // slot t mod capacity. Both caches may be one tensor where k and v are the same view. Keys are tokens (scale 1). With a
 // window (sees.most) the caches need no more slots than that, else one per position. Without gradient.

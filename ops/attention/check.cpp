@@ -83,7 +83,7 @@ Views Layout::views(const std::vector<Tensor>& tensors) const {
 std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> all;
   for (size_t n = 0; n < tensors.size(); ++n) {
-    int64_t covered = 0;  // columns; those of different views do not overlap
+    int64_t covered = 0;  // columns; different views do not overlap
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);

@@ -44,7 +44,7 @@ double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-// What dropout multiplies the weight of query t and key j by.
+// The factor of dropout for the weight of query t and key j.
 double factor(const Problem& problem, int64_t head, int64_t t, int64_t j) {
   return problem.dropout.active() ? problem.dropout.factor<double>(problem.weight(head, t) + j) : 1;
 }

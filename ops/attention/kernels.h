@@ -1,4 +1,4 @@
-// What the implementations of attention get and give, on the host.
+// The implementations of attention as the host calls them.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace ricci::attention_kernels {
 
-// Queries, keys and values; or their gradients, where those of views that are the same columns stand in the same place.
+// Queries, keys and values; or their gradients, where the gradients of views of the same columns stand in the same place.
 struct Views {
   Rows q, k, v;
 };
@@ -26,7 +26,7 @@ template <class T> HeadRows<T> head_rows(const Rows& rows) {
   return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2]};  // an empty tensor has no memory
 }
 
-// Which tensor, and which columns of it, the views q, k and v (0, 1, 2) are: what remains of them on the tape.
+// The tensor, and the columns in it, of each of the views q, k and v (0, 1, 2): what remains of them on the tape.
 struct Layout {
   int tensor[3];  // numbers among the distinct tensors of the views, which are the inputs of the op
   int64_t offset[3], width;

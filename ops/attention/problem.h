@@ -16,7 +16,7 @@ struct WeightDropout {
   double scale = 1;            // 1 / (1 - p)
   int64_t first_head = 0;      // the number of head 0 in the whole batch, of which this may be a micro-batch
   HD bool active() const { return dropped_below > 0; }
-  // What weight number `index` of the whole batch (Problem::weight) is multiplied by.
+  // The factor of weight number `index` of the whole batch (Problem::weight).
   template <class A> HD A factor(int64_t index) const {
     return random.philox().bits(static_cast<uint64_t>(index)) < dropped_below ? A(0) : A(scale);
   }
@@ -26,12 +26,12 @@ struct WeightDropout {
 struct Problem {
   int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
   Visibility sees;
-  double scale;  // of the scores
+  double scale;  // the factor of the scores
   WeightDropout dropout{};
   const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; null: all
 
   HD int64_t d() const { return heads * width; }
-  // How many keys exist for a head: those of its sequence, without the padding behind it.
+  // The number of keys that exist for a head: the ones of its sequence, without the padding behind it.
   HD int64_t keys_of(int64_t head) const {
     if (!lengths) return keys;
     return between<int64_t>(0, lengths[head / heads], keys);
@@ -42,7 +42,7 @@ struct Problem {
 
 // Queries, keys, values or outputs of all heads, or their gradients. A head has `width` neighbouring numbers at a position.
 template <class T> struct HeadRows {
-  T* data;                // of sequence 0, position 0, head 0
+  T* data;                // at sequence 0, position 0, head 0
   int64_t row, sequence;  // how many elements apart positions and sequences are
   bool operator==(const HeadRows&) const = default;
 

@@ -1,4 +1,4 @@
-// Which keys a query sees: one rule, which every implementation of attention asks.
+// The keys that a query sees: one rule, which every implementation of attention asks.
 //
 // Queries are tokens t = 0, 1, ...; keys are cells of `scale` tokens each: key j covers the tokens scale j .. scale (j + 1) - 1.
 // With scale 1 keys are tokens. The rule is
@@ -20,11 +20,11 @@
 
 namespace ricci {
 
-// Whether a window holds the cells that lie inside it as a whole, or those whose end does.
+// A window holds the cells that lie inside it as a whole, or the cells whose end does.
 enum class CellRule : uint8_t { inside, end };
 
 struct Visibility {
-  static constexpr int64_t kEndless = int64_t{1} << 60, kMaxTokens = int64_t{1} << 24;  // of a cell
+  static constexpr int64_t kEndless = int64_t{1} << 60, kMaxTokens = int64_t{1} << 24;  // in a cell
   int64_t scale = 1, least = 0, most = kEndless;
 
   // Keys are tokens. A window is a number of positions back, the query's own included; 0: none. Error: a negative window.

@@ -4,16 +4,13 @@
 
 #include "core/random.h"
 #include "cuda/device/device.h"
-#include "ops/checks/checks_list.h"
 
 namespace ricci {
 
 const std::vector<OpCheck>& op_checks() {
   static const std::vector<OpCheck> checks = [] {
     std::vector<OpCheck> all;
-    for (auto add : {add_element_checks, add_row_checks, add_pooling_checks, add_scale_checks, add_product_checks, add_attention_checks,
-             add_mixing_checks, add_model_checks})
-      add(all);
+    for (auto add : {add_element_checks, add_row_checks, add_product_checks, add_mixing_checks}) add(all);
     return all;
   }();
   return checks;
@@ -25,6 +22,7 @@ const std::vector<const char*>& ops_without_backward() {
 }
 
 Tensor integers_on(const std::vector<int64_t>& values, Device device) {
+  if (values.empty()) return {};
   const Tensor t({static_cast<int64_t>(values.size())}, Dtype::i64);
   std::copy(values.begin(), values.end(), t.data<int64_t>());
   return to(t, device);

@@ -1,7 +1,8 @@
 // The gradient checks of every op, in one list: the tests and ricci-check run them on every device. A new op adds its
-// line in one of the checks_*.cpp; an op that is recorded somewhere and missing here fails the source scan.
+// line in one of the files beside this one; an op that is recorded somewhere and missing here fails the source scan.
 #pragma once
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "autograd/arg.h"
@@ -9,7 +10,7 @@
 
 namespace ricci {
 
-// How an input is drawn.
+// One input of a check, and the values that are drawn for it.
 struct CheckInput {
   enum class Kind { normal, positive, eighths, integers } kind = Kind::normal;
   Shape shape;
@@ -17,16 +18,36 @@ struct CheckInput {
 };
 inline CheckInput normal(Shape shape) { return {CheckInput::Kind::normal, shape, 0}; }
 inline CheckInput positive(Shape shape) { return {CheckInput::Kind::positive, shape, 0}; }  // in [0.5, 1.5)
-inline CheckInput eighths(Shape shape) {
-  return {CheckInput::Kind::eighths, shape, 0};
-}  // multiples of 1/8 in [-2, 2): exact in every dtype
+inline CheckInput eighths(Shape shape) { return {CheckInput::Kind::eighths, shape, 0}; }    // k/8 in [-2, 2): exact in every dtype
 inline CheckInput integers(Shape shape, int64_t below) { return {CheckInput::Kind::integers, shape, below}; }
+
+using CheckInputs = const std::vector<Parameter>&;
+
+// The function that is checked: an op, or a lambda of the inputs that returns one tensor or several.
+struct CheckedCall : CheckedFunction {
+  template <class F>
+  CheckedCall(F f)
+      : CheckedFunction([f](CheckInputs x) -> std::vector<Tensor> {
+          if constexpr (std::is_invocable_v<F, const Arg&>) {
+            return {f(x[0])};
+          } else if constexpr (std::is_invocable_v<F, const Arg&, const Arg&>) {
+            return {f(x[0], x[1])};
+          } else if constexpr (std::is_invocable_v<F, const Arg&, const Arg&, const Arg&>) {
+            return {f(x[0], x[1], x[2])};
+          } else if constexpr (std::is_convertible_v<std::invoke_result_t<F, CheckInputs>, Tensor>) {
+            return {f(x)};
+          } else {
+            const auto ys = f(x);
+            return {ys.begin(), ys.end()};
+          }
+        }) {}
+};
 
 struct OpCheck {
   const char* op;    // the name given to record()
   const char* what;  // what is special about this case
   std::vector<CheckInput> inputs;
-  CheckedFunction run;
+  CheckedCall run;
   double h = 1e-5;  // how far elements are moved
 };
 
@@ -39,5 +60,16 @@ std::vector<Parameter> draw_inputs(const OpCheck& check, Device device);
 
 // Names that are recorded but have no gradient on purpose; backward through them throws.
 const std::vector<const char*>& ops_without_backward();
+
+// ---- The parts of the list, one in each file
+void add_element_checks(std::vector<OpCheck>& all);  // formulas over single elements, shapes
+void add_row_checks(std::vector<OpCheck>& all);      // softmax, cross-entropy, layer norm, sums; means over positions, coarser scales
+void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, classifier, embedding, recomputation
+void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores, shift-and-sum
+
+// i64 [n]; empty where there are no values.
+Tensor integers_on(const std::vector<int64_t>& values, Device device);
+// The drawn targets with every third taken away.
+Tensor with_gaps(const Tensor& targets_r);
 
 }  // namespace ricci

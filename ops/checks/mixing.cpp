@@ -1,15 +1,117 @@
 #include "autograd/random.h"
-#include "ops/checks/checks_list.h"
+#include "ops/attention/attention.h"
+#include "ops/checks/checks.h"
 #include "ops/metric/metric.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 namespace ricci {
+namespace {
+
+// The input that q, k or v stands in, and its first column there.
+struct ViewOf {
+  size_t input;
+  int64_t offset = 0;
+};
+
+struct AttentionCheck {
+  const char* what;
+  std::vector<Shape> inputs;
+  int64_t width;  // each view has this many columns
+  ViewOf q, k, v;
+  Visibility sees = Visibility::causal();
+  AttentionOptions options{.heads = 1};
+  std::vector<int64_t> lengths{};
+};
+
+void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
+  using Attention = Tensor (*)(const Rows&, const Rows&, const Rows&, const Visibility&, const AttentionOptions&);
+  for (auto [name, f] : {std::pair<const char*, Attention>{"attention", attention}, {"naive_attention", naive_attention}}) {
+    std::vector<CheckInput> inputs;
+    for (const Shape& shape : check.inputs) inputs.push_back(normal(shape));
+    all.push_back({name, check.what, inputs, [f = f, check](CheckInputs x) {
+                     const std::vector<Arg> args(x.begin(), x.end());
+                     const auto view = [&](ViewOf v) { return Rows{args[v.input], v.offset, check.width}; };
+                     AttentionOptions now = check.options;
+                     now.lengths_b = integers_on(check.lengths, x[0].value.device());
+                     set_random_state({5, 1});
+                     return f(view(check.q), view(check.k), view(check.v), check.sees, now);
+                   }});
+  }
+}
+
+// Queries, keys and values are the thirds of one tensor.
+void add_packed_checks(std::vector<OpCheck>& all) {
+  const auto check = [&](const char* what, int64_t b, int64_t c, int64_t d, const Visibility& sees, const AttentionOptions& options,
+                         std::vector<int64_t> lengths = {}) {
+    add(all, {what, {{b, c, 3 * d}}, d, {0}, {0, d}, {0, 2 * d}, sees, options, std::move(lengths)});
+  };
+  const auto causal = Visibility::causal, not_causal = Visibility::not_causal;
+  check("causal, odd sizes", 2, 7, 6, causal(0), {.heads = 2});
+  check("one position", 2, 1, 4, causal(0), {.heads = 1});
+  check("a window", 1, 11, 6, causal(4), {.heads = 3});
+  check("every key", 1, 5, 5, not_causal(0), {.heads = 1});
+  check("a window back, every later key", 1, 6, 2, not_causal(2), {.heads = 1});
+  check("dropout", 2, 9, 4, causal(0), {.heads = 2, .dropout = 0.3});
+  check("longer than a block", 1, 67, 2, causal(0), {.heads = 1});
+  check("padding", 4, 7, 4, causal(0), {.heads = 2}, {7, 3, 0, 1});
+  check("padding, a window, every later key", 2, 9, 2, not_causal(3), {.heads = 1}, {4, 9});
+  check("padding of a block and more, dropout", 2, 67, 2, causal(0), {.heads = 1, .dropout = 0.3}, {66, 2});
+  // A query that sees a single key passes no gradient to it: only the gradient of the values is not zero.
+  check("a window of one cell, which few queries see", 1, 15, 2, Visibility::cells(4, 0, 4), {.heads = 1});
+  check("another scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
+}
+
+// In one tensor, in two or in three, and the gradients of equal views add up.
+void add_view_checks(std::vector<OpCheck>& all) {
+  const Shape c5{1, 5, 4}, c7{1, 7, 4};
+  add(all, {"three tensors, fewer queries than keys", {c5, c7, c7}, 4, {0}, {1}, {2}, Visibility::not_causal(), {.heads = 2}});
+  add(all, {"three tensors, more queries than keys", {c7, c5, c5}, 4, {0}, {1}, {2}, Visibility::causal(), {.heads = 1}});
+  add(all, {"keys and values are one view", {c7, c7}, 4, {0}, {1}, {1}, Visibility::causal(), {.heads = 2, .dropout = 0.2}});
+  add(all, {"all three are one view", {{2, 7, 4}}, 4, {0}, {0}, {0}, Visibility::causal(), {.heads = 2}});
+  add(all, {"queries and values are one view", {{1, 6, 8}}, 4, {0, 4}, {0}, {0, 4}, Visibility::causal(), {.heads = 1}});
+  add(all, {"queries and keys are one view, longer than a block", {{1, 66, 4}}, 2, {0, 2}, {0, 2}, {0}, Visibility::causal()});
+  add(all, {"some columns of wider tensors", {{1, 5, 9}, {1, 5, 11}}, 4, {0, 2}, {1, 6}, {1, 1}, Visibility::causal(), {.heads = 2}});
+  add(all, {"queries from position 4 on", {{1, 3, 4}, {1, 7, 8}}, 4, {0}, {1}, {1, 4}, Visibility::causal(5).from(4), {.heads = 1}});
+}
+
+void add_cell_checks(std::vector<OpCheck>& all) {
+  const auto check = [&](const char* what, int64_t b, int64_t c, int64_t cells, const Visibility& sees, const AttentionOptions& options,
+                         std::vector<int64_t> lengths = {}) {
+    add(all, {what, {{b, c, 2}, {b, cells, 4}}, 2, {0}, {1}, {1, 2}, sees, options, std::move(lengths)});
+  };
+  const CellRule inside = CellRule::inside, end = CellRule::end;
+  check("every complete cell", 1, 13, 3, Visibility::cells(4), {.heads = 2});
+  check("cells inside a window", 1, 15, 7, Visibility::cells(2, 1, 7, inside), {.heads = 1});
+  check("cells that end in a window", 1, 15, 5, Visibility::cells(3, 2, 8, end), {.heads = 1, .dropout = 0.2});
+  check("a window that overlaps the last one", 1, 15, 7, Visibility::cells(2, 0, 12, end), {.heads = 2});
+  check("padding of cells, a sequence shorter than a cell", 3, 9, 4, Visibility::cells(2, 0, 6, end), {.heads = 2}, {4, 0, 2});
+  check("more cells than a block, queries from position 118 on", 1, 16, 66, Visibility::cells(2, 3, 133, inside).from(118), {.heads = 2});
+}
+
+void add_metric_checks(std::vector<OpCheck>& all) {
+  using Metric = Tensor (*)(const Arg&, const Arg&, Triangle);
+  for (const auto& [name, f] : {std::pair<const char*, Metric>{"times_metric", times_metric}, {"metric_scores", metric_scores}})
+    for (const auto& [what, triangle] : {std::pair{"a symmetric metric", Triangle::upper}, {"a factored metric", Triangle::lower}}) {
+      const auto check = [&all, name = name, what = what, f = f, triangle = triangle](Shape p, int64_t heads) {
+        all.push_back({name, what, {normal(p), normal({heads, packed_size(p[2] / heads)})},
+            [f, triangle](const Arg& p_bcd, const Arg& m_nl) { return f(p_bcd, m_nl, triangle); }});
+      };
+      check({2, 5, 8}, 2);
+      check({1, 3, 5}, 1);
+      check({2, 1, 3}, 3);
+    }
+}
+
+}  // namespace
 
 void add_mixing_checks(std::vector<OpCheck>& all) {
+  add_packed_checks(all);
+  add_view_checks(all);
+  add_cell_checks(all);
   const auto shift = [&](const char* what, int64_t b, int64_t c, int64_t d, int64_t levels, ShiftAndSumOptions options = {}) {
-    all.push_back({"shift_and_sum", what, {normal({b, c, d}), normal({b, c, options.heads * levels})}, [=](CheckInputs in) -> CheckOutputs {
-                     set_random_state({5, 3});  // of four levels, this leaves out one
-                     return {shift_and_sum(in[0], in[1], options)};
+    all.push_back({"shift_and_sum", what, {normal({b, c, d}), normal({b, c, options.heads * levels})}, [=](const Arg& v, const Arg& coef) {
+                     set_random_state({5, 3});  // this leaves out one of four levels
+                     return shift_and_sum(v, coef, options);
                    }});
   };
   shift("two positions", 1, 2, 1, 1);
@@ -19,18 +121,7 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
   shift("two walks", 1, 13, 5, 4);
   shift("two walks over more than a vector", 1, 17, 35, 5);
   shift("a level is skipped", 2, 13, 3, 4, {.dropout = 0.5});
-  using Metric = Tensor (*)(const Arg&, const Arg&, Triangle);
-  for (const auto& [name, f] : {std::pair<const char*, Metric>{"times_metric", times_metric}, {"metric_scores", metric_scores}})
-    for (const auto& [what, triangle] : {std::pair{"a symmetric metric", Triangle::upper}, {"a factored metric", Triangle::lower}}) {
-      const auto metric = [&all, name = name, what = what, f = f, triangle = triangle](Shape p, int64_t heads) {
-        const int64_t k = p[2] / heads;
-        all.push_back({name, what, {normal(p), normal({heads, packed_size(k)})},
-            [f, triangle](CheckInputs in) -> CheckOutputs { return {f(in[0], in[1], triangle)}; }});
-      };
-      metric({2, 5, 8}, 2);
-      metric({1, 3, 5}, 1);
-      metric({2, 1, 3}, 3);
-    }
+  add_metric_checks(all);
 }
 
 }  // namespace ricci

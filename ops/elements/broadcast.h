@@ -8,7 +8,7 @@ namespace ricci {
 // Error: extents that differ and are not 1; op names the message.
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b);
 
-// How tensors of these shapes are read when they are broadcast to `shape`.
+// Strides to read tensors of these shapes with when they are broadcast to `shape`.
 Strided<1> broadcast_strides(const Shape& x, const Shape& shape);
 Strided<2> broadcast_strides(const Shape& a, const Shape& b, const Shape& shape);
 

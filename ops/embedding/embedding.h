@@ -10,6 +10,11 @@ namespace ricci {
 // On cuda nobody waits for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
 Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale = 1, int64_t first_position = 0);
 
+// The fixed positions of the transformer (Vaswani et al. 2017, section 3.5), [context width], computed in f64:
+//   pe[t, 2i] = sin(t w_i),  pe[t, 2i+1] = cos(t w_i),  w_i = 10000^(-2i/width)
+// A constant. Of an odd width the last column is a sine.
+Tensor sinusoidal_positions(int64_t context, int64_t width, Dtype dtype, Device device);
+
 // Throws for an id outside the vocabulary that embedding has met on this device since the last call. Waits for the device,
 // so its place is where the program waits anyway: after the loss or the gradient norm is read.
 void check_embedding_ids(Device device);

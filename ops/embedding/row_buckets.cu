@@ -27,9 +27,9 @@ struct MakeWords {
   }
 };
 
-// What both kernels below do with a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
+// The work of both kernels below on a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
 struct Digit {
-  unsigned value, before;  // of this thread's word, and how many lanes before it have the same
+  unsigned value, before;  // this thread's word's, and how many lanes before it have the same
 };
 __device__ inline Digit count_in_warp(const Word* words, int64_t i, int64_t n, int shift, unsigned (&of_warp)[kWarps][kDigits]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

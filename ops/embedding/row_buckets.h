@@ -3,8 +3,8 @@
 
 namespace ricci {
 
-// Which rows carry which id. rows_k lists the rows in the order of their ids, and in their own order where ids are equal;
-// those of id v are rows_k[start_u[v]] .. rows_k[start_u[v + 1] - 1]. Both i64, on the device of the ids.
+// The rows that carry each id. rows_k lists the rows in the order of their ids, and in their own order where ids are equal;
+// the rows of id v are rows_k[start_u[v]] .. rows_k[start_u[v + 1] - 1]. Both i64, on the device of the ids.
 struct RowBuckets {
   Tensor start_u, rows_k;  // u = vocabulary + 1
 };

@@ -1,7 +1,7 @@
-// What the ops on metrics share on the host. Everything is computed in the dtype that sums are held in: f32 for bf16.
+// Shared by the ops on metrics, on the host. Everything is computed in the dtype that sums are held in: f32 for bf16.
 #pragma once
 #include "autograd/arg.h"
-#include "ops/metric/packing.h"
+#include "ops/metric/metric.h"
 
 namespace ricci::metric_kernels {
 

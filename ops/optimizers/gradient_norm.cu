@@ -18,7 +18,7 @@ constexpr int64_t kChunk = 16384;
 template <class T> struct Chunks {
   const T* x;
   int64_t n;
-  double* partial;  // of the tensor's chunks
+  double* partial;  // for the tensor's chunks
 };
 
 template <class T> struct PartialSums {
@@ -57,7 +57,7 @@ struct ClipFactor {
 
 inline int64_t chunks_of(int64_t n) { return (n + kChunk - 1) / kChunk; }
 
-// The partial sums of the tensors of element type T; those of tensor k start at partial + first[k].
+// The partial sums of the tensors of element type T; the sums of tensor k start at partial + first[k].
 template <class T> void sum_dtype(const std::vector<Tensor>& tensors, const std::vector<int64_t>& first, Device device, double* partial) {
   std::vector<Chunks<T>> items;
   for (size_t k = 0; k < tensors.size(); ++k)

@@ -10,7 +10,7 @@ namespace ricci {
 // Error: tensors on different devices.
 Tensor gradient_norm(const std::vector<Tensor>& tensors);
 
-// What gradient clipping multiplies every gradient by: clip / norm where the norm exceeds clip (0: never), otherwise 1; NaN,
+// The factor of gradient clipping for every gradient: clip / norm where the norm exceeds clip (0: never), otherwise 1; NaN,
 // with which an update does nothing, where norm or loss is not finite. f64 scalars. Errors: anything else, scalars on
 // different devices.
 Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss);

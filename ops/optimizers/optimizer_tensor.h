@@ -1,4 +1,4 @@
-// What the update kernels of optimizers work on.
+// The tensors and numbers that the update kernels of optimizers work on.
 #pragma once
 #include <array>
 #include <string_view>
@@ -17,7 +17,7 @@ struct OptimizerTensor {
   std::string_view name{};  // for messages
 };
 
-// What an update reads that differs from step to step. It lies on the device of the tensors, so that a step that was recorded
+// The numbers that differ from step to step. They lie on the device of the tensors, so that a step that was recorded
 // (cuda/device/graph.h) reads what holds when it is launched.
 struct StepNumbers {
   Tensor rates{};           // f64 [3]: the Rates
@@ -26,7 +26,7 @@ struct StepNumbers {
 enum { kLearningRate, kStepSize, kCorrection2 };  // kStepSize: corrected for the first moment, kCorrection2: of the root of the second
 using Rates = std::array<double, 3>;
 
-// Which of the moments a rule reads.
+// The moments that a rule reads.
 struct Moments {
   bool m = false, v = false;
 };

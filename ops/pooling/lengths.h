@@ -1,12 +1,21 @@
-// How many positions of each sequence are no padding.
+// The lengths of sequences without their padding.
 #pragma once
+#include "core/error.h"
 #include "core/host_device.h"
 #include "core/tensor.h"
+#include "cuda/device/device.h"
+#include "cuda/device/graph.h"
 
 namespace ricci {
 
 // Error: a length outside 0 .. context. Nothing is checked on cuda, where reading them would mean to wait, and while a graph is recorded.
-void check_lengths(const char* op, const Tensor& lengths_b, int64_t context);
+inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t context) {
+  if (!lengths_b || lengths_b.device() == Device::cuda || recording_graph()) return;
+  const Tensor read = to(lengths_b.detached(), Device::cpu);
+  for (int64_t b = 0; b < read.size(); ++b)
+    if (const int64_t length = read.data<int64_t>()[b]; length < 0 || length > context)
+      fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, b, context});
+}
 
 // Lengths as kernels read them; null: every position of every sequence counts.
 struct Lengths {

@@ -98,12 +98,6 @@ HOST Extent extent_of(const MeanWindow& window, const Tensor& lengths_b, int64_t
   return {window.causal ? window.window - 1 : half, window.causal ? 0 : half, lengths_of(lengths_b, context)};
 }
 
-// f<T>(the number of sequences, of positions, and the width) of a tensor [b c d].
-template <class F> void with_extents(const Tensor& x_bcd, F f) {
-  const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1], d = x_bcd.shape()[2];
-  with_dtype(x_bcd, [&]<class T>(T) { f.template operator()<T>(b, c, d); });
-}
-
 }  // namespace window_mean_kernels
 
 using namespace window_mean_kernels;
@@ -115,17 +109,13 @@ HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, c
     fail("window_mean_difference: the window is {}, expected an odd number where it is not causal", {window.window});
   check_lengths("window_mean_difference", lengths_b, n['c']);
   const Tensor y_bcd = like(x_bcd);
-  with_extents(x_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-    for_rows(
-        "window_mean_difference", x_bcd.device(), b * c, d, Forward<T>{x_bcd.data<T>(), y_bcd.data<T>(), extent_of(window, lengths_b, c)});
-  });
+  for_rows_of<Forward>("window_mean_difference", n['b'] * n['c'], n['d'], x_bcd, y_bcd, extent_of(window, lengths_b, n['c']));
   return record("window_mean_difference", {x_bcd}, y_bcd, keep(window, Tensor(lengths_b)),
       [](const Tensor& dy_bcd, const MeanWindow& window, const Tensor& lengths_b) -> Grads {
         const Tensor dx_bcd = like(dy_bcd);
-        with_extents(dy_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-          for_rows("window_mean_difference'", dy_bcd.device(), b * c, d,
-              Backward<T>{dy_bcd.data<T>(), dx_bcd.data<T>(), extent_of(window, lengths_b, c)});
-        });
+        const Shape& shape = dy_bcd.shape();
+        for_rows_of<Backward>(
+            "window_mean_difference'", shape[0] * shape[1], shape[2], dy_bcd, dx_bcd, extent_of(window, lengths_b, shape[1]));
         return {dx_bcd};
       });
 }
@@ -134,16 +124,12 @@ HOST Tensor mean_over_positions(const Arg& x_bcd, const Arg& lengths_b) {
   const Dims n = DIMS(x_bcd, optional(i64(lengths_b)));
   check_lengths("mean_over_positions", lengths_b, n['c']);
   const Tensor y_bd = like(x_bcd, Shape{n['b'], n['d']});
-  with_extents(x_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-    for_rows("mean_over_positions", x_bcd.device(), b, d, MeanOfSequence<T>{x_bcd.data<T>(), y_bd.data<T>(), lengths_of(lengths_b, c)});
-  });
+  for_rows_of<MeanOfSequence>("mean_over_positions", n['b'], n['d'], x_bcd, y_bd, lengths_of(lengths_b, n['c']));
   return record("mean_over_positions", {x_bcd}, y_bd, keep(x_bcd.shape(), Tensor(lengths_b)),
       [](const Tensor& dy_bd, const Shape& shape, const Tensor& lengths_b) -> Grads {
         const Tensor dx_bcd = like(dy_bd, shape);
-        with_extents(dx_bcd, [&]<class T>(int64_t b, int64_t c, int64_t d) {
-          for_rows("mean_over_positions'", dy_bd.device(), b * c, d,
-              SpreadOverSequence<T>{dy_bd.data<T>(), dx_bcd.data<T>(), lengths_of(lengths_b, c)});
-        });
+        for_rows_of<SpreadOverSequence>(
+            "mean_over_positions'", shape[0] * shape[1], shape[2], dy_bd, dx_bcd, lengths_of(lengths_b, shape[1]));
         return {dx_bcd};
       });
 }

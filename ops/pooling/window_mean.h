@@ -3,7 +3,7 @@
 
 namespace ricci {
 
-// Which positions a mean is taken over, around position c of a sequence:
+// The positions that a mean is taken over, around position c of a sequence:
 //   causal      c - window + 1 .. c
 //   otherwise   c - (window - 1) / 2 .. c + (window - 1) / 2
 // those that lie inside the sequence and are no padding.

@@ -3,8 +3,6 @@
 //   l_rv = x_rd w_vd + bias_v          nll_r = log sum_v exp(l_rv) - l_r[target_r]          loss = sum_r nll_r / counted
 //   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
 //   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          made in the forward, scaled by dloss later
-#include "ops/products/classifier.h"
-
 #include <algorithm>
 
 #include "autograd/record.h"
@@ -20,11 +18,12 @@
 #include "cuda/verbs/elements.h"
 #include "cuda/verbs/rows.h"
 #include "ops/products/cross_entropy.h"
+#include "ops/products/products.h"
 
 namespace ricci {
 namespace classifier_kernels {
 
-// How many rows have a target; 1 instead of 0, so that it can be divided by.
+// The number of rows that have a target; 1 instead of 0, so that it can be divided by.
 struct CountTargets {
   const int64_t* target_r;
   double* counted;
@@ -69,7 +68,7 @@ struct Problem {
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// How many rows of logits exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
+// The number of rows of logits that exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
 // are best, all of about the same length: at most 128 MiB of f32; on a GPU, whose products are so much faster, 1 GiB, and a
 // multiple of 128 rows, which fill whole tiles.
 inline int64_t rows_per_chunk(Device device, int64_t rows, int64_t vocabulary) {
@@ -79,7 +78,7 @@ inline int64_t rows_per_chunk(Device device, int64_t rows, int64_t vocabulary) {
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
 
-// On a GPU products are slow where rows do not begin on 16 bytes, as those of 50,257 logits in bf16. So we pad the vocabulary
+// On a GPU products are slow where rows do not begin on 16 bytes, as with 50,257 logits in bf16. So we pad the vocabulary
 // with unused words. Their weights, and so their logits, are 0; the softmax does not sum over them, and their gradient is left out.
 inline int64_t padded_vocabulary(Device device, Dtype dtype, int64_t v) {
   if (device == Device::cpu || v * size_of(dtype) % 16 == 0) return v;

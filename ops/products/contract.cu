@@ -3,8 +3,6 @@
 // A letter in both factors and the result numbers the products of a batch, one in a factor and the result is a row or a
 // column, one in both factors alone is summed. Neighbouring letters of a kind that lie in memory as one become one extent
 // of the matrix product; what is left over is looped. A letter in one factor alone is summed first.
-#include "ops/products/contract.h"
-
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -17,6 +15,7 @@
 #include "cuda/gemm/gemm.h"
 #include "cuda/seam.h"
 #include "cuda/verbs/arithmetic.h"
+#include "ops/products/products.h"
 #include "ops/rows/reduce.h"
 
 namespace ricci {

@@ -86,7 +86,7 @@ struct Normed {
 
 HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps) {
   const int64_t d = gain_d.size(), rows = d ? x.size() / d : 0;
-  const Dtype statistics = sums_of(x.dtype());  // of a row's mean and 1/deviation
+  const Dtype statistics = sums_of(x.dtype());  // for a row's mean and 1/deviation
   Normed out{branch ? like(x) : x.detached(), like(x), like(x, {rows}, statistics), like(x, {rows}, statistics)};
   with_dtype(x, [&]<class T>(T) {
     using A = Accumulator<T>;
@@ -126,7 +126,7 @@ void backward_input(const char* name, const Tensor& dy, const Tensor& ds, const 
 
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
-  const Dtype sums = sums_of(kept.s.dtype());  // of bf16 in f32: the tape rounds what needs rounding
+  const Dtype sums = sums_of(kept.s.dtype());  // for bf16 in f32: the tape rounds what needs rounding
   NormGrads out{like(kept.s), like(gain_d, gain_d.shape(), sums), bias ? like(gain_d, gain_d.shape(), sums) : Tensor()};
   with_dtype(kept.s, [&]<class T>(T) {
     using A = Accumulator<T>;

@@ -36,7 +36,7 @@ template <int kPieces> struct WarpRow {
   __device__ void store(bf16* matrix, const float (&v)[kPieces][kPiece]) const {
     each([&](int p, int64_t column) { store_piece(matrix + row * d + column, v[p]); });
   }
-  // Of f(p, i).
+  // The mean of f(p, i).
   template <class F> __device__ float mean(F f) const {
     float sum = 0;
     each_element([&](int p, int i) { sum += f(p, i); });

@@ -62,16 +62,11 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
         {history, kernel - size, n['c']});
   const Windows windows{n['c'], size, kernel, history};
   const Tensor y_bmz = like(x_bcd, Shape{n['b'], windows.count(), n['d'] * kernel});
-  with_dtype(x_bcd, [&]<class T>(T) {
-    for_rows("cell_windows", x_bcd.device(), n['b'] * windows.count(), n['d'], Forward<T>{x_bcd.data<T>(), y_bmz.data<T>(), windows});
-  });
+  for_rows_of<Forward>("cell_windows", n['b'] * windows.count(), n['d'], x_bcd, y_bmz, windows);
   return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows),
       [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {
         const Tensor dx_bcd = like(dy_bmz, shape);
-        with_dtype(dy_bmz, [&]<class T>(T) {
-          for_rows(
-              "cell_windows'", dy_bmz.device(), shape[0] * shape[1], shape[2], Backward<T>{dy_bmz.data<T>(), dx_bcd.data<T>(), windows});
-        });
+        for_rows_of<Backward>("cell_windows'", shape[0] * shape[1], shape[2], dy_bmz, dx_bcd, windows);
         return {dx_bcd};
       });
 }

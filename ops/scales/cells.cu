@@ -106,7 +106,7 @@ struct TextLengths {
   int64_t* length_b;
   int64_t context;
   HD void operator()(int64_t b) const {
-    int64_t end = context;  // of the targets
+    int64_t end = context;  // the targets'
     while (end > 0 && target_bc[b * context + end - 1] < 0) --end;
     length_b[b] = end > 0 && end < context ? end + 1 : end;
   }
@@ -129,16 +129,11 @@ HOST Tensor cell_mean(const Arg& x_bcd, int64_t size) {
   check_size("cell_mean", size);
   const Tensor y_bmd = cells_like(x_bcd, size);
   const Cells cells{n['c'], size};
-  with_dtype(x_bcd, [&]<class T>(T) {
-    for_rows("cell_mean", x_bcd.device(), n['b'] * cells.count(), n['d'], MeanForward<T>{x_bcd.data<T>(), y_bmd.data<T>(), cells});
-  });
+  for_rows_of<MeanForward>("cell_mean", n['b'] * cells.count(), n['d'], x_bcd, y_bmd, cells);
   return record(
       "cell_mean", {x_bcd}, y_bmd, keep(x_bcd.shape(), size), [](const Tensor& dy_bmd, const Shape& shape, int64_t size) -> Grads {
         const Tensor dx_bcd = like(dy_bmd, shape);
-        with_dtype(dy_bmd, [&]<class T>(T) {
-          for_rows("cell_mean'", dy_bmd.device(), shape[0] * shape[1], shape[2],
-              MeanBackward<T>{dy_bmd.data<T>(), dx_bcd.data<T>(), {shape[1], size}});
-        });
+        for_rows_of<MeanBackward>("cell_mean'", shape[0] * shape[1], shape[2], dy_bmd, dx_bcd, Cells{shape[1], size});
         return {dx_bcd};
       });
 }
@@ -148,16 +143,12 @@ HOST Tensor cell_max(const Arg& x_bcd, int64_t size) {
   check_size("cell_max", size);
   const Tensor y_bmd = cells_like(x_bcd, size);
   const Cells cells{n['c'], size};
-  with_dtype(x_bcd, [&]<class T>(T) {
-    for_rows("cell_max", x_bcd.device(), n['b'] * cells.count(), n['d'], MaxForward<T>{x_bcd.data<T>(), y_bmd.data<T>(), cells});
-  });
+  for_rows_of<MaxForward>("cell_max", n['b'] * cells.count(), n['d'], x_bcd, y_bmd, cells);
   return record("cell_max", {x_bcd}, y_bmd, keep(x_bcd, size), [](const Tensor& dy_bmd, const Tensor& x_bcd, int64_t size) -> Grads {
     const Tensor dx_bcd = like(x_bcd);
-    const Cells cells{x_bcd.shape()[1], size};
-    with_dtype(x_bcd, [&]<class T>(T) {
-      for_rows("cell_max'", x_bcd.device(), x_bcd.shape()[0] * (cells.count() + 1), x_bcd.shape()[2],
-          MaxBackward<T>{x_bcd.data<T>(), dy_bmd.data<T>(), dx_bcd.data<T>(), cells});
-    });
+    const Shape& shape = x_bcd.shape();
+    const Cells cells{shape[1], size};
+    for_rows_of<MaxBackward>("cell_max'", shape[0] * (cells.count() + 1), shape[2], x_bcd, dy_bmd, dx_bcd, cells);
     return {dx_bcd};
   });
 }

@@ -2,10 +2,9 @@
 // along one index and written along the other, so that whole cache lines are used both times.
 //   bytes   8 N for N numbers in f32, half in bf16
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
-#include "ops/shapes/copies.h"
-
 #include "core/error.h"
 #include "cuda/verbs/elements.h"
+#include "ops/shapes/strided.h"
 
 namespace ricci {
 namespace copies_kernels {

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
-#include "ops/shapes/copies.h"
+#include "ops/shapes/strided.h"
 
 namespace ricci {
 namespace {
@@ -21,7 +21,7 @@ int checked_index(const char* op, const Shape& shape, int index) {
   return at;
 }
 
-// How many elements stand outside and inside an index.
+// The numbers of elements outside and inside an index.
 std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < index; ++d) outer *= shape[d];

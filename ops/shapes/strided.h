@@ -28,7 +28,7 @@ template <int N> struct Strided {
     for (int k = 0; k < N; ++k) stride[k][rank - 1] = by[k];
   }
 
-  // Where element i, counted with the last index fastest, lies in each tensor.
+  // The place of element i, counted with the last index fastest, in each tensor.
   HD void locate(int64_t i, int64_t (&at)[N]) const {
     for (int k = 0; k < N; ++k) at[k] = 0;
     for (int d = rank - 1; d > 0; --d) {
@@ -86,5 +86,9 @@ template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run
   constexpr int64_t kGrain = 16384;
   parallel_for(s.size(), kGrain, [&](int64_t begin, int64_t end) { run_vectorized(StridedLoop<N, Run>{s, run}, begin, end); });
 }
+
+// to[...] = from[...] for tensors of one dtype (any), walked by s: s.stride[0] in from, s.stride[1] in to, in elements from
+// the given starts. Not recorded on a tape.
+void copy_strided(const char* name, const Tensor& from, int64_t from_start, const Tensor& to, int64_t to_start, const Strided<2>& s);
 
 }  // namespace ricci

@@ -23,13 +23,13 @@ template <class A> struct Rows {
 // Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest.
 // The walks behind it have many short classes, whose rows cost most, and so are as few as can be.
 HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
-// Of the walk behind the last: the number of levels.
+// For the walk behind the last it is the number of levels.
 HD int first_level(const Problem& problem, int walk) {
   const int behind = kWalkLevels * (walks_of(problem) - walk);
   return problem.used > behind ? problem.used - behind : 0;
 }
 
-// What the walks read and write: a class of positions in a strip.
+// The numbers that the walks read and write: a class of positions in a strip.
 template <class T, int Bytes> struct WalkRows {
   using A = Accumulator<T>;
   using Of = Vectors<A, Bytes>;
@@ -106,7 +106,7 @@ template <class T, int Bytes> struct Strip {
         active >> q & ((1u << levels) - 1)};
   }
   HD int64_t step_of(int walk) const { return int64_t{1} << first_level(of, walk); }  // between the positions of a class
-  // How many rows there are in the class of position m.
+  // The number of rows in the class of position m.
   HD int64_t rows(int walk, int64_t m) const {
     const int64_t step = step_of(walk);
     return m < of.positions ? (of.positions - m + step - 1) / step : 0;
@@ -149,7 +149,7 @@ template <class T, int Bytes> struct ForwardTask {
   T* y;
   A* memory;  // one strip
 
-  // Strip n of all: those of a head follow each other.
+  // Strip n of all: the strips of a head follow each other.
   HD void operator()(int64_t begin, int64_t end) const {
     const int64_t strips = (problem.width + S::kLanes - 1) / S::kLanes;
     for (int64_t n = begin; n < end; ++n) {

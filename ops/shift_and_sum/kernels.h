@@ -1,4 +1,4 @@
-// What the implementations of the shift-and-sum get and give, on the host.
+// The implementations of the shift-and-sum as the host calls them.
 #pragma once
 #include "core/tensor.h"
 #include "ops/shift_and_sum/gpu/parts.h"

@@ -26,7 +26,7 @@ struct Problem {
   LevelDropout dropout{};
 
   HD int64_t d() const { return heads * width; }
-  HD int64_t coefficients() const { return heads * levels; }  // of a position
+  HD int64_t coefficients() const { return heads * levels; }  // at a position
   // Bit r: level r is computed.
   HD uint32_t active() const {
     uint32_t bits = 0;

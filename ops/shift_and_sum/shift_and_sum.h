@@ -22,7 +22,7 @@ struct ShiftAndSumOptions {
   bool drops_level_0 = true;  // false: dropout never skips level 0
 };
 
-// Every position adds to its value those of the positions 1, 2, 4, ... before it, each times a coefficient of its own:
+// Every position adds to its value the values of the positions 1, 2, 4, ... before it, each times a coefficient of its own:
 //   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     where i >= 2^r, for r = 0 .. R - 1
 // v_bcd are the values V^0, of every head d / heads neighbouring columns; coef_bcx are the coefficients, x = heads R, those of a
 // head standing together. Returns V^R [b c d]. A position hears the 2^R - 1 before it.

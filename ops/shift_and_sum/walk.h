@@ -54,7 +54,7 @@ template <class Io> struct ForwardWalk {
   }
 };
 
-// The rows of v lie up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
+// The rows of v lie up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2 at i - 4.
 template <class Io> struct BackwardWalk {
   using V = typename Io::V;
   V v0[kWalkRows], v1[kWalkRows], v2[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];

@@ -1,9 +1,8 @@
 // The check of a function of one's own: right ones pass on every device, and what is wrong is said in one line.
-#include "autograd/check_gradients.h"
-
+#include "autograd/gradcheck.h"
 #include "autograd/random.h"
 #include "autograd/record.h"
-#include "cuda/device/filled.h"
+#include "cuda/device/device.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/elements/dropout.h"
 #include "ops/rows/cross_entropy.h"

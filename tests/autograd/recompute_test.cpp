@@ -1,9 +1,9 @@
 #include "autograd/recompute.h"
 
 #include "autograd/random.h"
+#include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/elements/dropout.h"
-#include "ops/elements/gelu.h"
 #include "ops/embedding/embedding.h"
 #include "ops/rows/reduce.h"
 #include "ops/shapes/shape_ops.h"

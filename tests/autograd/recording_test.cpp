@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "autograd/record.h"
+#include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
-#include "ops/elements/gelu.h"
 #include "ops/embedding/embedding.h"
 #include "ops/rows/reduce.h"
 #include "ops/shapes/shape_ops.h"

@@ -11,8 +11,8 @@
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
-#include "ops/elements/gelu.h"
 #include "ops/rows/reduce.h"
 
 using namespace ricci;

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "apps/terminal/cli.h"
+#include "core/choice.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
-#include "core/names.h"
 #include "cuda/device/device.h"
 #include "cuda/trace.h"
 

@@ -164,10 +164,10 @@ template <Mixer M> struct Attending {
     }
     each_parameter(mixer, [](const std::string&, Parameter& p) { p.grad = {}; });
   }
-  trace::TimedWork timed() {
+  trace::Work timed() {
     const trace::Timer timer;
     step();
-    trace::TimedWork all;
+    trace::Work all;
     for (const auto& [op, work] : timer.work())
       if (op.starts_with("attention")) all.seconds += work.seconds, all.flops += work.flops;
     return all;
@@ -187,7 +187,7 @@ void measure_retina(const Options& options) {
     std::vector<double> retina_seconds, full_seconds;
     double flops[2] = {};
     for (int round = 0; round < std::max(7, options.steps); ++round) {
-      const trace::TimedWork of_retina = retina.timed(), of_full = full.timed();
+      const trace::Work of_retina = retina.timed(), of_full = full.timed();
       retina_seconds.push_back(of_retina.seconds), full_seconds.push_back(of_full.seconds);
       flops[0] = of_retina.flops, flops[1] = of_full.flops;
     }

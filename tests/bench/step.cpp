@@ -18,7 +18,7 @@
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "models/training/optimizer.h"

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "ops/products/linear.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
@@ -19,7 +19,7 @@ TEST_CASE("trace: a Timer times ops and counts their work, and forgets it at res
     CHECK(timer.work().empty());
     for (int i = 0; i < 2; ++i) linear(x, w, Tensor());
     REQUIRE(timer.work().size() == 1);
-    const trace::TimedWork& work = timer.work().at("linear");
+    const trace::Work& work = timer.work().at("linear");
     CHECK(work.calls == 2);
     CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
     CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));

@@ -5,7 +5,7 @@
 
 #include "models/model.h"
 #include "models/training/optimizer.h"
-#include "ops/elements/relu.h"
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

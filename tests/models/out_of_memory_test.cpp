@@ -2,12 +2,12 @@
 #include <limits>
 #include <thread>
 
-#include "core/memory/memory_report.h"
+#include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
 #include "models/layers/drop.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
-#include "ops/elements/gelu.h"
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

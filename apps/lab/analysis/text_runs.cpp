@@ -9,7 +9,7 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 #include "models/evaluation/token_nats.h"
 
 namespace ricci::apps {

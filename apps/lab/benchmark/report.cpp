@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "apps/lab/benchmark/measure.h"
-#include "core/names.h"
+#include "core/choice.h"
 
 namespace ricci::apps {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/config/nearest.h"
-#include "apps/run/config/yaml.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/init/init.h"

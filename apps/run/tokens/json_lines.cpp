@@ -4,26 +4,23 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-std::string reason() { return std::generic_category().message(errno); }
-
 void write_all(int output, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(output, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write to stdout: {}", {reason()});
+    if (written < 0) fail("cannot write to stdout: {}", {system_reason()});
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -38,7 +35,7 @@ bool read_some(int input, std::string& buffer) {
     bytes = ::read(input, buffer.data() + before, block);
   } while (bytes < 0 && errno == EINTR);
   buffer.resize(before + static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
-  if (bytes < 0) fail("cannot read from stdin: {}", {reason()});
+  if (bytes < 0) fail("cannot read from stdin: {}", {system_reason()});
   return bytes > 0;
 }
 

@@ -1,4 +1,4 @@
-// Where the threads of a block wait for each other: the block's barrier and the collectives of its warps.
+// The places where threads of a block wait for each other: the block's barrier and the collectives of its warps.
 #include <bit>
 #include <cstring>
 

@@ -48,77 +48,62 @@ template <class T> T from_bits(uint64_t bits) {
 
 // ---- block and warp barriers, fences
 
-inline void __syncthreads(Loc at = {__builtin_FILE(), __builtin_LINE()}) { barrier(false, at); }
-inline int __syncthreads_count(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p != 0, at); }
-inline int __syncthreads_or(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p != 0, at) != 0; }
-inline int __syncthreads_and(int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) { return barrier(p == 0, at) == 0; }
-void __syncwarp(unsigned mask = ~0u, Loc at = {__builtin_FILE(), __builtin_LINE()});
+inline void __syncthreads(Loc at = {}) { barrier(false, at); }
+inline int __syncthreads_count(int p, Loc at = {}) { return barrier(p != 0, at); }
+inline int __syncthreads_or(int p, Loc at = {}) { return barrier(p != 0, at) != 0; }
+inline int __syncthreads_and(int p, Loc at = {}) { return barrier(p == 0, at) == 0; }
+void __syncwarp(unsigned mask = ~0u, Loc at = {});
 inline void __threadfence() {
   fence();
   if (isolated) show_writes_to_all_blocks();
 }
 inline void __threadfence_block() { fence(); }
 inline void __nanosleep(unsigned) { poll(); }
-[[noreturn]] inline void __trap(Loc at = {__builtin_FILE(), __builtin_LINE()}) { fail_thread("__trap", at); }
+[[noreturn]] inline void __trap(Loc at = {}) { fail_thread("__trap", at); }
 
 // ---- warp collectives. Numbers smaller than int are exchanged as int, as in CUDA.
 
 template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc at) {
   return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, at));
 }
-template <class T> auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_sync(unsigned mask, T value, int source, int width = 32, Loc at = {}) {
   return exchange(Shuffle::index, mask, +value, static_cast<unsigned>(source), width, at);
 }
-template <class T> auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {}) {
   return exchange(Shuffle::up, mask, +value, by, width, at);
 }
-template <class T>
-auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32, Loc at = {}) {
   return exchange(Shuffle::down, mask, +value, by, width, at);
 }
-template <class T> auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class T> auto __shfl_xor_sync(unsigned mask, T value, int by, int width = 32, Loc at = {}) {
   return exchange(Shuffle::exclusive_or, mask, +value, static_cast<unsigned>(by), width, at);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return ballot("__ballot_sync", mask, p != 0, at);
-}
-inline int __any_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return ballot("__any_sync", mask, p != 0, at) != 0;
-}
-inline int __all_sync(unsigned mask, int p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return ballot("__all_sync", mask, p == 0, at) == 0;
-}
-template <class T> unsigned __match_any_sync(unsigned mask, T value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return match(mask, to_bits(+value), at);
-}
+inline unsigned __ballot_sync(unsigned mask, int p, Loc at = {}) { return ballot("__ballot_sync", mask, p != 0, at); }
+inline int __any_sync(unsigned mask, int p, Loc at = {}) { return ballot("__any_sync", mask, p != 0, at) != 0; }
+inline int __all_sync(unsigned mask, int p, Loc at = {}) { return ballot("__all_sync", mask, p == 0, at) == 0; }
+template <class T> unsigned __match_any_sync(unsigned mask, T value, Loc at = {}) { return match(mask, to_bits(+value), at); }
 
 // As on hardware: int and unsigned for add, min and max, unsigned for the bitwise ones.
-inline int __reduce_add_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return static_cast<int>(fold(Fold::add, mask, value, at));
-}
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline int __reduce_add_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::add, mask, value, at)); }
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::add, mask, value, at));
 }
-inline int __reduce_min_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return static_cast<int>(fold(Fold::min, mask, value, at));
-}
-inline unsigned __reduce_min_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline int __reduce_min_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::min, mask, value, at)); }
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::min, mask, value, at));
 }
-inline int __reduce_max_sync(unsigned mask, int value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  return static_cast<int>(fold(Fold::max, mask, value, at));
-}
-inline unsigned __reduce_max_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline int __reduce_max_sync(unsigned mask, int value, Loc at = {}) { return static_cast<int>(fold(Fold::max, mask, value, at)); }
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::max, mask, value, at));
 }
-inline unsigned __reduce_and_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::bit_and, mask, value, at));
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::bit_or, mask, value, at));
 }
-inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, Loc at = {}) {
   return static_cast<unsigned>(fold(Fold::bit_xor, mask, value, at));
 }
 

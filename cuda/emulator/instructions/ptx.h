@@ -25,15 +25,9 @@ namespace ricci::ptx {
 
 using emu::Loc;
 
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  emu::mma(emu::Mma::bf16, c, a, b, at);
-}
-inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  emu::mma(emu::Mma::f16, c, a, b, at);
-}
-inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {__builtin_FILE(), __builtin_LINE()}) {
-  emu::mma(emu::Mma::tf32, c, a, b, at);
-}
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::bf16, c, a, b, at); }
+inline void mma_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::f16, c, a, b, at); }
+inline void mma_tf32(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc at = {}) { emu::mma(emu::Mma::tf32, c, a, b, at); }
 inline uint32_t to_tf32(float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu;
@@ -42,18 +36,18 @@ inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | stati
 
 inline float exp2_approx(float x) { return x < -126 ? 0.0f : __builtin_exp2f(x); }
 
-template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {}) {
   static_assert(N == 1 || N == 2 || N == 4);
   constexpr const char* kNames[] = {"", "ldmatrix<1>", "ldmatrix<2>", "", "ldmatrix<4>"};
   emu::ldmatrix(kNames[N], N, false, r, row, at);
 }
-template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <int N> void ldmatrix_trans(uint32_t (&r)[N], const void* row, Loc at = {}) {
   static_assert(N == 1 || N == 2 || N == 4);
   constexpr const char* kNames[] = {"", "ldmatrix_trans<1>", "ldmatrix_trans<2>", "", "ldmatrix_trans<4>"};
   emu::ldmatrix(kNames[N], N, true, r, row, at);
 }
 
-template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <int N> void cp_async(void* shared, const void* global, int source_bytes = N, Loc at = {}) {
   static_assert(N == 4 || N == 8 || N == 16);
   emu::begin_copy(shared, global, N, source_bytes, at);
 }
@@ -61,19 +55,19 @@ inline void cp_async_commit() { emu::commit_copies(); }
 template <int n> void cp_async_wait() { emu::wait_for_copies(n); }
 inline void cp_async_wait_all() { emu::wait_for_all_copies(); }
 
-inline uint4 load16(const void* p, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline uint4 load16(const void* p, Loc at = {}) {
   emu::check_aligned("load16", p, 16, at);
   return *static_cast<const uint4*>(p);
 }
-inline uint4 load16_once(const void* global, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline uint4 load16_once(const void* global, Loc at = {}) {
   emu::check_aligned("load16_once", global, 16, at);
   return *static_cast<const uint4*>(global);
 }
-inline void store16(void* p, uint4 value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline void store16(void* p, uint4 value, Loc at = {}) {
   emu::check_aligned("store16", p, 16, at);
   *static_cast<uint4*>(p) = value;
 }
-inline void store16_once(void* global, uint4 value, Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+inline void store16_once(void* global, uint4 value, Loc at = {}) {
   emu::check_aligned("store16_once", global, 16, at);
   *static_cast<uint4*>(global) = value;
 }

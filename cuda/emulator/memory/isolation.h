@@ -33,7 +33,7 @@ class Isolation {
     unsigned char* data;
     size_t bytes;
     std::vector<unsigned char> before, after;  // before the launch; after it, from the first write on
-    std::vector<uint32_t> writer;              // of each byte: 1 + the block that wrote it
+    std::vector<uint32_t> writer;              // for each byte: 1 + the block that wrote it
   };
   void show_to_all(Region& region, size_t i);
   void note_race(const Region& region, size_t i);

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
-#include "cuda/emulator/memory/red_zone.h"
+#include "cuda/emulator/memory/shared_memory.h"
 
 namespace emu {
 namespace {

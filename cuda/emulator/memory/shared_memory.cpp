@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "cuda/emulator/block.h"
-#include "cuda/emulator/memory/red_zone.h"
 
 namespace emu {
 namespace {

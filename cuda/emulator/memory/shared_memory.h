@@ -6,6 +6,21 @@
 
 namespace emu {
 
+// ---- Red zones beside each object of device and shared memory: bytes that are a NaN in every floating-point type, so that a
+// read past the end spreads, and that no ordinary number has, so that a write shows.
+constexpr unsigned char red(size_t i) { return i % 2 ? 0x7f : 0xf5; }
+
+inline void fill_red_zone(unsigned char* zone, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) zone[i] = red(i);
+}
+
+// The first byte that was written; `bytes` when none was.
+inline size_t find_written(const unsigned char* zone, size_t bytes) {
+  size_t i = 0;
+  while (i < bytes && zone[i] == red(i)) ++i;
+  return i;
+}
+
 class SharedMemory {
  public:
   // Of Hopper, the largest there is: 227 KiB for a block, of which 48 KiB static.

@@ -9,7 +9,7 @@ constexpr int64_t kMinBuffered = 1 << 15, kMaxBuffered = 3 << 17;  // elements o
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 
-// How c is cut: whole matrices, several to a piece, or each matrix into rows x columns. A function of the shape alone.
+// The pieces that c is cut into: whole matrices, several to a piece, or each matrix into rows x columns. A function of the shape alone.
 struct Pieces {
   const Gemm& g;
   int64_t matrices = 1, rows, columns, row_parts, column_parts, count;
@@ -29,5 +29,18 @@ Gemm terms_of(const Gemm& g, int64_t first, int64_t most);
 
 // Writes c from sums without gaps, past the caches: the gradient of a large matrix is not needed again before all others are made.
 void store_sums(const float* sums_mn, const Gemm& g);
+
+// Where a processor multiplies bf16 by tiles (AMX), oneDNN does so if a, b and c lie without gaps, and takes two to three times as long
+// otherwise.
+
+// True for a product whose c is bf16 and is to be made by tiles. Its pieces are rows of a and c, and the whole of b: they have
+// no gaps where a, b and c have none.
+bool suits_tiles(const Gemm& g);
+// The number of rows of the pieces of such a product, where about `wanted` pieces are to be made.
+int64_t rows_for_tiles(const Gemm& g, int64_t wanted);
+
+// Gradients of weights, long sums of f32: parts of a and b are copied where they have gaps. False, with nothing done: another product, or
+// a processor without tiles.
+bool multiply_by_tiles(const Gemm& g);
 
 }  // namespace ricci::onednn

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "cuda/gemm/backends.h"
 
-extern "C" {  // of the OpenMP library that oneDNN links; clang has no <omp.h> of it
+extern "C" {  // from the OpenMP library that oneDNN links; clang has no <omp.h> of it
 int omp_get_max_threads();
 void omp_set_num_threads(int count);
 }
@@ -22,7 +22,7 @@ using dnnl::memory;
 
 constexpr size_t kMaxPrimitives = 1024;  // per thread; sequences have many lengths
 
-// What a primitive is made for: all of a Gemm but the pointers.
+// A primitive is made for this: all of a Gemm but the pointers.
 using Key = std::array<int64_t, 17>;
 
 Key key_of(const Gemm& g) {

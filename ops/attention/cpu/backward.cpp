@@ -1,20 +1,20 @@
 // The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by
-// 64 keys, with the scale z, which is a part of the packed q or of the products (block_products.h):
+// 64 keys, with the scale z, which is a part of the packed q or of the products (block.h):
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
 #include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
-#include "ops/attention/cpu/block_products.h"
+#include "ops/attention/cpu/block.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
 namespace {
 
-// How the blocks of one head become tasks, and which gradients these compute.
+// The tasks that the blocks of one head become, and the gradients that these compute.
 struct Share {
-  int64_t queries, keys;  // of a task: multiples of 64; one of them is everything
+  int64_t queries, keys;  // a task's: multiples of 64; one of them is everything
   bool want_q, want_kv;
 };
 
@@ -30,7 +30,6 @@ template <class T> struct Tensors {
 
 template <class T, class E> class BackwardTask {
   using A = Accumulator<T>;
-  using By = BlockProducts<E, A>;
 
  public:
   BackwardTask(const Problem& problem, const Share& share, const Tensors<T>& of)
@@ -38,7 +37,7 @@ template <class T, class E> class BackwardTask {
         share_(share),
         of_(of),
         gaps_(std::is_same_v<E, A> && problem.sees.most - problem.sees.least < problem.sees.scale),
-        row_(By::row(problem.width)),
+        row_(packed_row<E>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         packed_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
         sums_(share.queries * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
@@ -80,7 +79,7 @@ template <class T, class E> class BackwardTask {
   }
 
  private:
-  // Of some queries those that see any of some keys, and of the keys those that are seen; both in whole blocks.
+  // The queries among some that see any of some keys, and the keys that are seen; both in whole blocks.
   Interval seeing_queries(Interval queries, Interval keys) const {
     return {max(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
         min(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
@@ -100,8 +99,8 @@ template <class T, class E> class BackwardTask {
   void load_queries(int64_t head, Interval queries) {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
     const T *dy = of_.dy.of(problem_, head) + queries.begin * of_.dy.row, *y = of_.y.of(problem_, head) + queries.begin * of_.y.row;
-    By::pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
-    By::pack_rows(dy, of_.dy.row, rows, width, A(1), dy_, row_);
+    pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
+    pack_rows(dy, of_.dy.row, rows, width, A(1), dy_, row_);
     dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_);
     if (share_.want_q) clear(dq_, rows);
   }
@@ -110,9 +109,9 @@ template <class T, class E> class BackwardTask {
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t loaded, Interval queries) {
     const int64_t width = problem_.width, keys = min(kBlock, all_keys - j0);
     const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
-    By::pack_columns(k, of_.k.row, keys, width, k_xj_);
-    if (v_xj_ != k_xj_) By::pack_columns(v, of_.v.row, keys, width, v_xj_);
-    if (share_.want_q) By::pack_rows(k, of_.k.row, keys, width, A(1), k_, row_);
+    pack_columns(k, of_.k.row, keys, width, k_xj_);
+    if (v_xj_ != k_xj_) pack_columns(v, of_.v.row, keys, width, v_xj_);
+    if (share_.want_q) pack_rows(k, of_.k.row, keys, width, A(1), k_, row_);
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
       if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - loaded);
   }
@@ -122,19 +121,19 @@ template <class T, class E> class BackwardTask {
     const int64_t width = problem_.width;
     const A scale(problem_.scale);
     if (gaps_) clear_weights();
-    By::scores(tile, q, row_, k_xj_, width, scale, p_);
-    By::scores(tile, dy, row_, v_xj_, width, 1, ds_);
+    multiply(tile, q, row_, k_xj_, width, scale, p_);
+    multiply(tile, dy, row_, v_xj_, width, A(1), ds_);
     const bool dropping = problem_.dropout.active();
     if (dropping) {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, ds_);
     }
     backward_softmax(tile, p_, ds_, of_.lse + head * problem_.queries + tile.t0, delta_ + at);
-    if (share_.want_q) By::over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
+    if (share_.want_q) add_over_keys(tile, ds_, k_, row_, width, dq_ + at * row_);
     if (!share_.want_kv) return;
     if (dropping) multiply_weights(tile, f_, p_);
-    By::over_queries(tile, p_, 1, dy, row_, width, dv_);
-    By::over_queries(tile, ds_, scale, q, row_, width, dk_);
+    add_over_queries(tile, p_, A(1), dy, row_, width, dv_);
+    add_over_queries(tile, ds_, scale, q, row_, width, dk_);
   }
 
   void clear_weights() const {

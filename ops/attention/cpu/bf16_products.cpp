@@ -7,7 +7,7 @@
 namespace ricci::attention_kernels {
 namespace {
 
-constexpr int64_t kMinWidth = 64, kMinWidthByTiles = 32;  // of a head: of less, products in f32 are faster
+constexpr int64_t kMinWidth = 64, kMinWidthByTiles = 32;  // a head's: with less, products in f32 are faster
 
 struct Round {
   Tile tile;
@@ -40,23 +40,12 @@ struct Weights {
   Weights(const Tile& tile, const float* from, float factor) { run_vectorized(Round{tile, from, factor, w_ij}, 0, tile.queries()); }
 };
 
-void multiply(
+void gemm_of_block(
     int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row, bool accumulate) {
-  gemm_on_one_thread({.device = Device::cpu,
-      .dtype = Dtype::bf16,
-      .batch = 1,
-      .m = m,
-      .n = n,
-      .k = k,
-      .a = a,
-      .b = b,
-      .a_at = a_at,
-      .b_at = b_at,
-      .c = c,
-      .c_at = {c_row, 1, 0},
-      .accumulate = accumulate,
-      .bias_n = nullptr,
-      .c_f32 = true});
+  // clang-format off
+  gemm_on_one_thread({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k, .a = a, .b = b, .a_at = a_at, .b_at = b_at,
+                      .c = c, .c_at = {c_row, 1, 0}, .accumulate = accumulate, .bias_n = nullptr, .c_f32 = true});
+  // clang-format on
 }
 
 }  // namespace
@@ -65,19 +54,19 @@ bool multiplies_in_bf16(const Problem& problem) {
   return multiplies_bf16_faster() && problem.width >= (cpu_has_bf16_tiles() ? kMinWidthByTiles : kMinWidth);
 }
 
-void multiply_bf16(const Tile& tile, const bf16* a, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
-  multiply(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);
+void multiply(const Tile& tile, const bf16* a, int64_t /*row*/, const bf16* b_jx, int64_t width, float scale, float* s_ij) {
+  gemm_of_block(tile.queries(), tile.keys(), width, a, {width, 1, 0}, b_jx, {1, width, 0}, s_ij, kBlock, false);
   if (scale != 1) run_vectorized(Scale{scale, s_ij}, 0, tile.queries() * kBlock);
 }
 
-void add_over_keys_bf16(const Tile& tile, const float* w_ij, const bf16* b, int64_t width, float* c) {
+void add_over_keys(const Tile& tile, const float* w_ij, const bf16* b, int64_t /*row*/, int64_t width, float* c) {
   const Weights weights(tile, w_ij, 1);
-  multiply(tile.queries(), width, tile.keys(), weights.w_ij, {kBlock, 1, 0}, b, {width, 1, 0}, c, width, true);
+  gemm_of_block(tile.queries(), width, tile.keys(), weights.w_ij, {kBlock, 1, 0}, b, {width, 1, 0}, c, width, true);
 }
 
-void add_over_queries_bf16(const Tile& tile, const float* w_ij, float factor, const bf16* b, int64_t width, float* c) {
+void add_over_queries(const Tile& tile, const float* w_ij, float factor, const bf16* b, int64_t /*row*/, int64_t width, float* c) {
   const Weights weights(tile, w_ij, factor);
-  multiply(tile.keys(), width, tile.queries(), weights.w_ij, {1, kBlock, 0}, b, {width, 1, 0}, c, width, true);
+  gemm_of_block(tile.keys(), width, tile.queries(), weights.w_ij, {1, kBlock, 0}, b, {width, 1, 0}, c, width, true);
 }
 
 }  // namespace ricci::attention_kernels

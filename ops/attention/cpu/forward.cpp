@@ -1,12 +1,12 @@
 // The forward on the CPU. A task owns some queries of one head and goes over the blocks of 64 keys that they see. With the
-// maximum m, the sum l and the output o so far, and scores s that are times the scale (block_products.h):
+// maximum m, the sum l and the output o so far, and scores s that are times the scale (block.h):
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
 // and at the end y = o / l,  lse = m + log l. The order of a query's blocks is fixed, however queries are shared out.
 #include "core/cpu/parallel.h"
 #include "core/cpu/worker_thread.h"
 #include "core/memory/scratch.h"
 #include "cuda/math.h"
-#include "ops/attention/cpu/block_products.h"
+#include "ops/attention/cpu/block.h"
 #include "ops/attention/kernels.h"
 
 namespace ricci::attention_kernels {
@@ -20,13 +20,12 @@ template <class T> struct Tensors {
 
 template <class T, class E> class ForwardTask {
   using A = Accumulator<T>;
-  using By = BlockProducts<E, A>;
 
  public:
   ForwardTask(const Problem& problem, const Tensors<T>& of, int64_t queries)
       : problem_(problem),
         of_(of),
-        row_(By::row(problem.width)),
+        row_(packed_row<E>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
         packed_(queries * row_ + transposed_ + kBlock * row_),
         sums_(queries * (row_ + 2) + 2 * kBlock * kBlock),
@@ -42,7 +41,7 @@ template <class T, class E> class ForwardTask {
   // The queries first .. end - 1 of a head.
   void run(int64_t head, int64_t first, int64_t end) const {
     const int64_t width = problem_.width, n = end - first;
-    By::pack_rows(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
+    pack_rows(of_.q.of(problem_, head) + first * of_.q.row, of_.q.row, n, width, A(problem_.scale), q_, row_);
     for (int64_t i = 0; i < n * row_; ++i) o_[i] = 0;
     for (int64_t i = 0; i < n; ++i) {
       m_[i] = -A(__builtin_huge_val());
@@ -52,8 +51,8 @@ template <class T, class E> class ForwardTask {
     const int64_t all_keys = problem_.keys_of(head), end_key = problem_.sees.end_key(end - 1, all_keys);
     for (int64_t j0 = problem_.sees.first_key(first) / kBlock * kBlock; j0 < end_key; j0 += kBlock) {
       const int64_t keys = min(kBlock, all_keys - j0);
-      By::pack_columns(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
-      By::pack_rows(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
+      pack_columns(k + j0 * of_.k.row, of_.k.row, keys, width, k_xj_);
+      pack_rows(v + j0 * of_.v.row, of_.v.row, keys, width, A(1), v_, row_);
       for (int64_t t0 = first; t0 < end; t0 += kBlock)
         if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - first);
     }
@@ -64,13 +63,13 @@ template <class T, class E> class ForwardTask {
  private:
   void add_block(const Tile& tile, int64_t head, int64_t at) const {
     A* o = o_ + at * row_;
-    By::scores(tile, q_ + at * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
+    multiply(tile, q_ + at * row_, row_, k_xj_, problem_.width, A(problem_.scale), s_);
     forward_softmax(tile, s_, m_ + at, l_ + at, o, row_, problem_.width);
     if (problem_.dropout.active()) {
       weight_factors(tile, problem_, head, f_);
       multiply_weights(tile, f_, s_);
     }
-    By::over_keys(tile, s_, v_, row_, problem_.width, o);
+    add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
   // l becomes 1 / l. A query that sees no key has l = 0: 0 in place of 1 / l makes its output 0, and with an infinite lse the

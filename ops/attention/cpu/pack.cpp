@@ -104,11 +104,11 @@ template <class T, class A, int Bytes> struct Transpose {
 
 }  // namespace
 
-template <class T, class A> void pack(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row) {
+template <class T, class A> void pack_rows(const T* from, int64_t from_row, int64_t rows, int64_t width, A factor, A* to, int64_t row) {
   run_vectorized(Pack<T, A>{from, from_row, width, factor, to, row}, 0, rows);
 }
 
-template <class T, class A> void transpose(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to) {
+template <class T, class A> void pack_columns(const T* from, int64_t from_row, int64_t rows, int64_t width, A* to) {
   with_vectors([&](auto bytes) { run_vectorized(Transpose<T, A, bytes()>{from, from_row, width, to}, 0, rows); });
 }
 
@@ -122,8 +122,8 @@ template <class T, class A> void dot_rows(const T* a, int64_t a_row, const T* b,
 }
 
 #define FOR_STORAGE(T, A)                                                                    \
-  template void pack(const T*, int64_t, int64_t, int64_t, A, A*, int64_t);                   \
-  template void transpose(const T*, int64_t, int64_t, int64_t, A*);                          \
+  template void pack_rows(const T*, int64_t, int64_t, int64_t, A, A*, int64_t);              \
+  template void pack_columns(const T*, int64_t, int64_t, int64_t, A*);                       \
   template void unpack(const A*, int64_t, int64_t, int64_t, const A*, A, T*, int64_t, bool); \
   template void dot_rows(const T*, int64_t, const T*, int64_t, int64_t, int64_t, A*);
 FOR_STORAGE(float, float)

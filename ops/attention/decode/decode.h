@@ -1,4 +1,4 @@
-// What decoding shares between devices: new positions, and the caches of the earlier ones.
+// Decoding, as far as devices share it: new positions, and the caches of the earlier ones.
 #pragma once
 #include "ops/attention/kernels.h"
 

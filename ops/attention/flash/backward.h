@@ -1,4 +1,4 @@
-// What the gradient kernels of flash attention read and write, and their launches. With the weights p of the forward, the
+// The tensors of the gradient kernels of flash attention, and their launches. With the weights p of the forward, the
 // factors m of dropout (1 without) and the scale z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j

@@ -12,7 +12,7 @@ namespace ricci::attention_kernels {
 // capability 8.6, 8.9 and 12.0, which have 99 KiB.
 constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
 
-// Whether the kernels below can do it: bf16, one of the widths, positions within 32 bits, every row of every view on 16
+// True where the kernels below can do it: bf16, one of the widths, positions within 32 bits, every row of every view on 16
 // bytes, and enough shared memory. Rows are loaded and stored 16 bytes at a time.
 bool flash_fits(const Problem& problem, std::initializer_list<Rows> views);
 

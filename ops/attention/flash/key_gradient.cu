@@ -1,6 +1,6 @@
 // dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 keys of one head, 32 or 16 to a
 // warp, and goes over the queries that see them, 32 at a time. Scores are computed transposed: their rows are keys. Then they
-// and their gradients have the layout of a left operand, and never leave the registers. Keys that are values, as those of a metric,
+// and their gradients have the layout of a left operand, and never leave the registers. Keys that are values, as with a metric,
 // are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t).
 //
 // With N = b n c queries of width k, and as many keys:
@@ -33,7 +33,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
   struct OfWarp {
     int head, j;  // the warp's first key
     LeftRows k, v;
-    float gradients[kGradients][kTiles][kWidth / 8][4];  // of the keys, and last of the values
+    float gradients[kGradients][kTiles][kWidth / 8][4];  // the keys', and last the values'
   };
 
   HD int blocks() const { return blocks_of<kKeys>(of.problem.keys); }

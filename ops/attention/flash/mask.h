@@ -1,4 +1,4 @@
-// Which weights the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
+// The weights that the flash attention kernels compute and keep: the visibility of whole tiles, the weights that dropout keeps,
 // and the order in which thread blocks take their work.
 #pragma once
 #include "ops/attention/flash/tile.h"
@@ -23,7 +23,7 @@ struct Bounds {
   static int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 };
 
-// What one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
+// The keys that one head's queries see (visibility.h), asked of whole rectangles: of the queries t0 .. t1 - 1 and keys j0 .. j1 - 1.
 struct Visible {
   const Bounds& of;
   int keys;  // that exist
@@ -77,7 +77,7 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
     }
 }
 
-// Which weights dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query; of 16 x
+// The weights that dropout keeps. One block of the random generator has the numbers of four neighbouring keys of a query; of 16 x
 // 8 weights each lane draws four, and they trade. Both functions return in bit e whether the lane's element c[e] stays.
 struct Kept {
   Philox random;
@@ -122,7 +122,7 @@ struct Kept {
   }
 };
 
-// Which head and which of its `blocks` of rows a thread block takes. `read` is the number of positions of the other side that
+// The head, and the one of its `blocks` of rows, that a thread block takes. `read` is the number of positions of the other side that
 // a block goes over: two rows of bf16 each. Heads go in groups of which all that is stays in the L2 cache; within a group the
 // blocks of all heads are taken in turn, from the first or from the last: under a causal mask the last blocks of queries and
 // the first blocks of keys have most to do.
@@ -139,10 +139,10 @@ struct Place {
   }
 };
 
-// How many blocks of kRows there are.
+// The number of blocks of kRows.
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// Where a head begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it goes over
+// The place where a head begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it goes over
 // the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& of, const Problem& problem, int head) {

@@ -1,4 +1,4 @@
-// What the flash attention kernels share: tiles of bf16 in shared memory, and the products that a warp makes of them on tensor
+// Shared by the flash attention kernels: tiles of bf16 in shared memory, and the products that a warp makes of them on tensor
 // cores (Dao 2023, with mma m16n8k16). A warp owns kTiles x 16 rows of the left operand and of the result. The lane with
 // g = lane / 4 and q = lane % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the
 // columns 8 j + 2 q and 8 j + 2 q + 1 (cuda/ptx.h).
@@ -21,7 +21,7 @@ template <int kWidth> struct Tile {
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // The offset of chunk n + chunks, given that of chunk n (0 or 1); `chunks` is even. Most of this is known when compiling, which
+  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of this is known when compiling, which
   // saves registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
@@ -33,7 +33,7 @@ template <int kWidth> struct Tile {
   __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
 
-// How many lanes share a row, each with 8 elements at a time: a power of two.
+// The number of lanes that share a row, each with 8 elements at a time: a power of two.
 HD constexpr int lanes_of_row(int width) {
   if (width <= 32) return 4;
   return width <= 64 ? 8 : 16;

@@ -29,7 +29,7 @@ template <class T> struct Delta {
   }
 };
 
-// What both kernels read, and where they write. The gradients of views that are the same columns stand in the same place,
+// The tensors that both kernels read and write. The gradients of views that are the same columns stand in the same place,
 // where they are added up.
 template <class T> struct BackwardTensors {
   using A = Accumulator<T>;

@@ -8,7 +8,7 @@
 namespace ricci::attention_kernels {
 
 constexpr int kGpuThreads = 128, kGpuBlock = 64, kPiece = 32;
-constexpr int kThreadRows = 8, kThreadColumns = 4;                     // of a block of scores
+constexpr int kThreadRows = 8, kThreadColumns = 4;                     // in a block of scores
 constexpr int kPiecePitch = kPiece + 4, kScorePitch = kGpuBlock + 16;  // row lengths that spread the rows over the banks
 
 // n neighbouring numbers, which are loaded together.
@@ -18,7 +18,7 @@ template <int n, class A> __device__ inline Few<A, n> load(const A* from) { retu
 __device__ inline int thread_row(int i) { return static_cast<int>(threadIdx.x) / 16 + 8 * i; }
 __device__ inline int thread_column(int j) { return static_cast<int>(threadIdx.x) % 16 + 16 * j; }
 
-// What a kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or
+// A kernel keeps in shared memory: two pieces of 64 x 32 for scores, in whose place one piece of 32 x 128, 64 x 64 or
 // 64 x 32 stands for weighted sums; and a block of weights.
 template <class A> struct SharedBlocks {
   static constexpr int kPieces = 2 * kGpuBlock * kPiecePitch, kBytes = (kPieces + kGpuBlock * kScorePitch) * static_cast<int>(sizeof(A));
@@ -45,7 +45,7 @@ __device__ inline void stage(A* to, const T* from, int64_t from_row, int64_t row
 template <class T> struct Matrix {
   const T* data;
   int64_t row, rows;      // the distance of rows, and their number
-  Accumulator<T> factor;  // of every element
+  Accumulator<T> factor;  // for every element
   __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
 template <class T>
@@ -54,7 +54,7 @@ __device__ inline Matrix<T> matrix(
   return {of.of(problem, head) + first * of.row, of.row, end - first, factor};
 }
 
-// What is visible among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there, of which `keys` exist.
+// The visible pairs among the 64 queries from t0 on and the 64 keys from j0 on, both counted from there, of which `keys` exist.
 // Relative to the block all distances fit into ints (a cell has at most 2^24 tokens), and no division is needed: both save
 // registers.
 struct BlockMask {
@@ -101,7 +101,7 @@ __device__ inline void scores(
 // The output columns of a kernel: kWidth of them, of which a thread has kWidth / 16, in runs of neighbours.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
-  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // of a staged piece
+  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged piece's
   __device__ static int of(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 

@@ -1,7 +1,7 @@
 // The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values in front of every
 // walk but the first; then it walks backward over them with the gradient (walk.h), and reads V^0 once more for the last of
 // these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial` (problem.h), where
-// sum_slices.cu adds those of a head. With N = b c d numbers of s bytes, R levels, heads of 32 columns and more, for each part:
+// sum_slices.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of 32 columns and more, for each part:
 //   bytes   3 s N + (s + 8) b c R (d / 32), where a slice has 32 columns;  FLOPs 6 N R
 //   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms
 #include "cuda/launch.h"

@@ -1,4 +1,4 @@
-// How a GPU computes a shift-and-sum in parts. A thread block holds some columns of some positions in shared memory. Where the
+// A GPU computes a shift-and-sum in parts. A thread block holds some columns of some positions in shared memory. Where the
 // positions of a sequence do not all fit, the levels are divided: those from `first` on connect only positions whose distance is
 // a multiple of step = 2^first. Such a class of positions, rows 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it
 // the levels are shifts by 1, 2, 4, ... rows. A class that is still too long is cut into tiles of rows. What a tile's rows depend
@@ -12,16 +12,16 @@ namespace ricci::shift_and_sum_kernels {
 
 struct Part {
   int first, levels;  // first .. first + levels - 1
-  int64_t tiles;      // of the longest class
-  int64_t rows;       // of a tile, without the halo
+  int64_t tiles;      // in the longest class
+  int64_t rows;       // in a tile, without the halo
   int64_t halo;
-  int bytes;  // of shared memory
+  int bytes;  // shared memory
 
   HD int64_t step() const { return int64_t{1} << first; }
   HD int64_t rows_of_class(int64_t m, int64_t positions) const { return (positions - m + step() - 1) >> first; }
 };
 
-// What a thread block has in shared memory: rows held_first .. held_end - 1 of the class of position m, of which it stores
+// A thread block has in shared memory: rows held_first .. held_end - 1 of the class of position m, of which it stores
 // the results from `begin` to `end` - 1. Nothing is to be done where begin is not below end.
 struct Tile {
   int64_t m, held_first, held_end, begin, end;
@@ -35,11 +35,11 @@ HD Tile tile_of(const Part& part, int64_t number, int64_t positions, bool halo_b
 }
 
 struct Plan {
-  int columns;  // of a slice: a power of two, from 4 to 32
+  int columns;  // in a slice: a power of two, from 4 to 32
   std::vector<Part> parts;
 };
 
-// How many rows of numbers the kernels hold for every position. The forward needs the values; the backward the gradient too, and the
+// The number of rows that the kernels hold for every position. The forward needs the values; the backward the gradient too, and the
 // values in front of every walk but the first.
 HD int buffers_of(int levels, bool backward) {
   const int of_backward = levels > 6 ? (levels + 2) / 3 : 2;

@@ -6,7 +6,7 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-// How the rows of 2^q classes are shared by the teams.
+// The shares of the teams in the rows of 2^q classes.
 struct Stretches {
   int held, classes, per_class, rows;  // rows: of a stretch, a multiple of eight
 
@@ -18,7 +18,7 @@ struct Stretches {
   __device__ int of_class(int m) const { return m < held ? (held - m + classes - 1) / classes : 0; }
 };
 
-// What all walks of a block share.
+// Shared by all walks of a block.
 template <class T> struct BlockWalk {
   using A = Accumulator<T>;
   const Problem& problem;
@@ -101,7 +101,7 @@ template <class T> struct BackwardRows : ForwardRows<T> {
   using typename ForwardRows<T>::V;
   A* dc;
   int64_t dc_row;
-  int first_row, classes, begin, end, levels;  // of the row i: first_row + i classes; stored from begin to end - 1
+  int first_row, classes, begin, end, levels;  // row i is first_row + i classes; stored from begin to end - 1
 
   __device__ BackwardRows(const BlockWalk<T>& of, int q, int m, const A* values, A* gradient, A* partial)
       : ForwardRows<T>(of, q, m, values, gradient),

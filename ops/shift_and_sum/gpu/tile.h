@@ -1,4 +1,4 @@
-// Where a thread block of the GPU kernels is, and how its rows come into shared memory and back. A team of columns / 4 threads works
+// The place of a thread block of the GPU kernels, and the way of its rows into shared memory and back. A team of columns / 4 threads works
 // on a row, each thread on four columns.
 #pragma once
 #include "core/tensor.h"
@@ -32,7 +32,7 @@ template <class A> struct alignas(16) Quad {
 
 template <class T> struct alignas(kQuad * sizeof(T) < 16 ? kQuad * sizeof(T) : 16) Four { T at[kQuad]; };
 
-// Where a thread block is: a slice of the columns of a head, and a tile of positions.
+// The place of a thread block: a slice of the columns of a head, and a tile of positions.
 struct Place {
   int64_t sequence, head, slice;
   Tile tile;
@@ -75,7 +75,7 @@ template <class T> struct Copy {
   const Place& place;
   int columns;
 
-  // How many of the four columns exist, and where they are.
+  // The number of the four columns that exist, and their place.
   __device__ int width(int column) const {
     const int64_t left = problem.width - place.slice * columns - column;
     return static_cast<int>(between<int64_t>(0, left, kQuad));

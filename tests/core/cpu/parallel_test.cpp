@@ -1,3 +1,5 @@
+#include "core/cpu/parallel.h"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -5,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/cpu/first_error.h"
 #include "core/error.h"
 
 using namespace ricci;

@@ -1,5 +1,4 @@
-#include "cuda/device/filled.h"
-
+#include "cuda/device/device.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

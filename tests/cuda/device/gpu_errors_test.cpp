@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cuda/device/device.h"
-#include "ops/elements/gelu.h"
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 #include "tests/skip.h"
 

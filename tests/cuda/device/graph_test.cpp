@@ -5,8 +5,8 @@
 
 #include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
+#include "ops/elements/activations.h"
 #include "ops/elements/arithmetic.h"
-#include "ops/elements/gelu.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -1,7 +1,7 @@
 // Streams under tensors and ops: launches, copies and frees take their place in the current stream; reads wait for it.
 #include "cuda/device/stream.h"
 
-#include "ops/elements/gelu.h"
+#include "ops/elements/activations.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
 #include "tests/ops/values.h"
 

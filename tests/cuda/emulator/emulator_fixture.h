@@ -12,7 +12,7 @@ struct Shape {
   size_t dynamic_shared_bytes = 0;
 };
 
-template <class Kernel> void launch(const Shape& shape, const Kernel& kernel, emu::Loc at = {__builtin_FILE(), __builtin_LINE()}) {
+template <class Kernel> void launch(const Shape& shape, const Kernel& kernel, emu::Loc at = {}) {
   const emu::Launch config{"kernel", shape.grid, shape.block, shape.dynamic_shared_bytes, at};
   emu::run(
       config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);

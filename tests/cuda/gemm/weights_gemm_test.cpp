@@ -2,7 +2,6 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/gemm/backends.h"
-#include "cuda/gemm/onednn/tiles.h"
 #include "tests/cuda/gemm/cases.h"
 #include "tests/skip.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "core/cpu/parallel.h"
-#include "core/files/hash.h"
+#include "core/files/checksum.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "ops/products/contract.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

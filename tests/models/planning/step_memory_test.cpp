@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "core/memory/memory.h"
-#include "core/memory/request_watch.h"
 #include "models/planning/plan.h"
 #include "tests/ops/values.h"
 

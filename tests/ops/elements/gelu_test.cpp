@@ -1,8 +1,7 @@
 // gelu and gelu_tanh against their formulas, with the error and hyperbolic functions of the standard library.
-#include "ops/elements/gelu.h"
-
 #include <numbers>
 
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -1,5 +1,4 @@
-#include "ops/elements/sigmoid.h"
-
+#include "ops/elements/activations.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

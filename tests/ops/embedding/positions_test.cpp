@@ -1,5 +1,4 @@
-#include "ops/embedding/positions.h"
-
+#include "ops/embedding/embedding.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

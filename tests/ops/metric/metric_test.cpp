@@ -4,7 +4,7 @@
 #include "ops/attention/attention.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/metric/unpack.h"
-#include "ops/products/contract.h"
+#include "ops/products/products.h"
 #include "ops/rows/softmax.h"
 #include "ops/shapes/shape_ops.h"
 #include "tests/ops/values.h"

@@ -1,6 +1,6 @@
 // The classifier with its cross-entropy against the formula in f64, and its chunks of rows, whose sums are not to be rounded
 // before the end.
-#include "ops/products/classifier.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

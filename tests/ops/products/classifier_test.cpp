@@ -1,6 +1,5 @@
-#include "ops/products/classifier.h"
-
 #include "core/dims.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -1,9 +1,8 @@
 // Contractions against their definition: a loop over every combination of the indices.
-#include "ops/products/contract.h"
-
 #include <map>
 
 #include "core/cpu/parallel.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

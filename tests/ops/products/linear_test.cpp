@@ -1,7 +1,6 @@
-#include "ops/products/linear.h"
-
 #include "core/cpu/parallel.h"
 #include "core/dims.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

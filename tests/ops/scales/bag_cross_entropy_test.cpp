@@ -1,6 +1,5 @@
 // The cross-entropy against the tokens of the next cell, against the formula spelled out.
-#include "ops/scales/bag_cross_entropy.h"
-
+#include "ops/scales/cells.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -1,7 +1,7 @@
 // Cells of a coarser scale against the formulas spelled out: mean, maximum, windows of a convolution.
 #include "ops/scales/cells.h"
 
-#include "ops/products/linear.h"
+#include "ops/products/products.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

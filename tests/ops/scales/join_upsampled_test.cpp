@@ -1,7 +1,6 @@
 // A sequence beside an upsampled and shifted coarser one, against the formula spelled out.
-#include "ops/scales/join_upsampled.h"
-
-#include "ops/products/contract.h"
+#include "ops/products/products.h"
+#include "ops/scales/cells.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;
