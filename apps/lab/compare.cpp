@@ -34,56 +34,43 @@ struct Options {
 struct Job {
   size_t model;
   uint64_t seed;
-  std::string file;                    // of the run
-  std::vector<std::string> overrides;  // all of them
-  std::string folder;
+  std::vector<std::string> arguments;  // for ricci-train: the run file, then all overrides
+  RunRequest request;
+
+  bool is_finished() const { return RunFolder::to_train(request).finished().has_value(); }
 };
 
-// Seed by seed, so that what is there after an interruption compares all models.
+// Seed by seed, so that an interrupted comparison has results for all models.
 std::vector<Job> jobs_of(const Options& options, const std::string& name, const std::vector<Matched>& models) {
   std::vector<Job> jobs;
   for (const uint64_t seed : options.seeds)
     for (size_t i = 0; i < models.size(); ++i) {
-      const std::string run = format_message("{}_{}_{}", {name, models[i].name, seed});
-      Job job{i, seed, models[i].file, models[i].overrides, ""};
-      job.overrides.push_back(format_message("seed={}", {seed}));
-      job.overrides.push_back("name=" + run);
-      job.folder = request_run(job.file, job.overrides).folder;
-      jobs.push_back(std::move(job));
+      std::vector<std::string> overrides = models[i].overrides, arguments{models[i].file};
+      overrides.push_back(format_message("seed={}", {seed}));
+      overrides.push_back(format_message("name={}_{}_{}", {name, models[i].name, seed}));
+      arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+      jobs.push_back({i, seed, arguments, request_run(models[i].file, overrides)});
     }
   return jobs;
 }
 
-bool is_finished(const Job& job) { return RunFolder::to_train(request_run(job.file, job.overrides)).finished().has_value(); }
-
-// Trains what is not trained yet. False: an interruption was asked for.
+// Trains what is not trained yet. False: interrupted.
 bool train_all(const std::vector<Job>& jobs) {
   const Interrupt interrupt;
   for (size_t i = 0; i < jobs.size(); ++i) {
-    if (is_finished(jobs[i])) continue;
+    if (jobs[i].is_finished()) continue;
     const bool starts = !Interrupt::requested();
     if (starts) {
-      tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].folder}));
-      std::vector<std::string> arguments{jobs[i].file};
-      arguments.insert(arguments.end(), jobs[i].overrides.begin(), jobs[i].overrides.end());
-      const std::optional<int> code = run_program("train", arguments);
-      if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].folder, *code});
-      if (is_finished(jobs[i])) continue;
+      tell(STDERR_FILENO, format_message("run {} of {}: {}\n", {i + 1, jobs.size(), jobs[i].request.folder}));
+      const std::optional<int> code = run_program("train", jobs[i].arguments);
+      if (code.value_or(0)) fail("{}: ricci-train ended with exit code {}", {jobs[i].request.folder, *code});
+      if (jobs[i].is_finished()) continue;
     }
     tell(STDERR_FILENO,
         format_message("interrupted {} run {} of {}; the same command goes on\n", {starts ? "in" : "before", i + 1, jobs.size()}));
     return false;
   }
   return true;
-}
-
-Comparison results_of(const Options& options, const std::string& name, const std::vector<Matched>& models, const std::vector<Job>& jobs) {
-  const Equal equal = choice_of<Equal>("--equal", options.equal);
-  Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
-  for (const Matched& model : models) comparison.models.push_back({model, {}});
-  for (const Job& job : jobs)
-    if (!options.only_plans) comparison.models[job.model].outcomes.push_back(read_outcome(job.folder, job.seed));
-  return comparison;
 }
 
 void check(const Options& options) {
@@ -99,27 +86,27 @@ int compare(const Options& options) {
   check(options);
   const std::string file = options.comparison.file(),
                     name = options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
-  const std::vector<Matched> models = matched(read_contestants(file), options.comparison.overrides(),
-      choice_of<Equal>("--equal", options.equal), choice_of<Change>("--change", options.change), options.only);
+  const Equal equal = choice_of<Equal>("--equal", options.equal);
+  const std::vector<Matched> models =
+      matched(read_contestants(file), options.comparison.overrides(), equal, choice_of<Change>("--change", options.change), options.only);
   const std::vector<Job> jobs = jobs_of(options, name, models);
   if (!options.only_plans && !train_all(jobs)) return 0;
+  Comparison comparison{name + (equal == Equal::nothing ? "" : ", equal " + options.equal), options.command, equal, {}};
+  for (const Matched& model : models) comparison.models.push_back({model});
   ReportOptions output = options.report;
   if (options.only_plans) output.out.clear();
-  tell(report_of(results_of(options, name, models, jobs)), output);
+  else
+    for (const Job& job : jobs) comparison.models[job.model].outcomes.push_back(read_outcome(job.request.folder, job.seed));
+  tell(report_of(comparison), output);
   return 0;
-}
-
-std::string command_line(int argc, char** argv) {
-  std::string all = "ricci-compare";
-  for (int i = 1; i < argc; ++i) all += std::string(" ") + argv[i];
-  return all;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  options.command = command_line(argc, argv);
+  options.command = "ricci-compare";
+  for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
   return run_app(
       argc, argv, {"ricci-compare", "Trains several models on one data order, several seeds each, and tells what they came to."},
       [&](CLI::App& app) {

@@ -2,12 +2,10 @@
 //   ricci-inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <optional>
 
-#include "apps/lab/inspection/report.h"
+#include "apps/lab/inspection/inspection.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/generation/writer.h"
-#include "apps/terminal/progress.h"
 #include "core/error.h"
 
 using namespace ricci;
@@ -24,17 +22,17 @@ struct Options {
 };
 
 std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) {
-  const auto most = static_cast<size_t>(std::min(options.length, open.context));
+  const auto max = static_cast<size_t>(std::min(options.length, open.context));
   std::vector<int64_t> ids;
   if (options.text_given) {
     ids = open.run.tokenizer()->encode(given_text(options.text, options.text_file, "--text"));
     if (ids.empty()) fail("{}: is empty", {options.text_file.empty() ? "--text" : "--text-file"});
-    ids.resize(std::min(ids.size(), most));
+    ids.resize(std::min(ids.size(), max));
   } else {
     if (const TrainConfig& config = open.run.config(); config.data.empty() && config.validation.empty())
       fail("--text: {} was imported and has no text of its own; give one", {open.run.path()});
     const Tokens tokens = open_validation(open.run.config(), open.run.tokenizer());
-    ids.resize(std::min(static_cast<size_t>(tokens.size()), most));
+    ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
     tokens.read(0, ids);
   }
   return ids;
@@ -43,16 +41,12 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
 int run(const Options& options) {
   const Theme theme = parse_theme(options.theme);
   const OpenModel open = open_model(options.run, options.model);
-  std::optional<Progress> progress;
-  const Found found = inspect(open, ids_of_text(options, open), options.look, [&](int64_t done, int64_t all) {
-    if (!progress) progress.emplace(ProgressOptions{.steps = all, .unit = "head", .out = stderr});
-    progress->update(done, 0);
-  });
-  progress.reset();
+  const Found found = inspect(open, ids_of_text(options, open), options.look);
   for (const std::string& line : found.missing) std::puts(line.c_str());
   const int64_t files = write_report(options.out, found, theme);
   std::puts(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}; {} files: {}/index.html, {}/inspect.json, drawings",
-      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text.size(), files, options.out, options.out})
+      {open.run.path(), found.mixer, found.layers.size(), found.layers[0].heads.size(), found.text_ids.size(), files, options.out,
+          options.out})
                 .c_str());
   return 0;
 }
@@ -73,16 +67,10 @@ int main(int argc, char** argv) {
                 ->each(given);
         app.add_option("--text-file", options.text_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
         app.add_option("--length", options.length, "Tokens of the text to look at, at most")->check(at_least_one)->capture_default_str();
-        app.add_option("--layers", options.look.layers, "Numbers of layers, from 0: 0,3; all if not given")
-            ->delimiter(',')
-            ->check(at_least_zero);
-        app.add_option("--heads", options.look.heads, "Numbers of heads, from 0; all if not given")->delimiter(',')->check(at_least_zero);
         app.add_option("--token", options.look.tokens,
                "A token whose distances to others are told; may be given several times; the most frequent of the text if not given")
             ->allow_extra_args(false);
-        app.add_option("--nearest", options.look.nearest, "Tokens to tell of as the nearest to each")
-            ->check(at_least_one)
-            ->capture_default_str();
+        add_field_options(app, options.look);
         app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
         app.add_option("--theme", options.theme, "auto (as the reader's system is set), light or dark")->capture_default_str();
         add_model_options(app, options.model, "Tokens that the model may hear");

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <concepts>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -134,12 +135,23 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
     std::string flag = "--" + field.key, description = field.description;
     std::replace(flag.begin(), flag.end(), '_', '-');
     description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(description[0])));
-    CLI::Option* option = nullptr;
-    if (auto* const* const whole = std::get_if<int64_t*>(&field.value)) option = app.add_option(flag, **whole, description);
-    if (auto* const* const natural = std::get_if<uint64_t*>(&field.value))
-      option = app.add_option(flag, **natural, description)->check(at_least_zero);
-    if (auto* const* const real = std::get_if<double*>(&field.value)) option = app.add_option(flag, **real, description);
-    if (option) option->capture_default_str();
+    const auto add = [&]<class Member>(Member& member) {
+      CLI::Option* const option = app.add_option(flag, member, description);
+      const bool is_whole = !std::same_as<Member, double>;
+      if (is_whole && field.bounds.low == 1) option->check(at_least_one);
+      if (std::same_as<Member, uint64_t> || (is_whole && field.bounds.low == 0)) option->check(at_least_zero);
+      return option;
+    };
+    if (bool* const* const flagged = std::get_if<bool*>(&field.value)) app.add_flag(flag, **flagged, description);
+    if (int64_t* const* const whole = std::get_if<int64_t*>(&field.value)) add(**whole)->capture_default_str();
+    if (uint64_t* const* const natural = std::get_if<uint64_t*>(&field.value)) add(**natural)->capture_default_str();
+    if (double* const* const real = std::get_if<double*>(&field.value)) add(**real)->capture_default_str();
+    if (auto* const* const optional = std::get_if<std::optional<int64_t>*>(&field.value)) add(**optional);
+    if (std::string* const* const text = std::get_if<std::string*>(&field.value)) add(**text);
+    if (auto* const* const list = std::get_if<std::vector<int64_t>*>(&field.value)) {
+      CLI::Option* const option = add(**list)->delimiter(',');
+      if (!(*list)->empty()) option->capture_default_str();
+    }
   }
 }
 

@@ -60,7 +60,8 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 // Prints the text and ends the program with exit code 0, as soon as the flag is met.
 void add_text_flag(CLI::App& app, const char* flag, const char* help, const std::function<std::string()>& text);
 
-// An option for each number that visit_fields of the struct lists: --top-k for top_k, with its description and its default.
+// An option for each member that visit_fields of the struct lists: --top-k for top_k, with its description and its bound of 0 or 1. Numbers
+// have their default in --help; a bool is a flag, the integers of a list are divided by commas. Lists of other things have no option.
 void add_field_options(CLI::App& app, const std::vector<Field>& fields);
 template <class Struct> void add_field_options(CLI::App& app, Struct& members) { add_field_options(app, fields_of(members)); }
 

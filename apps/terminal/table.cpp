@@ -26,7 +26,8 @@ json to_json(const Value& value) {
           return list;
         } else if constexpr (std::same_as<T, Object>) {
           json object = json::object();
-          for (const auto& [key, member] : held) object[key] = to_json(member);
+          for (const auto& [key, member] : held)
+            if (!std::holds_alternative<std::monostate>(member.any())) object[key] = to_json(member);
           return object;
         } else return held;
       },

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "apps/lab/analysis/analyses.h"
+#include "apps/lab/report/statistics.h"
 #include "autograd/tape.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -21,58 +21,38 @@ struct Completion {
   std::vector<Expected> expected;
 };
 
-// The logits behind the last whole cell.
-std::vector<double> last_logits(const TextRun& run, const Ids& ids) {
+// `before` ends with a whole cell.
+Completion complete(const TextRun& run, const Ids& before, const Ids& next, int64_t count) {
   const NoTape no_tape;
   const Training off(false);
-  const Tensor logits_bmv = to(convert(run.open.model.logits({ids_tensor(ids, 1, run.open.device)}), Dtype::f64), Device::cpu);
-  const double* const end = logits_bmv.data<double>() + logits_bmv.size();
-  return {end - logits_bmv.shape()[2], end};
+  const Tensor logits_bmv = to(convert(run.model.logits({ids_tensor(before, 1, run.device)}), Dtype::f64), Device::cpu);
+  const std::span logits(logits_bmv.data<double>(), static_cast<size_t>(logits_bmv.size()));
+  return {before, next, most_probable(logits.last(static_cast<size_t>(logits_bmv.shape()[2])), count)};
 }
 
-Completion complete(const TextRun& run, const Ids& before, const Ids& next, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
-  return {before, next, most_probable(last_logits(run, before), options.top ? options.top : scale)};
-}
-
-// A given text is read to its last whole cell, and what is behind that is not known as a whole.
-Completion complete_given(const TextRun& run, const CompletionsOptions& options) {
-  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
-  Ids ids = run.open.run.tokenizer()->encode(options.given);
-  const int64_t max = run.open.context / scale * scale, whole = static_cast<int64_t>(ids.size()) / scale * scale;
-  if (whole == 0) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
-  ids.resize(static_cast<size_t>(whole));
-  if (whole > max) ids.erase(ids.begin(), ids.end() - max);
-  return complete(run, ids, {}, options);
-}
-
-std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options) {
-  if (!options.given.empty()) return {complete_given(run, options)};
-  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale, whole = run.open.context / scale * scale,
-                length = whole + scale;
-  const int64_t there = run.tokens.size() / length;
-  if (there == 0)
+std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options, int64_t scale) {
+  const int64_t whole = run.context / scale * scale, count = options.top.value_or(scale);
+  if (!options.given.empty()) {  // it is read to its last whole cell: what follows is not known as a whole
+    Ids ids = run.tokenizer().encode(options.given);
+    if (std::ssize(ids) < scale) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
+    ids.resize(ids.size() / static_cast<size_t>(scale) * static_cast<size_t>(scale));
+    return {complete(run, {ids.end() - std::min<ptrdiff_t>(std::ssize(ids), whole), ids.end()}, {}, count)};
+  }
+  const std::vector<int64_t> starts = spread_over(run.tokens.size(), whole + scale, options.places);
+  if (starts.empty())
     fail("completions: {} has {} tokens, fewer than a context of {} and a cell of {} more",
         {run.tokens.name(), run.tokens.size(), whole, scale});
   std::vector<Completion> all;
-  const int64_t places = std::min(options.places, there);
-  for (int64_t i = 0; i < places; ++i) {
-    const int64_t first = i * there / places * length;
-    all.push_back(complete(run, ids_at(run.tokens, first, whole), ids_at(run.tokens, first + whole, scale), options));
-  }
+  for (const int64_t start : starts)
+    all.push_back(complete(run, ids_at(run.tokens, start, whole), ids_at(run.tokens, start + whole, scale), count));
   return all;
 }
 
-std::vector<std::string> texts_of(const Tokenizer& tokenizer, const Ids& ids) {
-  std::vector<std::string> texts;
-  for (const int64_t id : ids) texts.push_back(shown(tokenizer, id));
-  return texts;
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : " · ") + text;
-  return all;
+// Texts with a dot between them.
+template <class List, class Text> std::string joined(const List& all, const Text& text) {
+  std::string line;
+  for (const auto& each : all) line += (line.empty() ? "" : " · ") + text(each);
+  return line;
 }
 
 // The share of the tokens of the next cells that are among those told.
@@ -87,28 +67,26 @@ double found_share(const std::vector<Completion>& all) {
 }
 
 // A row for each place, with what the text shows of it and what the JSON tells.
-ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, const CompletionsOptions& options) {
-  const Tokenizer& tokenizer = *run.open.run.tokenizer();
-  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
+ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, int64_t tokens_shown) {
+  const Tokenizer& tokenizer = run.tokenizer();
+  const auto token = [&](int64_t id) { return shown(tokenizer, {id}, true); };
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), all, value); };
   add({.heading = "the text in front", .left = true}, [&](const Completion& each) {
-    const auto few = std::min<ptrdiff_t>(options.shown * scale, std::ssize(each.before));
-    return "…" + shown(tokenizer, Ids(each.before.end() - few, each.before.end()));
+    const Ids last(each.before.end() - std::min<ptrdiff_t>(tokens_shown, std::ssize(each.before)), each.before.end());
+    return "…" + shown(tokenizer, last, last.size() == 1);
   });
   add({.heading = "the next cell", .left = true, .missing = "?"},
-      [&](const Completion& each) { return each.next.empty() ? Value() : Value(joined(texts_of(tokenizer, each.next))); });
+      [&](const Completion& each) { return each.next.empty() ? Value() : Value(joined(each.next, token)); });
   add({.heading = "expected, with probabilities", .left = true}, [&](const Completion& each) {
-    std::vector<std::string> texts;
-    for (const Expected& e : each.expected) texts.push_back(fmt::format("{} {:.3f}", shown(tokenizer, e.id), e.probability));
-    return joined(texts);
+    return joined(each.expected, [&](const Expected& e) { return fmt::format("{} {:.3f}", token(e.id), e.probability); });
   });
   add({.key = "text"}, [&](const Completion& each) { return tokenizer.decode(each.before); });
   add({.key = "next"}, [&](const Completion& each) { return tokenizer.decode(each.next); });
   add({.key = "next_ids"}, &Completion::next);
   add({.key = "expected"}, [&](const Completion& each) {
     return values_of(each.expected, [&](const Expected& e) {
-      return Object{{"id", e.id}, {"token", shown(tokenizer, e.id)}, {"probability", e.probability}};
+      return Object{{"id", e.id}, {"token", token(e.id)}, {"probability", e.probability}};
     });
   });
   return table;
@@ -117,26 +95,24 @@ ResultTable table_of(const TextRun& run, const std::vector<Completion>& all, con
 }  // namespace
 
 std::vector<Expected> most_probable(std::span<const double> logits, int64_t count) {
-  Ids ids(logits.size());
-  std::iota(ids.begin(), ids.end(), 0);
-  const auto logit = [&](int64_t id) { return logits[static_cast<size_t>(id)]; };
-  const auto end = ids.begin() + std::min<int64_t>(count, static_cast<int64_t>(ids.size()));
-  std::partial_sort(ids.begin(), end, ids.end(), [&](int64_t a, int64_t b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
-  double sum = 0;
-  for (const double l : logits) sum += std::exp(l - logit(ids[0]));
   std::vector<Expected> all;
-  for (auto id = ids.begin(); id != end; ++id) all.push_back({*id, std::exp(logit(*id) - logit(ids[0])) / sum});
+  for (const double logit : logits) all.push_back({std::ssize(all), logit});
+  all = best_of(std::move(all), count,
+      [](const Expected& a, const Expected& b) { return a.probability != b.probability ? a.probability > b.probability : a.id < b.id; });
+  double sum = 0;
+  const double max = all[0].probability;
+  for (const double logit : logits) sum += std::exp(logit - max);
+  for (Expected& each : all) each.probability = std::exp(each.probability - max) / sum;
   return all;
 }
 
 Report analyse_completions(const CompletionsOptions& options) {
   const TextRun run = open_text_run(options.run, options.text, {family_of<Coarse>});
-  if (run.open.context < run.open.run.config().model.settings<Coarse>().scale)
-    fail("--context: {}, fewer tokens than a cell of {}", {run.open.context, run.open.run.config().model.settings<Coarse>().scale});
-  const std::vector<Completion> all = completions_of(run, options);
-  const int64_t scale = run.open.run.config().model.settings<Coarse>().scale;
+  const int64_t scale = run.config().model.settings<Coarse>().scale;
+  if (run.context < scale) fail("--context: {}, fewer tokens than a cell of {}", {run.context, scale});
+  const std::vector<Completion> all = completions_of(run, options, scale);
   Report report{.title = fmt::format("{}: the most probable tokens of the next cell of {} tokens", run.name, scale),
-      .table = table_of(run, all, options)};
+      .table = table_of(run, all, options.shown * scale)};
   if (options.given.empty())
     report.notes.push_back(
         fmt::format("{:.1f}% of the tokens of the next cells are among those told; a model that knew them all would give each 1/{}",

@@ -16,62 +16,40 @@ namespace {
 
 struct RunBins {
   std::string name;
-  uint64_t tokenizer = 0, training = 0;  // hashes: of the tokenizer, of the training text's tokens
+  uint64_t tokenizer = 0, training = 0;  // hashes of the tokenizer and of the training text's tokens
   int64_t scored = 0, counted = 0;
   std::vector<FrequencyBin> bins;
 };
 
-// How often each token is in the training text; returns how many tokens were counted.
-int64_t count_training(const Tokens& train, int64_t max, std::vector<TokenScore>& scores) {
+RunBins analyse(const TextRun& run, const FrequencyOptions& options) {
+  std::vector<TokenScore> scores(static_cast<size_t>(run.model.config().vocab));
+  const Tokens train = training_text(run);
+  RunBins result{run.name, run.tokenizer().hash(), train.hash(), 0, std::min(options.training_tokens, train.size()), {}};
   constexpr int64_t kChunk = 1 << 16;
-  const int64_t all = std::min(max, train.size());
-  for (int64_t first = 0; first < all; first += kChunk)
-    for (const int64_t id : ids_at(train, first, std::min(kChunk, all - first))) ++scores[static_cast<size_t>(id)].training;
-  return all;
-}
+  for (int64_t first = 0; first < result.counted; first += kChunk)
+    for (const int64_t id : ids_at(train, first, std::min(kChunk, result.counted - first))) ++scores[static_cast<size_t>(id)].training;
 
-// Windows overlap by half: every token has half a window in front of it, but for those at the start of the text. A model that does not
-// score the first tokens of a window needs windows that overlap by as many.
-int64_t score_text(const TextRun& run, int64_t max, std::vector<TokenScore>& scores) {
-  const int64_t context = run.open.context, skipped = first_scored(run.open.model, context);
+  // Windows overlap by half: every token has half a window in front of it, but for those at the start of the text. A model that does not
+  // score the first tokens of a window needs windows that overlap by as many.
+  const int64_t context = run.context, skipped = first_scored(run.model, context);
   const Windows windows(
-      run.tokens, rows_at_once(run.open.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
-  int64_t scored = 0;
-  Progress progress({.steps = std::min(max, run.tokens.size() - 1), .unit = "token", .out = stderr});
-  for (int64_t i = 0; i < windows.batches() && scored < max; ++i) {
+      run.tokens, rows_at_once(run.model, context), context, std::max<int64_t>(1, std::min(context / 2, context - skipped)));
+  Progress progress({.steps = std::min(options.tokens, run.tokens.size() - 1), .unit = "token", .out = stderr});
+  for (int64_t i = 0; i < windows.batches() && result.scored < options.tokens; ++i) {
     const Batch batch = windows.at(i);
-    const std::vector<double> nats = token_nats(run.open.model, micro_batch_of(batch, run.open.device).inputs);
+    const std::vector<double> nats = token_nats(run.model, micro_batch_of(batch, run.device).inputs);
     for (size_t t = 0; t < nats.size(); ++t) {
-      if (std::isnan(nats[t]) || static_cast<int64_t>(t) % context < skipped || scored == max) continue;
+      if (std::isnan(nats[t]) || static_cast<int64_t>(t) % context < skipped || result.scored == options.tokens) continue;
       TokenScore& score = scores[static_cast<size_t>(batch.targets_bc[t])];
       ++score.scored;
       score.nats += nats[t];
-      ++scored;
+      ++result.scored;
     }
-    progress.update(scored, 0, run.name);
+    progress.update(result.scored, 0, run.name);
   }
-  if (scored == 0) fail("frequency: {} scores no token of {}", {run.name, run.tokens.name()});
-  return scored;
-}
-
-RunBins analyse(const TextRun& run, const FrequencyOptions& options) {
-  std::vector<TokenScore> scores(static_cast<size_t>(run.open.model.config().vocab));
-  const Tokens train = training_text(run);
-  RunBins result{run.name, run.open.run.tokenizer()->hash(), train.hash(), 0, 0, {}};
-  result.counted = count_training(train, options.training_tokens, scores);
-  result.scored = score_text(run, options.tokens, scores);
+  if (result.scored == 0) fail("frequency: {} scores no token of {}", {run.name, run.tokens.name()});
   result.bins = frequency_bins(scores, options.bins);
   return result;
-}
-
-std::string range_of(const FrequencyBin& bin) {
-  return bin.max == bin.min ? with_commas(bin.max) : with_commas(bin.max) + " - " + with_commas(bin.min);
-}
-
-double mean_nats(const RunBins& run) {
-  double sum = 0;
-  for (const FrequencyBin& bin : run.bins) sum += bin.nats;
-  return sum / static_cast<double>(run.bins.size());
 }
 
 Chart chart_of(const std::vector<RunBins>& runs, const std::string& title) {
@@ -92,28 +70,36 @@ Chart chart_of(const std::vector<RunBins>& runs, const std::string& title) {
   return chart;
 }
 
-// The last row is of all bins.
+// A row for each bin, and one for the mean over all of them.
 ResultTable table_of(const std::vector<RunBins>& runs) {
-  ResultTable table{{{.heading = "bin", .left = true}, {.heading = "times in the training text"}, {.heading = "kinds", .format = ","}}};
-  for (const RunBins& run : runs) table.columns.push_back({.heading = run.name, .format = "{:.4f}"});
-  for (size_t i = 0; i < runs[0].bins.size(); ++i) {
-    std::vector<Value> row{i + 1, range_of(runs[0].bins[i]), runs[0].bins[i].kinds};
-    for (const RunBins& run : runs) row.emplace_back(run.bins[i].nats);
-    table.add_row(row);
+  ResultTable table;
+  const auto add = [&](Column column, const std::vector<FrequencyBin>& bins, const auto& value, Value last) {
+    table.add(std::move(column), bins, value);
+    table.columns.back().values.push_back(std::move(last));
+  };
+  const std::vector<FrequencyBin>& bins = runs[0].bins;
+  add(
+      {.heading = "bin", .left = true}, bins, [&](const FrequencyBin& bin) { return &bin - bins.data() + 1; }, "all");
+  add(
+      {.heading = "times in the training text"}, bins,
+      [](const FrequencyBin& bin) { return (bin.max == bin.min ? "" : with_commas(bin.max) + " - ") + with_commas(bin.min); }, "");
+  add({.heading = "kinds", .format = ","}, bins, &FrequencyBin::kinds, "");
+  for (const RunBins& run : runs) {
+    const auto sum = [](double nats, const FrequencyBin& bin) { return nats + bin.nats; };
+    const double all = std::accumulate(run.bins.begin(), run.bins.end(), 0.0, sum);
+    add({.heading = run.name, .format = "{:.4f}"}, run.bins, &FrequencyBin::nats, all / static_cast<double>(run.bins.size()));
   }
-  std::vector<Value> all{"all", "", ""};
-  for (const RunBins& run : runs) all.emplace_back(mean_nats(run));
-  table.add_row(all);
   return table;
 }
 
-Value json_of(const RunBins& run) {
-  const auto as_object = [](const FrequencyBin& bin) {
-    return Object{{"tokens", bin.tokens}, {"nats_per_token", bin.nats}, {"kinds", bin.kinds}, {"most_in_training", bin.max},
-        {"least_in_training", bin.min}};
-  };
-  return Object{
-      {"run", run.name}, {"scored_tokens", run.scored}, {"training_tokens", run.counted}, {"bins", values_of(run.bins, as_object)}};
+Value as_json(const RunBins& run) {
+  ResultTable bins;
+  bins.add({.key = "tokens"}, run.bins, &FrequencyBin::tokens);
+  bins.add({.key = "nats_per_token"}, run.bins, &FrequencyBin::nats);
+  bins.add({.key = "kinds"}, run.bins, &FrequencyBin::kinds);
+  bins.add({.key = "most_in_training"}, run.bins, &FrequencyBin::max);
+  bins.add({.key = "least_in_training"}, run.bins, &FrequencyBin::min);
+  return Object{{"run", run.name}, {"scored_tokens", run.scored}, {"training_tokens", run.counted}, {"bins", json_of(bins)}};
 }
 
 }  // namespace
@@ -157,7 +143,7 @@ Report analyse_frequency(const FrequencyOptions& options) {
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report{.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins),
       .table = table_of(runs),
-      .json = values_of(runs, [](const RunBins& run) { return json_of(run); })};
+      .json = values_of(runs, as_json)};
   report.chart = chart_of(runs, report.title);
   report.notes.push_back(fmt::format(
       "{} tokens scored, {} tokens of training text counted; nats per token", with_commas(runs[0].scored), with_commas(runs[0].counted)));

@@ -52,27 +52,7 @@ std::string draw_mask(const Mask& mask, const std::string& name, double x, doubl
   return svg + svg_rectangle(x, y, kSide, kSide, "class=\"axis\" fill=\"none\"");
 }
 
-double mean_keys(const Mask& mask) {
-  double keys = 0;
-  for (const Mask::Row& row : mask.rows) keys += static_cast<double>(std::max<int64_t>(0, row.end - row.first));
-  return mask.rows.empty() ? 0 : keys / static_cast<double>(mask.rows.size());
-}
-
-int64_t max_keys(const Mask& mask) {
-  int64_t max = 0;
-  for (const Mask::Row& row : mask.rows) max = std::max(max, row.end - row.first);
-  return max;
-}
-
-int64_t first_query(const Mask& mask) {  // that sees a key; -1: none
-  for (size_t i = 0; i < mask.rows.size(); ++i)
-    if (mask.rows[i].end > mask.rows[i].first) return static_cast<int64_t>(i);
-  return -1;
-}
-
-Value rows_of(const Mask& mask) {
-  return values_of(mask.rows, [](const Mask::Row& row) { return row.end > row.first ? Value::List{row.first, row.end} : Value::List(); });
-}
+int64_t keys_seen(const Mask::Row& row) { return std::max<int64_t>(0, row.end - row.first); }
 
 ResultTable table_of(const std::vector<Mask>& masks) {
   ResultTable table;
@@ -81,16 +61,28 @@ ResultTable table_of(const std::vector<Mask>& masks) {
   add({.heading = "queries", .left = true}, [](const Mask& mask) { return cell_name(mask.query_tokens); });
   add({.heading = "keys", .left = true}, [](const Mask& mask) { return cell_name(mask.key_tokens); });
   add({.heading = "heads"}, heads_of);
-  add({.heading = "keys seen, mean", .format = "{:.1f}"}, mean_keys);
-  add({.heading = "most"}, max_keys);
-  add({.heading = "first query that sees one"},
-      [](const Mask& mask) { return first_query(mask) < 0 ? Value("none") : Value(first_query(mask)); });
+  add({.heading = "keys seen, mean", .format = "{:.1f}"}, [](const Mask& mask) {
+    double keys = 0;
+    for (const Mask::Row& row : mask.rows) keys += static_cast<double>(keys_seen(row));
+    return mask.rows.empty() ? 0 : keys / static_cast<double>(mask.rows.size());
+  });
+  add({.heading = "most"}, [](const Mask& mask) {
+    int64_t max = 0;
+    for (const Mask::Row& row : mask.rows) max = std::max(max, keys_seen(row));
+    return max;
+  });
+  add({.heading = "first query that sees one"}, [](const Mask& mask) {
+    const auto first = std::find_if(mask.rows.begin(), mask.rows.end(), keys_seen);
+    return first == mask.rows.end() ? Value("none") : Value(first - mask.rows.begin());
+  });
   add({.key = "query_tokens"}, &Mask::query_tokens);
   add({.key = "key_tokens"}, &Mask::key_tokens);
   add({.key = "first_head"}, &Mask::first_head);
   add({.key = "heads"}, &Mask::heads);
   add({.key = "keys"}, &Mask::keys);
-  add({.key = "rows"}, rows_of);
+  add({.key = "rows"}, [](const Mask& mask) {
+    return values_of(mask.rows, [](const Mask::Row& row) { return keys_seen(row) ? Value::List{row.first, row.end} : Value::List(); });
+  });
   return table;
 }
 
@@ -116,19 +108,13 @@ std::string mask_drawing(const std::string& title, const std::vector<Mask>& mask
   return svg + "</svg>\n";
 }
 
-// Masks do not depend on the vocabulary, which is left out: it would be most of the weights.
-ModelConfig config_of(const MasksOptions& options) {
-  ModelConfig config = request_run(options.run.file(), options.run.overrides()).config.model;
-  config.vocab = 1;
-  return config;
-}
-
 }  // namespace
 
 Report analyse_masks(const MasksOptions& options) {
-  const ModelConfig config = config_of(options);
+  ModelConfig config = request_run(options.run.file(), options.run.overrides()).config.model;
+  config.vocab = 1;                    // masks do not depend on the vocabulary, which would be most of the weights
   constexpr int64_t kMaxTokens = 256;  // whose rows can still be told apart
-  const int64_t tokens = std::min(options.tokens ? options.tokens : kMaxTokens, config.ctx);
+  const int64_t tokens = std::min(options.tokens.value_or(kMaxTokens), config.ctx);
   const std::vector<Mask> masks = ricci::masks(Model(config), tokens);
   if (masks.empty()) fail("masks: a text of {} tokens, which is shorter than a cell", {tokens});
   const std::string file = options.run.file().empty() ? "the default model" : options.run.file();

@@ -17,34 +17,26 @@
 namespace ricci::apps {
 namespace {
 
-// The lowest validation loss that was recorded.
-void add_recorded(MemoryRow& row, const std::string& folder) {
-  if (!std::filesystem::exists(folder + "/metrics.jsonl")) return;
-  const RunRecords records = read_records(folder);
-  const auto losses = records.columns.find("val_loss");
-  if (losses == records.columns.end()) return;
-  for (const double loss : losses->second)
-    if (std::isfinite(loss) && (!row.loss || loss < *row.loss)) row.loss = loss;
-  row.loss_from = "recorded";
-}
-
-void add_evaluated(MemoryRow& row, const RunFolder& run) {
-  const TrainConfig& config = run.config();
-  const Model model = run.load_model(Device::cpu);
-  const int64_t context = run.context();
-  const EvaluationBatches batches =
-      evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
-  Progress progress({.steps = batches.count, .unit = "batch", .out = stderr});
-  row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
-  row.loss_from = "evaluated";
-}
-
 MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
   const RunFolder run = RunFolder::open(path);
-  MemoryRow row = memory_row(std::filesystem::path(run.path()).lexically_normal().filename().string(), run.config(), options);
+  const TrainConfig& config = run.config();
+  MemoryRow row = memory_row(std::filesystem::path(run.path()).lexically_normal().filename().string(), config, options);
   if (row.name.empty()) row.name = path;
-  if (options.evaluate) add_evaluated(row, run);
-  else add_recorded(row, path);
+  if (options.evaluate) {
+    const Model model = run.load_model(Device::cpu);
+    const int64_t context = run.context();
+    const EvaluationBatches batches =
+        evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
+    Progress progress({.steps = batches.count, .unit = "batch", .out = stderr});
+    row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
+    row.loss_from = "evaluated";
+  } else if (std::filesystem::exists(path + "/metrics.jsonl")) {
+    const RunRecords records = read_records(path);
+    if (const auto losses = records.columns.find("val_loss"); losses != records.columns.end())
+      for (const double loss : losses->second)
+        if (std::isfinite(loss)) row.loss = std::min(loss, row.loss.value_or(loss));
+    row.loss_from = "recorded";
+  }
   return row;
 }
 
@@ -60,13 +52,13 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
   const auto megabytes = [&](const std::string& heading, const std::string& key, const auto& bytes) {
     add({.heading = heading, .key = key, .format = "{:.1f}", .factor = 1e-6}, bytes);
   };
-  const auto of_loss = [&](Column column, const auto& value) {
+  const auto with_loss = [&](Column column, const auto& value) {
     add(std::move(column), [&](const MemoryRow& row) { return row.loss ? Value(value(row)) : Value(); });
   };
   add({.heading = "run", .key = "run", .left = true}, &MemoryRow::name);
   add({.heading = "family", .key = "family", .left = true}, &MemoryRow::family);
   add({.heading = "memory", .key = "memory", .left = true}, [](const MemoryRow& row) { return row.is_planned ? "planned" : "measured"; });
-  of_loss({.heading = "loss", .key = "loss_from", .left = true}, [](const MemoryRow& row) { return row.loss_from; });
+  with_loss({.heading = "loss", .key = "loss_from", .left = true}, [](const MemoryRow& row) { return row.loss_from; });
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const MemoryRow& row) { return row.memory.parameters; });
   megabytes("activations, workspace MB", "working_bytes", [](const MemoryRow& row) { return row.memory.working; });
   megabytes("all tensors MB", "peak_bytes", [](const MemoryRow& row) { return row.memory.peak; });
@@ -78,35 +70,32 @@ ResultTable table_of(const std::vector<MemoryRow>& rows) {
     if (use == HeldFor::optimizer_state) heading = "optimizer";
     megabytes(heading, std::string("at_peak.") + name_of(use), [i](const MemoryRow& row) { return row.memory.at_peak[i]; });
   }
-  of_loss({.heading = "nats/token", .key = "nats_per_token", .format = "{:.4f}"}, [](const MemoryRow& row) { return *row.loss; });
-  of_loss({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const MemoryRow& row) { return std::exp(*row.loss); });
+  with_loss({.heading = "nats/token", .key = "nats_per_token", .format = "{:.4f}"}, [](const MemoryRow& row) { return *row.loss; });
+  with_loss({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const MemoryRow& row) { return std::exp(*row.loss); });
   return table;
 }
 
-// The losses of a coarse model and of a classifier are not those of the next token.
+// Coarse models and classifiers do not predict the next token.
 bool is_of_next_token(const MemoryRow& row) { return traits_of(choice_of<Family>("family", row.family)).writes_text(); }
 bool is_drawn(const MemoryRow& row) { return row.loss && is_of_next_token(row); }
 
 // A curve for each family, its runs from left to right.
-Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
+Chart chart_of(std::vector<MemoryRow> rows, const std::string& title) {
   Chart chart{.title = title,
       .x_name = "MB",
       .scattered = true,
       .panels = {{"against the peak of activations and workspace", "perplexity"}, {"against the peak of all tensors", "perplexity"}}};
-  std::vector<std::string> families;
-  for (const MemoryRow& row : rows)
-    if (is_drawn(row) && std::find(families.begin(), families.end(), row.family) == families.end()) families.push_back(row.family);
-  for (const std::string& family : families) {
-    std::vector<MemoryRow> drawn;
-    std::copy_if(
-        rows.begin(), rows.end(), std::back_inserter(drawn), [&](const MemoryRow& row) { return row.family == family && is_drawn(row); });
-    add_curves(chart, family, {});
-    const int colour = chart.legend.back().colour;
-    for (const auto& [panel, bytes] : {std::pair{0, &StepMemory::working}, {1, &StepMemory::peak}}) {
-      std::stable_sort(
-          drawn.begin(), drawn.end(), [&](const MemoryRow& a, const MemoryRow& b) { return a.memory.*bytes < b.memory.*bytes; });
-      Curve curve{.name = family, .colour = colour, .marked = true};
-      for (const MemoryRow& row : drawn) {
+  std::erase_if(rows, [](const MemoryRow& row) { return !is_drawn(row); });
+  for (const MemoryRow& row : rows) {
+    const auto is_of_family = [&](const LegendEntry& entry) { return entry.name == row.family; };
+    if (std::none_of(chart.legend.begin(), chart.legend.end(), is_of_family)) add_curves(chart, row.family, {});
+  }
+  for (const auto& [panel, bytes] : {std::pair{0, &StepMemory::working}, {1, &StepMemory::peak}}) {
+    std::stable_sort(rows.begin(), rows.end(), [&](const MemoryRow& a, const MemoryRow& b) { return a.memory.*bytes < b.memory.*bytes; });
+    for (const LegendEntry& family : chart.legend) {
+      Curve curve{.name = family.name, .colour = family.colour, .marked = true};
+      for (const MemoryRow& row : rows) {
+        if (row.family != family.name) continue;
         curve.points.push_back({static_cast<double>(row.memory.*bytes) * 1e-6, std::exp(*row.loss)});
         curve.labels.push_back(row.name + (row.is_planned ? " (planned)" : ""));
       }
@@ -121,11 +110,11 @@ Chart chart_of(const std::vector<MemoryRow>& rows, const std::string& title) {
 MemoryRow memory_row(const std::string& name, const TrainConfig& config, const MemoryOptions& options) {
   StepShape shape = step_shape_of(config);
   if (options.batch) {
-    shape.sequences = options.batch;
+    shape.sequences = *options.batch;
     shape.micro_batches = 1;
   }
   const Plan plan = plan_step(config.model, config.optimizer, shape);
-  MemoryRow row{name, name_of(config.model.family), plan, true, {}, ""};
+  MemoryRow row{name, name_of(config.model.family), plan};
   row.is_planned = !available(shape.device) || plan.process > static_cast<int64_t>(options.measured);
   if (!row.is_planned) row.memory = measure_step(config.model, config.optimizer, shape);
   return row;
@@ -138,7 +127,7 @@ Report analyse_memory(const MemoryOptions& options) {
   const bool has_points = std::any_of(rows.begin(), rows.end(), is_drawn);
   Report report{.table = table_of(rows)};
   report.title =
-      options.batch ? fmt::format("memory of a training step of {} sequences", options.batch) : "memory of a training step of each run";
+      options.batch ? fmt::format("memory of a training step of {} sequences", *options.batch) : "memory of a training step of each run";
   if (has_points) report.chart = chart_of(rows, "perplexity against " + report.title);
   report.notes = {"measured: the peaks of two steps, by what each tensor is held for; planned: the same by a dry run, where a step holds "
                   "more than --measured.",

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "apps/lab/analysis/analyses.h"
-#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "models/inference/evaluation.h"
@@ -15,101 +14,84 @@ namespace {
 struct RunNats {
   std::string name;
   int64_t context = 0, shuffled = 0, windows = 0;
-  std::vector<double> nats, increases;  // [window x distance]
-  int64_t distances() const { return context - shuffled + 1; }
+  std::vector<double> nats = {}, increases = {};  // [window x distance]
+
+  std::vector<ShuffleRow> rows(bool in_ranges) const { return shuffle_rows(nats, increases, context - shuffled + 1, in_ranges); }
 };
 
-// What a window predicts at each distance: position p predicts the token behind it, so the first one is that of position shuffled - 1.
-std::vector<double> second_half(
-    const TextRun& run, const std::vector<int64_t>& inputs, const std::vector<int64_t>& targets, int64_t rows, int64_t shuffled) {
-  const std::vector<double> nats =
-      token_nats(run.open.model, {ids_tensor(inputs, rows, run.open.device), ids_tensor(targets, rows, run.open.device)});
-  std::vector<double> all;
-  const int64_t context = run.open.context;
-  for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), nats.begin() + r * context + shuffled - 1, nats.begin() + (r + 1) * context);
-  return all;
-}
-
 RunNats analyse(const TextRun& run, const ShuffleOptions& options) {
-  const int64_t context = run.open.context, there = (run.tokens.size() - 1) / context;
+  const int64_t context = run.context, size = run.tokens.size();
   if (context < 4) fail("shuffle: a context of {}, expected 4 or more", {context});
-  if (there < 1) fail("shuffle: {} has {} tokens, fewer than a window of {} and one more", {run.tokens.name(), run.tokens.size(), context});
-  RunNats result{run.name, context, context / 2, std::min(options.windows, there), {}, {}};
-  const int64_t at_once = rows_at_once(run.open.model, context);
-  Progress progress({.steps = result.windows, .unit = "window", .out = stderr});
-  for (int64_t w = 0; w < result.windows; w += at_once) {
-    const int64_t rows = std::min(at_once, result.windows - w);
+  if (size - 1 < context) fail("shuffle: {} has {} tokens, fewer than a window of {} and one more", {run.tokens.name(), size, context});
+  const std::vector<int64_t> starts = spread_over(size - 1, context, options.windows);
+  RunNats result{run.name, context, context / 2, std::ssize(starts)};
+  uint64_t window = 0;
+  in_batches(run, starts, [&](std::span<const int64_t> batch) {
     std::vector<int64_t> inputs, shuffled, targets;
-    for (int64_t r = w; r < w + rows; ++r) {
-      // Windows are spread over the text.
-      const std::vector<int64_t> ids = ids_at(run.tokens, r * there / result.windows * context, context + 1);
-      const std::vector<int64_t> mixed =
-          with_shuffled_start({ids.data(), static_cast<size_t>(context)}, result.shuffled, options.seed, static_cast<uint64_t>(r));
+    for (const int64_t start : batch) {
+      const std::vector<int64_t> ids = ids_at(run.tokens, start, context + 1),
+                                 mixed = with_shuffled_start(std::span(ids).first(ids.size() - 1), result.shuffled, options.seed, window++);
       inputs.insert(inputs.end(), ids.begin(), ids.end() - 1);
       targets.insert(targets.end(), ids.begin() + 1, ids.end());
       shuffled.insert(shuffled.end(), mixed.begin(), mixed.end());
     }
-    const std::vector<double> plain = second_half(run, inputs, targets, rows, result.shuffled),
-                              after = second_half(run, shuffled, targets, rows, result.shuffled);
-    result.nats.insert(result.nats.end(), plain.begin(), plain.end());
-    for (size_t i = 0; i < plain.size(); ++i) result.increases.push_back(after[i] - plain[i]);
-    progress.update(w + rows, 0, run.name);
-  }
+    const auto rows = std::ssize(batch);
+    const auto nats_of = [&](const std::vector<int64_t>& ids) {
+      return token_nats(run.model, {ids_tensor(ids, rows, run.device), ids_tensor(targets, rows, run.device)});
+    };
+    const std::vector<double> before = nats_of(inputs), after = nats_of(shuffled);
+    // Position p predicts the token after it, so the first token of the second half is predicted by position shuffled - 1.
+    for (size_t i = 0; i < before.size(); ++i)
+      if (static_cast<int64_t>(i) % context >= result.shuffled - 1) {
+        result.nats.push_back(before[i]);
+        result.increases.push_back(after[i] - before[i]);
+      }
+  });
   return result;
 }
 
-std::string range_of(const ShuffleRow& row) {
-  return row.distance == row.last_distance ? std::to_string(row.distance) : fmt::format("{} - {}", row.distance, row.last_distance);
-}
-
-std::vector<ShuffleRow> ranges_of(const RunNats& run) { return shuffle_rows(run.nats, run.increases, run.distances(), true); }
-
-// The ranges are those of the longest context; a run tells of those that it has.
+// The ranges of the longest context, and the numbers of each run as far as it has them.
 ResultTable table_of(const std::vector<RunNats>& runs) {
   ResultTable table;
-  const auto longest =
-      std::max_element(runs.begin(), runs.end(), [](const RunNats& a, const RunNats& b) { return a.distances() < b.distances(); });
-  table.columns = {{.heading = "distance", .left = true}};
-  std::vector<std::vector<ShuffleRow>> of_runs;
+  std::vector<ShuffleRow> ranges;
+  for (const RunNats& run : runs)
+    if (std::vector<ShuffleRow> rows = run.rows(true); ranges.empty() || rows.back().last_distance > ranges.back().last_distance)
+      ranges = std::move(rows);
+  table.add({.heading = "distance", .left = true}, ranges, [](const ShuffleRow& row) {
+    return row.distance == row.last_distance ? std::to_string(row.distance) : fmt::format("{} - {}", row.distance, row.last_distance);
+  });
   for (const RunNats& run : runs) {
-    of_runs.push_back(ranges_of(run));
-    for (const auto& [name, format] : {std::pair{", in order", "{:.4f}"}, {", shuffled", "{:+.4f}"}, {", +-", "{:.4f}"}})
-      table.columns.push_back({.heading = run.name + name, .format = format});
-  }
-  const std::vector<ShuffleRow> ranges = ranges_of(*longest);
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    std::vector<Value> row{range_of(ranges[i])};
-    for (const std::vector<ShuffleRow>& rows : of_runs) {
-      const bool same = i < rows.size() && rows[i].last_distance == ranges[i].last_distance;
-      for (const auto number : {&ShuffleRow::nats, &ShuffleRow::increase, &ShuffleRow::error})
-        row.emplace_back(same ? std::optional(rows[i].*number) : std::nullopt);
-    }
-    table.add_row(row);
+    const std::vector<ShuffleRow> rows = run.rows(true);
+    const auto add = [&](const char* name, const char* format, double ShuffleRow::*number) {
+      table.add({.heading = run.name + name, .format = format}, ranges, [&](const ShuffleRow& range) {
+        const auto i = static_cast<size_t>(&range - ranges.data());
+        return i < rows.size() && rows[i].last_distance == range.last_distance ? Value(rows[i].*number) : Value();
+      });
+    };
+    add(", in order", "{:.4f}", &ShuffleRow::nats);
+    add(", shuffled", "{:+.4f}", &ShuffleRow::increase);
+    add(", +-", "{:.4f}", &ShuffleRow::error);
   }
   return table;
 }
 
 // A dot for each range of distances, at its middle on the logarithmic axis.
-Chart chart_of(const std::vector<RunNats>& runs, const std::string& title) {
-  Chart chart{.title = title,
-      .x_name = "distance from the shuffled part, in tokens",
-      .log_x = true,
-      .panels = {{"increase of the negative log likelihood", "nats per token"}}};
-  for (const RunNats& run : runs) {
-    std::vector<Point> points;
-    for (const ShuffleRow& row : ranges_of(run))
-      points.push_back({std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance)), row.increase});
-    add_curves(chart, run.name, {points});
-  }
-  return chart;
+void draw(Chart& chart, const RunNats& run) {
+  std::vector<Point> points;
+  for (const ShuffleRow& row : run.rows(true))
+    points.push_back({std::sqrt(static_cast<double>(row.distance) * static_cast<double>(row.last_distance)), row.increase});
+  add_curves(chart, run.name, {points});
 }
 
-Value json_of(const RunNats& run) {
-  const auto as_object = [](const ShuffleRow& row) {
-    return Object{{"distance", row.distance}, {"nats_per_token", row.nats}, {"increase", row.increase}, {"standard_error", row.error}};
-  };
-  return Object{{"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows},
-      {"distances", values_of(shuffle_rows(run.nats, run.increases, run.distances(), false), as_object)}};
+Value as_json(const RunNats& run) {
+  const std::vector<ShuffleRow> rows = run.rows(false);
+  ResultTable distances;
+  distances.add({.key = "distance"}, rows, &ShuffleRow::distance);
+  distances.add({.key = "nats_per_token"}, rows, &ShuffleRow::nats);
+  distances.add({.key = "increase"}, rows, &ShuffleRow::increase);
+  distances.add({.key = "standard_error"}, rows, &ShuffleRow::error);
+  return Object{
+      {"run", run.name}, {"context", run.context}, {"shuffled", run.shuffled}, {"windows", run.windows}, {"distances", json_of(distances)}};
 }
 
 }  // namespace
@@ -123,26 +105,25 @@ std::vector<int64_t> with_shuffled_start(std::span<const int64_t> ids, int64_t s
 }
 
 std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<const double> increases, int64_t distances, bool in_ranges) {
-  const int64_t windows = static_cast<int64_t>(nats.size()) / distances;
+  const int64_t windows = std::ssize(nats) / distances;
   std::vector<ShuffleRow> rows;
   for (int64_t first = 1, last = 1; first <= distances; first = last + 1, last = std::min(in_ranges ? 2 * last : last + 1, distances)) {
-    ShuffleRow row{first, last, 0, 0, 0};
+    ShuffleRow& row = rows.emplace_back(ShuffleRow{first, last});
+    const auto length = static_cast<double>(last - first + 1), n = static_cast<double>(windows);
     double squares = 0;
     for (int64_t w = 0; w < windows; ++w) {
-      double of_window = 0;
+      double sum = 0;
       for (int64_t d = first - 1; d < last; ++d) {
         row.nats += nats[static_cast<size_t>(w * distances + d)];
-        of_window += increases[static_cast<size_t>(w * distances + d)];
+        sum += increases[static_cast<size_t>(w * distances + d)];
       }
-      of_window /= static_cast<double>(last - first + 1);
-      row.increase += of_window;
-      squares += of_window * of_window;
+      const double mean = sum / length;
+      row.increase += mean;
+      squares += mean * mean;
     }
-    const auto n = static_cast<double>(windows);
-    row.nats /= n * static_cast<double>(last - first + 1);
+    row.nats /= n * length;
     row.increase /= n;
     row.error = windows > 1 ? std::sqrt(std::max(0.0, squares / n - row.increase * row.increase) / (n - 1)) : 0;
-    rows.push_back(row);
     if (last == distances) break;
   }
   return rows;
@@ -151,14 +132,17 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 Report analyse_shuffle(const ShuffleOptions& options) {
   std::vector<RunNats> runs;
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
-  Report report{.title = "likelihood behind a shuffled half of the context",
-      .table = table_of(runs),
-      .json = values_of(runs, [](const RunNats& run) { return json_of(run); })};
-  report.chart = chart_of(runs, report.title);
-  for (const RunNats& run : runs)
+  Report report{.title = "likelihood behind a shuffled half of the context", .table = table_of(runs), .json = values_of(runs, as_json)};
+  report.chart = {.title = report.title,
+      .x_name = "distance from the shuffled part, in tokens",
+      .log_x = true,
+      .panels = {{"increase of the negative log likelihood", "nats per token"}}};
+  for (const RunNats& run : runs) {
+    draw(*report.chart, run);
     report.notes.push_back(
         fmt::format("{}: {} windows of {} tokens, of which the first {} are shuffled; nats per token, +- standard error of the increase",
             run.name, run.windows, run.context, run.shuffled));
+  }
   return report;
 }
 

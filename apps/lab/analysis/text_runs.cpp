@@ -6,9 +6,11 @@
 #include <set>
 
 #include "apps/run/corpus/corpus.h"
+#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "data/text/utf8.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
@@ -25,7 +27,7 @@ std::string list_of(const std::vector<Family>& families) {
   return list;
 }
 
-// What is wrong is told before the weights are read.
+// An error is reported before the weights are read.
 RunFolder open_folder(const std::string& path, const std::vector<Family>& families) {
   RunFolder run = RunFolder::open(path);
   const TrainConfig& config = run.config();
@@ -56,13 +58,13 @@ TextRun open_text_run(const std::string& path, const TextRunOptions& options, co
   OpenModel open = open_model(path, options.model);
   Tokens tokens =
       options.data.empty() ? open_validation(config, open.run.tokenizer()) : open_tokens(config, options.data, open.run.tokenizer());
-  return {folder_name(path), std::move(open), std::move(tokens)};
+  return {std::move(open), folder_name(path), std::move(tokens)};
 }
 
 Tokens training_text(const TextRun& run) {
-  const TrainConfig& config = run.open.run.config();
-  if (config.data.empty()) fail("{}: has no training text whose tokens could be counted: data is empty, as in imported runs", {run.name});
-  return open_corpus(config, run.open.run.tokenizer()).train;
+  if (run.config().data.empty())
+    fail("{}: has no training text whose tokens could be counted: data is empty, as in imported runs", {run.name});
+  return open_corpus(run.config(), run.run.tokenizer()).train;
 }
 
 std::vector<TextRun> open_text_runs(const TextRunOptions& options, const std::vector<Family>& families) {
@@ -74,21 +76,33 @@ std::vector<TextRun> open_text_runs(const TextRunOptions& options, const std::ve
   return all;
 }
 
-std::string shown(const Tokenizer& tokenizer, int64_t id) {
-  const std::string text = shown(tokenizer, std::vector{id});
-  return text.empty() ? "id " + std::to_string(id) : text;
+std::string shown(const Tokenizer& tokenizer, const std::vector<int64_t>& ids, bool with_blanks) {
+  std::string result;
+  for (const char c : replace_invalid_utf8(tokenizer.decode(ids))) {
+    if (c == ' ' && with_blanks) result += "␣";
+    else if (c == '\n') result += "↵";
+    else if (c == '\t') result += "⇥";
+    else result += static_cast<unsigned char>(c) < 32 ? "\uFFFD" : std::string(1, c);
+  }
+  return result.empty() && ids.size() == 1 ? "id " + std::to_string(ids[0]) : result;
 }
 
-std::string shown(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
-  const auto sign_of = [&](char c) -> std::string {
-    if (c == ' ' && ids.size() == 1) return "␣";
-    if (c == '\n') return "↵";
-    if (c == '\t') return "⇥";
-    return static_cast<unsigned char>(c) < 32 ? "\uFFFD" : std::string(1, c);
-  };
-  std::string result;
-  for (const char c : replace_invalid_utf8(tokenizer.decode(ids))) result += sign_of(c);
-  return result;
+std::vector<int64_t> spread_over(int64_t size, int64_t length, int64_t max) {
+  const int64_t all = size / length, count = std::min(max, all);
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < count; ++i) starts.push_back(i * all / count * length);
+  return starts;
+}
+
+void in_batches(const TextRun& run, std::span<const int64_t> starts, const std::function<void(std::span<const int64_t> starts)>& use) {
+  const auto at_once = static_cast<size_t>(rows_at_once(run.model, run.context));
+  Progress progress({.steps = std::ssize(starts), .unit = "window", .out = stderr});
+  for (size_t done = 0; done < starts.size();) {
+    const size_t count = std::min(at_once, starts.size() - done);
+    use(starts.subspan(done, count));
+    done += count;
+    progress.update(static_cast<int64_t>(done), 0, run.name);
+  }
 }
 
 std::vector<int64_t> ids_at(const Tokens& tokens, int64_t first, int64_t count) {

@@ -1,23 +1,27 @@
 #include "apps/lab/benchmark/measure.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
 #include "core/memory/memory.h"
 #include "models/planning/plan.h"
+#include "models/planning/published_memory.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr int kWarmUps = 2;  // steps before those that are measured: memory is touched for the first time, work is counted
 
-StepSize size_at(const BenchOptions& options, int64_t length) {
+StepSize size_at(const BenchOptions& options, int64_t length, int64_t scale) {
   StepSize size = options.size;
-  size.positions = length;
-  size.sequences = options.sequences ? options.sequences : options.tokens / length;
+  size.positions = length / scale;
+  size.sequences = options.sequences.value_or(options.tokens / length);
+  if (!options.is_layer()) return size;
+  size.layers = 1;
+  size.preset = Preset::gpt;
+  size.feed_forward = 4 * size.width;
   return size;
 }
 
@@ -28,28 +32,51 @@ int64_t process_bytes_of(MixerKind mixer, const StepSize& size) {
   return dry.arena_bytes() + program_bytes();
 }
 
-// A mixer at one length, ready to be timed.
+// A mixer at one length and scale, ready to be timed.
 struct Contestant {
-  MixerKind mixer;
   MixerRow row;
   MixerStep step;
   std::vector<double> seconds = {};
-
-  Contestant(MixerKind kind, const StepSize& size) : Contestant(kind, size, memory_use(size.device).current) {}
-
- private:
-  Contestant(MixerKind kind, const StepSize& size, int64_t held_before)
-      : mixer(kind), row{name_of(kind), size.positions, size.sequences, 0, {}, 0, 0, {}}, step(kind, size) {
-    if (size.device == Device::cpu) row.process_bytes = process_bytes_of(kind, size);
-    for (const Parameter* p : step.parameters()) row.parameters += p->value.size();
-    step();
-    reset_peak(size.device);
-    const trace::Counter counter;
-    step();
-    for (const auto& [op, work] : counter.work()) row.flops += work.flops;
-    row.tensor_bytes = memory_use(size.device).peak - held_before;
-  }
 };
+
+Contestant contestant(const BenchOptions& options, MixerKind kind, int64_t length, int64_t scale) {
+  const StepSize size = size_at(options, length, scale);
+  const int64_t held_before = memory_use(size.device).current;
+  Contestant all{{.mixer = name_of(kind), .positions = size.positions, .sequences = size.sequences, .scale = scale, .length = length},
+      MixerStep(kind, size)};
+  MixerRow& row = all.row;
+  if (options.is_layer()) {
+    const PublishedSetting setting{.batch = static_cast<double>(size.sequences),
+        .length = static_cast<double>(size.positions),
+        .d = static_cast<double>(size.width),
+        .heads = static_cast<double>(size.heads)};
+    constexpr double kPublishedBytes = 2;  // per value
+    // The first row is one layer over the whole length.
+    row.published = published_memory(setting)[0].total() * static_cast<double>(size_of(size.dtype)) / kPublishedBytes;
+    row.kept = all.step.kept_bytes();
+    return all;
+  }
+  if (size.device == Device::cpu) row.process_bytes = process_bytes_of(kind, size);
+  for (const Parameter* p : all.step.parameters()) row.parameters += p->value.size();
+  all.step();
+  reset_peak(size.device);
+  const trace::Counter counter;
+  all.step();
+  for (const auto& [op, work] : counter.work()) row.flops += work.flops;
+  row.tensor_bytes = memory_use(size.device).peak - held_before;
+  return all;
+}
+
+std::vector<Contestant> contestants_at(const BenchOptions& options, int64_t length, const std::function<void(const Contestant&)>& note) {
+  std::vector<Contestant> all;
+  for (const MixerKind mixer : options.mixers)
+    for (const int64_t scale : options.is_layer() ? options.scales : std::vector<int64_t>{1}) {
+      if (scale > length) continue;
+      all.push_back(contestant(options, mixer, length, scale));
+      note(all.back());
+    }
+  return all;
+}
 
 std::vector<OpRow> time_ops(Contestant& contestant, int64_t rounds) {
   const trace::Timer timer;
@@ -65,18 +92,6 @@ std::vector<OpRow> time_ops(Contestant& contestant, int64_t rounds) {
 
 }  // namespace
 
-Spread spread_of(std::vector<double> seconds) {
-  if (seconds.empty()) fail("bench: no step was timed");
-  std::sort(seconds.begin(), seconds.end());
-  // Between two neighbours in proportion, as NumPy's quantile.
-  const auto quantile = [&](double q) {
-    const double rank = q * static_cast<double>(seconds.size() - 1);
-    const size_t first = static_cast<size_t>(rank), second = std::min(first + 1, seconds.size() - 1);
-    return seconds[first] + (rank - static_cast<double>(first)) * (seconds[second] - seconds[first]);
-  };
-  return {seconds.front(), quantile(0.25), quantile(0.5), quantile(0.75), seconds.back()};
-}
-
 double floor_of(const OpRow& op, const Peaks& peaks) { return std::max(op.flops / peaks.flops, op.bytes / peaks.bytes); }
 
 double seconds_of(const Benchmark& bench, const std::string& mixer) {
@@ -91,21 +106,24 @@ void check(const BenchOptions& options) {
   };
   constexpr int64_t kMax = 1 << 19, kMaxLayers = 1024, kMaxRounds = 1 << 20;
   check_bound("--width", options.size.width, kMax);
-  check_bound("--ff", options.size.feed_forward, kMax);
+  check_bound("--ff", options.size.feed_forward.value_or(0), kMax);
   check_bound("--layers", options.size.layers, kMaxLayers);
   check_bound("--tokens", options.tokens, kMax);
-  check_bound("--sequences", options.sequences, kMax);
+  check_bound("--sequences", options.sequences.value_or(0), kMax);
   check_bound("--rounds", options.rounds, kMaxRounds);
   for (const int64_t length : options.lengths) check_bound("--lengths", length, kMax);
   if (options.size.width % options.size.heads) fail("--heads: {} does not divide the width {}", {options.size.heads, options.size.width});
   for (const int64_t length : options.lengths)
     if (!options.sequences && options.tokens % length)
       fail("--lengths: {} does not divide the {} tokens of a step (--tokens)", {length, options.tokens});
+  if (const int64_t ff = 4 * options.size.width; options.is_layer() && options.size.feed_forward.value_or(ff) != ff)
+    fail("--ff: {}, expected {} with --layer: the paper's formula is of feed-forward layers of four times the width",
+        {*options.size.feed_forward, ff});
 }
 
 int64_t steps_of(const BenchOptions& options) {
-  return static_cast<int64_t>(options.lengths.size() * options.mixers.size()) * (2 + options.rounds) +
-         (options.roofline ? static_cast<int64_t>(options.mixers.size()) : 0);
+  const auto scales = static_cast<int64_t>(options.is_layer() ? options.scales.size() : 1), mixers = std::ssize(options.mixers);
+  return std::ssize(options.lengths) * mixers * scales * (2 + options.rounds) + (options.roofline ? mixers : 0);
 }
 
 Benchmark measure(const BenchOptions& options, Progress& progress) {
@@ -113,16 +131,17 @@ Benchmark measure(const BenchOptions& options, Progress& progress) {
   Benchmark all{options, {}, {}, {}};
   int64_t done = 0;
   const auto note = [&](const Contestant& c) {
-    progress.update(++done, 0, format_message("{}, {} positions", {c.row.mixer, c.row.positions}));
+    progress.update(++done, 0,
+        options.is_layer() ? format_message("{}x, {} tokens", {c.row.scale, c.row.length})
+                           : format_message("{}, {} positions", {c.row.mixer, c.row.positions}));
   };
   for (const int64_t length : options.lengths) {
-    std::vector<Contestant> contestants;
-    contestants.reserve(options.mixers.size());
-    for (const MixerKind mixer : options.mixers) note(contestants.emplace_back(mixer, size_at(options, length)));
+    std::vector<Contestant> contestants = contestants_at(options, length, note);
     for (int64_t round = -1; round < options.rounds; ++round)  // the first one is not counted: mixers take memory over from each other
       for (Contestant& each : contestants) {
         const double started = seconds_now();
-        each.step();
+        if (options.is_layer()) each.step.forward();
+        else each.step();
         if (round >= 0) each.seconds.push_back(seconds_now() - started);
         note(each);
       }

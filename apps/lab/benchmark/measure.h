@@ -1,15 +1,16 @@
-// What steps of mixers take: time, memory and work against the number of positions, and each op beside the roofs of the device. In the
-// order to read: mixer_step.h is the step that is measured, measure.h measures it, report.cpp tells of it; layer.h does the same for one
-// layer at several scales.
+// Costs of steps of mixers: time, memory and work against the length of sequences, and each op beside the roofs of the device. The costs of
+// one layer at several scales (Subramanian et al. 2020, figure 2), which has a position for every s tokens at scale s: forward time, and
+// memory kept for the backward. In the order to read: mixer_step.h is the step that is measured, measure.h measures it, report.cpp reports.
 #pragma once
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/lab/benchmark/mixer_step.h"
 #include "apps/lab/report/report.h"
+#include "apps/lab/report/statistics.h"
 #include "apps/terminal/progress.h"
+#include "core/fields.h"
 #include "cuda/peaks.h"
 #include "cuda/trace.h"
 
@@ -17,27 +18,40 @@ namespace ricci::apps {
 
 struct BenchOptions {
   std::vector<MixerKind> mixers;
-  std::vector<int64_t> lengths;  // positions of a sequence
-  int64_t tokens = 2048;         // of a step, in sequences of each length
-  int64_t sequences = 0;         // of a step, at every length; 0: as many as hold `tokens`
+  std::vector<int64_t> lengths = {128, 256, 512, 1024, 2048};
+  std::vector<int64_t> scales = {};  // not empty: one pre-norm layer as in GPT-2 is measured at these, else post-norm blocks
+  int64_t tokens = 2048;
+  std::optional<int64_t> sequences = {};  // as many as hold `tokens` if not given
   int64_t rounds = 5;
   bool roofline = false;
-  StepSize size;  // but for sequences and positions
-};
+  StepSize size = {};  // without sequences and positions
 
-// The seconds of a step over the rounds.
-struct Spread {
-  double min = 0, lower_quartile = 0, median = 0, upper_quartile = 0, max = 0;
+  bool is_layer() const { return !scales.empty(); }
 };
-Spread spread_of(std::vector<double> seconds);
+inline void visit_fields(BenchOptions& o, const Fields& field) {
+  field("lengths", o.lengths, "positions of a sequence: 128,512").at_least(1);
+  field("tokens", o.tokens, "tokens of a step, the same at every length").at_least(1);
+  field("sequences", o.sequences, "sequences of a step, the same at every length, in place of --tokens").at_least(1);
+  field("width", o.size.width, "width of the blocks").at_least(1);
+  field("layers", o.size.layers, "post-norm blocks with a relu").at_least(1);
+  field("heads", o.size.heads, "heads of mixers that have some").at_least(1);
+  field("ff", o.size.feed_forward, "width of the feed-forward layers; the width if not given").at_least(1);
+  field("alone", o.size.alone, "one mixer with its maps, in place of blocks");
+  field("rounds", o.rounds, "steps of each mixer and length, in turn with the other mixers'").at_least(1);
+  field("roofline", o.roofline, "tell of every op at the greatest length how close to the measured peaks of the device it is");
+}
 
 struct MixerRow {
   std::string mixer;
   int64_t positions = 0, sequences = 0, parameters = 0;
-  Spread seconds;
-  double flops = 0;                      // of a step: products, attention, shift-and-sum
-  int64_t tensor_bytes = 0;              // most that tensors held at one time
-  std::optional<int64_t> process_bytes;  // that a process on the CPU holds which does this alone, by a dry run
+  Spread seconds = {};                        // per step; per forward without a tape where one layer is measured
+  double flops = 0;                           // per step: products, attention, shift-and-sum
+  int64_t tensor_bytes = 0;                   // most that tensors held at one time
+  std::optional<int64_t> process_bytes = {};  // held by a process on the CPU which does this alone, by a dry run
+  // One layer at a scale: tokens of a sequence, bytes that a forward keeps for its backward, and the same by the formula of the paper's
+  // table 8, at this dtype.
+  int64_t scale = 1, length = 0, kept = 0;
+  double published = 0;
 };
 
 // An op over all rounds.
@@ -49,25 +63,26 @@ struct OpRow {
 
 struct Benchmark {
   BenchOptions options;
-  std::vector<MixerRow> rows;  // by length, then by mixer
+  std::vector<MixerRow> rows;  // by length, then by mixer and scale
   std::vector<OpRow> ops;      // with a roofline: of the greatest length, by mixer, longest first
   std::optional<Peaks> peaks;  // with a roofline
 };
 
-// At each length all mixers take turns, a step each per round, so that what else the machine does falls on all of them.
-// Errors: those of check, of MixerStep and of memory.
+// At each length all mixers or scales take turns, a step each per round, so that what else the machine does falls on all of them. Lengths
+// shorter than a cell of a scale have no row. Errors: as for check, of MixerStep and of memory.
 Benchmark measure(const BenchOptions& options, Progress& progress);
-int64_t steps_of(const BenchOptions& options);  // of the progress
+int64_t steps_of(const BenchOptions& options);  // as Progress counts them
 
-// Error: a size beyond its bound, heads that do not divide the width, a length that does not divide the tokens.
+// Error: a size beyond its bound, heads that do not divide the width, a length that does not divide the tokens, a layer with a feed-forward
+// width that the paper's formula does not have.
 void check(const BenchOptions& options);
 
-// The least time in which the work of an op can be done at the peaks.
+// The shortest time for the work of an op at the peaks.
 double floor_of(const OpRow& op, const Peaks& peaks);
 // The seconds of all ops of a mixer.
 double seconds_of(const Benchmark& bench, const std::string& mixer);
 
-// A row for each length and mixer; the JSON also has the ops of a roofline.
+// A row for each length and mixer, or scale; the JSON also has the ops of a roofline.
 Report report_of(const Benchmark& bench);
 // The ops that take a thousandth of a step or more beside the roofs, where these were measured.
 Report roofline_of(const Benchmark& bench);

@@ -8,7 +8,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr double kMinShare = 1e-3;  // of the time of a step, of ops in the table
+constexpr double kMinShare = 1e-3;  // the least share of the time of a step that an op in the table has
 
 double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - s.lower_quartile) / 2 / s.median : 0; }
 
@@ -16,14 +16,16 @@ double half_spread(const Spread& s) { return s.median > 0 ? (s.upper_quartile - 
 std::string described(const BenchOptions& o) {
   const std::string blocks =
       o.size.alone ? fmt::format("one mixer of {}", o.size.width) : fmt::format("{} blocks of {}", o.size.layers, o.size.width);
-  const std::string step = o.sequences ? fmt::format("sequences a step: {}", o.sequences) : fmt::format("{} tokens a step", o.tokens);
-  return fmt::format("{}, {}, {} on {}", blocks, step, name_of(o.size.dtype), name_of(o.size.device));
+  const std::string step = o.sequences ? fmt::format("sequences a step: {}", *o.sequences) : fmt::format("{} tokens a step", o.tokens),
+                    place = fmt::format("{} on {}", name_of(o.size.dtype), name_of(o.size.device));
+  if (o.is_layer()) return fmt::format("one layer of {}, heads: {}, sequences: {}, {}", o.size.width, o.size.heads, *o.sequences, place);
+  return fmt::format("{}, {}, {}", blocks, step, place);
 }
 
 Object settings_of(const BenchOptions& o) {
   return {{"device", name_of(o.size.device)}, {"dtype", name_of(o.size.dtype)}, {"width", o.size.width},
-      {"layers", o.size.alone ? 1 : o.size.layers}, {"heads", o.size.heads},
-      {"feed_forward", o.size.feed_forward ? o.size.feed_forward : o.size.width}, {"alone", o.size.alone}, {"rounds", o.rounds}};
+      {"layers", o.size.alone ? 1 : o.size.layers}, {"heads", o.size.heads}, {"feed_forward", o.size.feed_forward.value_or(o.size.width)},
+      {"alone", o.size.alone}, {"rounds", o.rounds}};
 }
 
 ResultTable steps_of(const Benchmark& bench) {
@@ -53,7 +55,28 @@ ResultTable steps_of(const Benchmark& bench) {
   return table;
 }
 
-// Of all rounds where the JSON tells of them, else a column is of one.
+ResultTable layer_of(const Benchmark& bench) {
+  ResultTable table;
+  const auto add = [&](Column column, const auto& value) { table.add(std::move(column), bench.rows, value); };
+  const auto milliseconds = [&](Column column, double Spread::*part) {
+    column.format = "{:.3f}";
+    add(std::move(column), [part](const MixerRow& row) { return row.seconds.*part * 1e3; });
+  };
+  const auto megabytes = [&](const char* heading, const char* key, const char* panel, auto MixerRow::*bytes) {
+    add({.heading = heading, .key = key, .format = "{:.3f}", .factor = 1e-6, .panel = panel, .unit = "MB"}, bytes);
+  };
+  add({.heading = "scale", .key = "scale", .format = "{}x", .left = true}, &MixerRow::scale);
+  add({.heading = "tokens", .key = "tokens"}, &MixerRow::length);
+  add({.heading = "positions", .key = "positions"}, &MixerRow::positions);
+  milliseconds({.heading = "forward ms", .key = "forward_ms", .panel = "time of a forward", .unit = "ms, median"}, &Spread::median);
+  milliseconds({.heading = "least ms", .key = "least_ms"}, &Spread::min);
+  milliseconds({.key = "most_ms"}, &Spread::max);
+  megabytes("kept MB", "kept_bytes", "memory kept for the backward", &MixerRow::kept);
+  megabytes("by the paper's formula MB", "published_bytes", "the same by the paper's formula", &MixerRow::published);
+  return table;
+}
+
+// calls, ms, flops, bytes and floor_ms are means over the rounds.
 ResultTable ops_of(const Benchmark& bench, const std::vector<OpRow>& ops) {
   ResultTable table;
   const Peaks peaks = *bench.peaks;
@@ -116,6 +139,12 @@ Chart roofline_chart(const Benchmark& bench) {
 }  // namespace
 
 Report report_of(const Benchmark& bench) {
+  if (bench.options.is_layer()) {
+    Report report{.title = described(bench.options), .table = layer_of(bench)};
+    report.json = Object{{"layer", report.title}, {"rounds", bench.options.rounds}, {"rows", json_of(report.table)}};
+    report.chart = chart_of(report, "scale", "tokens", "tokens of a sequence");
+    return report;
+  }
   Report report{.title = described(bench.options), .table = steps_of(bench)};
   Object json{{"settings", settings_of(bench.options)}, {"steps", json_of(report.table)}};
   if (bench.peaks) {

@@ -19,25 +19,7 @@ namespace {
 constexpr int kCannotStart = 127;
 constexpr useconds_t kWait = 20'000;  // microseconds between looks at the child and at the request to end
 
-constexpr std::array kRequestsToEnd = {SIGINT, SIGTERM, SIGHUP};  // those that Interrupt notes
-
-// While alive, requests to end wait. Between fork and exec the child still has the handler of this process, which would note a request in
-// memory that exec throws away.
-class RequestsWait {
- public:
-  RequestsWait() {
-    sigset_t requests;
-    ::sigemptyset(&requests);
-    for (const int signal : kRequestsToEnd) ::sigaddset(&requests, signal);
-    ::sigprocmask(SIG_BLOCK, &requests, &before_);
-  }
-  ~RequestsWait() { end(); }
-  RequestsWait(const RequestsWait&) = delete;
-  void end() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
+constexpr std::array kRequestsToEnd = {SIGINT, SIGTERM, SIGHUP};  // noted by Interrupt
 
 // While alive, SIGTSTP (Ctrl-Z) is noted, for the wait for a child to answer. It stays ignored where it was ignored before.
 class StopRequest {
@@ -77,7 +59,7 @@ class StopRequest {
 // The child has a process group of its own. The terminal therefore sends Ctrl-C to this process only, which passes it on: a child that got
 // it from the terminal and from us would take the second one as "end at once", and save nothing. For the terminal such a group is in the
 // background, where writing may stop it (stty tostop); SIGTTOU is ignored, so that it does not.
-[[noreturn]] void become(const std::vector<char*>& words, pid_t parent, const RequestsWait& waiting) {
+[[noreturn]] void become(const std::vector<char*>& words, pid_t parent, const sigset_t& mask) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);
@@ -85,16 +67,22 @@ class StopRequest {
     if (struct sigaction current = {}; ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
       std::signal(signal, SIG_DFL);
   std::signal(SIGTTOU, SIG_IGN);
-  waiting.end();
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::execv(words[0], words.data());
   ::_exit(kCannotStart);
 }
 
+// Requests to end wait until the child has no handler. Between fork and exec it still has the handler of this process, which would note a
+// request in memory that exec throws away.
 pid_t start(const std::vector<char*>& words) {
-  const RequestsWait waiting;
+  sigset_t requests, mask;
+  ::sigemptyset(&requests);
+  for (const int signal : kRequestsToEnd) ::sigaddset(&requests, signal);
+  ::sigprocmask(SIG_BLOCK, &requests, &mask);
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child == 0) become(words, parent, waiting);
+  if (child == 0) become(words, parent, mask);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   if (child > 0) ::setpgid(child, child);  // whichever of the two is first
   return child;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -9,12 +10,59 @@
 #include "apps/run/config/nearest.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
+#include "apps/run/init/init.h"
 #include "core/error.h"
+#include "core/files/file.h"
 #include "core/memory/dry_run.h"
 #include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Keys that decide which tokens are read in training and evaluation, and in which order. model.vocab does where the tokenizer is made
+// from the text.
+constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "sort_symbols", "sort_length", "format", "text_field",
+    "label_field", "order", "weights", "shuffle_buffer", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps",
+    "eval_every", "eval_batches"};
+
+std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
+
+void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
+  if (name.empty() || name.size() > 60 || name.find('/') != name.npos)
+    fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
+  if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
+    fail("{}: {} stands there twice", {place, name});
+}
+
+Contestant contestant_of(const std::string& name, const YamlValue& value, const std::string& path) {
+  std::vector<YamlValue> words = value.kind == YamlValue::Kind::list ? value.items : std::vector{value};
+  if (words.empty() || words[0].kind != YamlValue::Kind::text)
+    fail("{}: {}: expected a run file, or a list of a run file and KEY=VALUE", {place_of(path, value), name});
+  Contestant one{name, (fs::path(path).parent_path() / words[0].text).string(), {}};
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i].text;
+    if (words[i].kind != YamlValue::Kind::text || (word.find('=') == word.npos && !word.starts_with('~')))
+      fail("{}: {}: '{}', expected KEY=VALUE or ~KEY", {place_of(path, words[i]), name, one_line(word)});
+    one.overrides.push_back(word);
+  }
+  return one;
+}
+
+std::string value_of(TrainConfig& config, const char* key) {
+  for (const Field& field : fields_of(config))
+    if (field.key == key) return value_text(field);
+  fail("comparison: no run has a key {}", {key});
+}
+
+// The loss is a mean over these. Losses are comparable only for the same target: coarse models with other cells predict something else.
+std::string unit_of_loss(const TrainConfig& config) {
+  if (is_classifier(config)) return "labels of documents";
+  return config.model.traits().objective == Objective::next_cell
+             ? format_message("the tokens of the next cell of {}", {config.model.settings<Coarse>().scale})
+             : "the next token";
+}
 
 constexpr int64_t kMaxWidth = 1 << 16, kMaxOfLayers = 1 << 10;
 
@@ -23,12 +71,6 @@ std::string read_value(TrainConfig config, const std::string& key) {
   for (const Field& field : fields_of(config))
     if (field.key == key && field.is_read) return value_text(field);
   return {};
-}
-
-bool has_stacks(const ModelConfig& model) { return model.traits().reads_stacks; }
-
-std::vector<int64_t> layers_of(const ModelConfig& model) {
-  return has_stacks(model) ? model.stack_layers.per_scale(model.scales) : std::vector<int64_t>{model.layers};
 }
 
 // `count` layers in all, in the proportion of `layers`, but one at least of each.
@@ -51,7 +93,8 @@ Choices choices_of(const TrainConfig& config, Change change) {
   if (change == Change::ff)
     return {[](int64_t n) { return "model.ff=" + std::to_string(n); }, model.block.feed_forward(model.d), 4 * kMaxWidth};
   if (change == Change::layers) {
-    const std::vector<int64_t> layers = layers_of(model);
+    const std::vector<int64_t> layers =
+        model.traits().reads_stacks ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers};
     return {[layers](int64_t n) { return "model.layers=" + layers_text(layers, n); },
         std::accumulate(layers.begin(), layers.end(), int64_t{0}), kMaxOfLayers};
   }
@@ -60,42 +103,30 @@ Choices choices_of(const TrainConfig& config, Change change) {
   return {[unit](int64_t n) { return "model.d=" + std::to_string(n * unit); }, model.d / unit, kMaxWidth / unit};
 }
 
-class Matcher {
- public:
-  Matcher(std::vector<std::string> common, int64_t vocab) : common_(std::move(common)), vocab_(vocab) {}
+// The model with `common` overrides and `changed`, which may be empty.
+Matched with_key(const Contestant& contestant, std::vector<std::string> common, const std::string& changed, int64_t vocab) {
+  if (!changed.empty()) common.push_back(changed);
+  Matched result{contestant.name, contestant.file, contestant.config(common), contestant.overrides_and(common), changed};
+  TrainConfig known = result.config;
+  known.model.vocab = vocab;
+  result.plan = plan_step(known.model, known.optimizer, step_shape_of(known));
+  return result;
+}
 
-  Matched with_key(const Contestant& contestant, const std::string& changed) const {
-    Matched result{contestant.name, contestant.file, {}, contestant.overrides_and(common_), changed, {}};
-    if (!changed.empty()) result.overrides.push_back(changed);
-    result.config = contestant.config(changed.empty() ? common_ : with(changed));
-    TrainConfig known = result.config;
-    known.model.vocab = vocab_;
-    result.plan = plan_step(known.model, known.optimizer, step_shape_of(known));
-    return result;
-  }
-
-  Matched closest_to(const Contestant& contestant, const Matched& first, Equal equal, Change change) const {
-    const Choices choices = choices_of(contestant.config(common_), change);
-    std::map<int64_t, double> known;
-    const auto amount = [&](int64_t n) {
-      const auto found = known.find(n);
-      return found != known.end() ? found->second : known[n] = amount_of(with_key(contestant, choices.text(n)).plan, equal);
-    };
-    const double target = amount_of(first.plan, equal);
-    if (const double min = amount(1); min > target)
-      fail("{}: {} {} even with {}, more than the {} of {}", {contestant.name, min, name_of(equal), choices.text(1), target, first.name});
-    return with_key(contestant, choices.text(closest(amount, target, choices.current, choices.max)));
-  }
-
- private:
-  std::vector<std::string> with(const std::string& changed) const {
-    std::vector<std::string> all = common_;
-    all.push_back(changed);
-    return all;
-  }
-  std::vector<std::string> common_;
-  int64_t vocab_;
-};
+Matched closest_to(
+    const Contestant& contestant, const std::vector<std::string>& common, int64_t vocab, const Matched& first, Equal equal, Change change) {
+  const Choices choices = choices_of(contestant.config(common), change);
+  std::map<int64_t, Matched> known;
+  const auto with = [&](int64_t n) -> const Matched& {
+    const auto found = known.find(n);
+    return found != known.end() ? found->second : known.emplace(n, with_key(contestant, common, choices.text(n), vocab)).first->second;
+  };
+  const auto amount = [&](int64_t n) { return amount_of(with(n).plan, equal); };
+  const double target = amount_of(first.plan, equal);
+  if (const double min = amount(1); min > target)
+    fail("{}: {} {} even with {}, more than the {} of {}", {contestant.name, min, name_of(equal), choices.text(1), target, first.name});
+  return with(closest(amount, target, choices.current, choices.max));
+}
 
 // The first position of a sequence that a model's loss counts.
 int64_t first_counted(TrainConfig config, int64_t vocab) {
@@ -125,16 +156,50 @@ int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::
   return is_sorting(configs[0]) ? 0 : last;
 }
 
-// Error: a name that no model has.
-void check_names(const std::vector<Contestant>& contestants, const std::vector<std::string>& only) {
-  std::vector<std::string> names;
-  for (const Contestant& one : contestants) names.push_back(one.name);
-  for (const std::string& name : only)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
+// Error: the first key that decides which tokens are read, and in which order, that is not the same for all of them.
+void check_same_data(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs) {
+  for (const char* key : kDataKeys)
+    for (size_t i = 1; i < configs.size(); ++i) {
+      TrainConfig first = configs[0], other = configs[i];
+      const std::string expected = value_of(first, key), found = value_of(other, key);
+      if (found != expected)
+        fail("{}: {}: {}, but {} has {}: they would not read the same tokens",
+            {contestants[i].name, key, one_line(found), contestants[0].name, one_line(expected)});
+    }
+}
+
+// Error: the first model whose loss cannot be compared with the loss of the first one: a classifier beside a language model.
+void check_same_loss(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs) {
+  for (size_t i = 1; i < configs.size(); ++i)
+    if (const std::string first = unit_of_loss(configs[0]), other = unit_of_loss(configs[i]); first != other)
+      fail("{}: model.family: {}, whose loss is of {}, but that of {} is of {}",
+          {contestants[i].name, name_of(configs[i].model.family), other, contestants[0].name, first});
 }
 
 }  // namespace
+
+std::vector<std::string> Contestant::overrides_and(const std::vector<std::string>& more) const {
+  std::vector<std::string> all = overrides;
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TrainConfig Contestant::config(const std::vector<std::string>& more) const {
+  return load_config<TrainConfig>(file, overrides_and(more), keys_of_init);
+}
+
+std::vector<Contestant> read_contestants(const std::string& path) {
+  const YamlValue document = parse_yaml(read_text(path, kMaxYaml), path, true);
+  if (document.kind != YamlValue::Kind::keys || document.items.empty())
+    fail("{}: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]", {path});
+  std::vector<Contestant> all;
+  for (size_t i = 0; i + 1 < document.items.size(); i += 2) {
+    const std::string& name = document.items[i].text;
+    check_name(name, place_of(path, document.items[i]), all);
+    all.push_back(contestant_of(name, document.items[i + 1], path));
+  }
+  return all;
+}
 
 double amount_of(const Plan& plan, Equal equal) {
   if (equal == Equal::flops) return plan.flops();
@@ -156,23 +221,28 @@ int64_t closest(const std::function<double(int64_t)>& value, double target, int6
 
 std::vector<Matched> matched(const std::vector<Contestant>& contestants, const std::vector<std::string>& common, Equal equal, Change change,
     const std::vector<std::string>& only) {
-  check_names(contestants, only);
+  std::vector<std::string> names, all_common = common;
   std::vector<TrainConfig> configs;
+  for (const Contestant& contestant : contestants) names.push_back(contestant.name);
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const std::string& name : only)
+    if (!is_in(names, name)) fail("--only: no model is called '{}'{}", {one_line(name), nearest_note(name, names)});
   for (const Contestant& contestant : contestants) configs.push_back(contestant.config(common));
   check_same_data(contestants, configs);
   check_same_loss(contestants, configs);
   const int64_t vocab = configs[0].model.vocab ? configs[0].model.vocab : vocab_of(configs[0], *open_corpus(configs[0], nullptr).tokenizer);
-  std::vector<std::string> all_common = common;
   const int64_t from = common_eval_from(contestants, configs, vocab);
   if (std::any_of(configs.begin(), configs.end(), [&](const TrainConfig& config) { return config.eval_from != from; }))
     all_common.push_back("eval_from=" + std::to_string(from));
-  const Matcher matcher(all_common, vocab);
-  const Matched first = matcher.with_key(contestants[0], "");
+  const Matched first = with_key(contestants[0], all_common, "", vocab);
   std::vector<Matched> all;
   for (size_t i = 0; i < contestants.size(); ++i) {
-    if (!only.empty() && std::find(only.begin(), only.end(), contestants[i].name) == only.end()) continue;
+    if (!only.empty() && !is_in(only, names[i])) continue;
     const bool as_it_is = i == 0 || equal == Equal::nothing;
-    all.push_back(as_it_is ? matcher.with_key(contestants[i], "") : matcher.closest_to(contestants[i], first, equal, change));
+    all.push_back(
+        as_it_is ? with_key(contestants[i], all_common, "", vocab) : closest_to(contestants[i], all_common, vocab, first, equal, change));
     all.back().beside_first = amount_of(all.back().plan, equal) / amount_of(first.plan, equal);
   }
   return all;

@@ -1,20 +1,35 @@
-// Models of equal size: what differs between families is then the family, and not how much of it there is.
+// The models of a comparison, read from a file and made equal in size: what differs between families is then the family, and not how much
+// of it there is. The file has a run file for each model and, where it is a list, keys that change it:
+//   vanilla: small.yaml
+//   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "apps/lab/comparison/contestants.h"
+#include "apps/run/config/train_config.h"
 #include "core/choice.h"
 #include "models/planning/plan.h"
 
 namespace ricci::apps {
 
+struct Contestant {
+  std::string name, file;              // file: of the run
+  std::vector<std::string> overrides;  // KEY=VALUE or ~KEY
+
+  TrainConfig config(const std::vector<std::string>& more = {}) const;  // `more` has the last word. Errors: as for load_config
+  std::vector<std::string> overrides_and(const std::vector<std::string>& more) const;
+};
+
+// In the order of the file. Run files are looked for beside it. Errors: an unreadable file, not YAML, no model, a name twice or
+// one that cannot be a part of the name of a run, a model without a run file, a word that is neither KEY=VALUE nor ~KEY.
+std::vector<Contestant> read_contestants(const std::string& path);
+
 // The amount that is made equal to the first model's.
 enum class Equal : uint8_t {
   nothing,     // none: each model is as its run file says
   parameters,  // numbers that are trained
-  flops,       // of a step
+  flops,       // per step
   memory,      // the largest number of bytes of tensors at one time in a step
 };
 constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flops", "memory"}; }
@@ -28,21 +43,21 @@ enum class Change : uint8_t {
 constexpr auto choices(Change) { return std::array{"width", "ff", "layers"}; }
 
 struct Matched {
-  std::string name, file;              // of the contestant
-  TrainConfig config;                  // with all overrides
-  std::vector<std::string> overrides;  // all that stand behind the run file
-  std::string changed;                 // "model.d=132"; empty: nothing
-  Plan plan;                           // of a step
-  double beside_first = 1;             // the amount divided by that of the file's first model
+  std::string name, file;                   // as in Contestant
+  TrainConfig config = {};                  // with all overrides
+  std::vector<std::string> overrides = {};  // all that follow the run file
+  std::string changed = {};                 // "model.d=132"; empty: nothing
+  Plan plan = {};                           // for a step
+  double beside_first = 1;                  // the amount divided by the amount of the file's first model
 };
-double amount_of(const Plan& plan, Equal equal);  // of nothing: parameters
+double amount_of(const Plan& plan, Equal equal);  // Equal::nothing: parameters
 
-// The models whose names are in `only`, in the order of the file; all of them where it is empty. The file's first model, chosen or not, is
-// what the others are made equal to: it stays as it is, and of each other one the closest that there is is taken. `common` overrides hold
-// for all of them. Where the losses of some models leave out the first positions of a window, all models get the key eval_from, so that
-// evaluations score the same tokens for each; which models are chosen makes no difference to it.
-// Errors: those of load_config, check_same_data and check_same_loss; a name in `only` that no model has; a model that has more than the
-// first one even at its smallest; models that count other positions of generated rows.
+// The models whose names are in `only`, in the order of the file; all of them if it is empty. The file's first model, chosen or not, stays
+// as it is, and the others are made as equal to it as they can be. `common` overrides hold for all of them. If the losses of some models
+// leave out the first positions of a window, all models get the key eval_from, so that evaluations score the same tokens for each; which
+// models are chosen makes no difference to it.
+// Errors: as for load_config; models that do not read the same tokens, or whose losses are of different things; a name in `only` that no
+// model has; a model that has more than the first one even at its smallest; models that count other positions of generated rows.
 std::vector<Matched> matched(const std::vector<Contestant>& contestants, const std::vector<std::string>& common, Equal equal, Change change,
     const std::vector<std::string>& only = {});
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
+#include "apps/lab/report/statistics.h"
 #include "apps/run/config/config.h"
 #include "apps/run/folder/provenance.h"
 #include "core/error.h"
@@ -21,22 +21,14 @@ const std::vector<double>& column(const RunRecords& run, const char* key) {
   return found->second;
 }
 
-template <class Get> std::vector<double> of_seeds(const Compared& model, const Get& value) {
+template <class Get> MeanSpread over_seeds(const Compared& model, const Get& value) {
   std::vector<double> all;
-  for (const Outcome& outcome : model.outcomes) all.push_back(value(outcome));
-  return all;
+  for (const Outcome& outcome : model.outcomes) all.push_back(std::invoke(value, outcome));
+  return mean_spread(all);
 }
-
-template <class Get> MeanSpread spread_over_seeds(const Compared& model, const Get& value) { return mean_spread(of_seeds(model, value)); }
-
-double mean_of(const Compared& model, double Outcome::*member) {
-  return spread_over_seeds(model, [&](const Outcome& o) { return o.*member; }).mean;
-}
-MeanSpread nats_of(const Compared& model) {
-  return spread_over_seeds(model, [](const Outcome& o) { return o.min_nats; });
-}
+MeanSpread nats_of(const Compared& model) { return over_seeds(model, &Outcome::min_nats); }
 MeanSpread accuracy_of(const Compared& model) {
-  return spread_over_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); });
+  return over_seeds(model, [](const Outcome& o) { return o.accuracy.value_or(0); });
 }
 
 std::string amount_name(Equal equal) {
@@ -44,19 +36,15 @@ std::string amount_name(Equal equal) {
   return equal == Equal::memory ? "planned MB" : "parameters";
 }
 
-const TrainConfig& config_of(const Comparison& comparison) { return comparison.models[0].model.config; }
-
-bool is_trained(const Comparison& comparison) { return !comparison.models[0].outcomes.empty(); }
-
-// What the losses of all models are a mean over, and whether they are of the next token, so that they have a perplexity.
-std::string unit_of(const Comparison& comparison) { return is_classifier(config_of(comparison)) ? "document" : "token"; }
-// Every run tells it; those of older versions do not.
+// The losses of all models are a mean over these.
+std::string unit_of(const Comparison& comparison) { return is_classifier(comparison.config()) ? "document" : "token"; }
+// True if every run has one; runs of older versions have none.
 bool has_accuracy(const Comparison& comparison) {
-  const auto told = [](const Outcome& outcome) { return outcome.accuracy.has_value(); };
-  const auto all_told = [&](const Compared& model) { return std::all_of(model.outcomes.begin(), model.outcomes.end(), told); };
-  return is_trained(comparison) && std::all_of(comparison.models.begin(), comparison.models.end(), all_told);
+  const auto known = [](const Compared& model) {
+    return std::all_of(model.outcomes.begin(), model.outcomes.end(), [](const Outcome& outcome) { return outcome.accuracy.has_value(); });
+  };
+  return comparison.is_trained() && std::all_of(comparison.models.begin(), comparison.models.end(), known);
 }
-bool has_perplexity(const Comparison& comparison) { return config_of(comparison).model.traits().writes_text(); }
 
 // The mean over seeds of the i-th evaluation, as far as all seeds have one.
 template <class Y> std::vector<Point> mean_curve(const Compared& model, double Measurement::*x, const Y& y) {
@@ -64,22 +52,20 @@ template <class Y> std::vector<Point> mean_curve(const Compared& model, double M
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.measurements.size());
   std::vector<Point> points;
   for (size_t i = 0; i < count; ++i)
-    points.push_back({spread_over_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; }).mean,
-        spread_over_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); }).mean});
+    points.push_back({over_seeds(model, [&](const Outcome& o) { return o.measurements[i].*x; }).mean,
+        over_seeds(model, [&](const Outcome& o) { return y(o.measurements[i]); }).mean});
   return points;
 }
 
-Value json_of(const Outcome& outcome) {
+Value as_json(const Outcome& outcome) {
   ResultTable curve;
   curve.add({.key = "tokens"}, outcome.measurements, &Measurement::tokens);
   curve.add({.key = "seconds"}, outcome.measurements, &Measurement::seconds);
   curve.add({.key = "nats"}, outcome.measurements, &Measurement::nats);
   curve.add({.key = "accuracy"}, outcome.measurements, &Measurement::accuracy);
-  Object result{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.min_nats}};
-  if (outcome.accuracy) result.emplace_back("accuracy", *outcome.accuracy);
-  result.insert(result.end(), {{"seconds", outcome.seconds}, {"tokens_per_second", outcome.tokens_per_second},
-                                  {"peak_bytes", outcome.peak_bytes}, {"evaluations", ricci::apps::json_of(curve)}});
-  return result;
+  return Object{{"run", outcome.run}, {"seed", outcome.seed}, {"builds", outcome.builds}, {"least_nats", outcome.min_nats},
+      {"accuracy", outcome.accuracy}, {"seconds", outcome.seconds}, {"tokens_per_second", outcome.tokens_per_second},
+      {"peak_bytes", outcome.peak_bytes}, {"evaluations", json_of(curve)}};
 }
 
 // A mean over seeds, and what a single seed leaves unknown: its deviation and the half of its interval.
@@ -95,28 +81,31 @@ void add_spread(ResultTable& table, const std::vector<Compared>& models, Column 
 ResultTable table_of(const Comparison& comparison) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
-  add({.heading = "model", .key = "name", .left = true}, [](const Compared& m) { return m.model.name; });
-  add({.key = "keys"}, [](const Compared& m) { return m.model.overrides; });
-  add({.heading = "changed", .key = "changed", .left = true}, [](const Compared& m) { return m.model.changed; });
-  add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.model.plan.parameters; });
+  add({.heading = "model", .key = "name", .left = true}, &Compared::name);
+  add({.key = "keys"}, &Compared::overrides);
+  add({.heading = "changed", .key = "changed", .left = true}, &Compared::changed);
+  add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Compared& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
-      [](const Compared& m) { return m.model.plan.flops(); });
-  add({.heading = "planned MB", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6},
-      [](const Compared& m) { return m.model.plan.peak; });
+      [](const Compared& m) { return m.plan.flops(); });
+  add({.heading = "planned MB", .key = "planned_bytes", .format = "{:.1f}", .factor = 1e-6}, [](const Compared& m) { return m.plan.peak; });
   add({.heading = amount_name(comparison.equal) + " beside first", .format = "{:+.1f}%", .factor = 100},
-      [](const Compared& m) { return m.model.beside_first - 1; });
-  if (!is_trained(comparison)) return table;
-  add({.heading = "measured MB", .format = "{:.1f}", .factor = 1e-6}, [](const Compared& m) { return mean_of(m, &Outcome::peak_bytes); });
+      [](const Compared& m) { return m.beside_first - 1; });
+  if (!comparison.is_trained()) return table;
+  const auto add_mean = [&](Column column, double Outcome::*member) {
+    add(std::move(column), [&](const Compared& m) { return over_seeds(m, member).mean; });
+  };
+  add_mean({.heading = "measured MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
   add_spread(
       table, comparison.models, {.heading = "least nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
   if (has_accuracy(comparison))
     add_spread(table, comparison.models, {.heading = "accuracy at that evaluation", .key = "accuracy", .format = "{:.4f}"}, "accuracy_",
         accuracy_of);
-  if (has_perplexity(comparison))
+  if (comparison.config().model.traits().writes_text())
     add({.heading = "perplexity", .key = "perplexity", .format = "{:.2f}"}, [](const Compared& m) { return std::exp(nats_of(m).mean); });
-  add({.heading = "tokens/s", .format = ","}, [](const Compared& m) { return std::llround(mean_of(m, &Outcome::tokens_per_second)); });
-  add({.heading = "seconds", .format = "{:.1f}"}, [](const Compared& m) { return mean_of(m, &Outcome::seconds); });
-  add({.key = "runs"}, [](const Compared& m) { return values_of(m.outcomes, [](const Outcome& outcome) { return json_of(outcome); }); });
+  add({.heading = "tokens/s", .format = ","},
+      [](const Compared& m) { return std::llround(over_seeds(m, &Outcome::tokens_per_second).mean); });
+  add_mean({.heading = "seconds", .format = "{:.1f}"}, &Outcome::seconds);
+  add({.key = "runs"}, [](const Compared& m) { return values_of(m.outcomes, as_json); });
   return table;
 }
 
@@ -132,9 +121,9 @@ Chart chart_of(const Comparison& comparison, const std::string& title) {
   if (has_accuracy(comparison)) chart.panels.insert(chart.panels.begin() + 1, {"validation accuracy", "part predicted right"});
   for (const Compared& model : comparison.models) {
     std::vector<std::vector<Point>> curves{mean_curve(model, &Measurement::tokens, nats), mean_curve(model, &Measurement::seconds, nats),
-        {{mean_of(model, &Outcome::peak_bytes) * 1e-6, nats_of(model).mean}}};
+        {{over_seeds(model, &Outcome::peak_bytes).mean * 1e-6, nats_of(model).mean}}};
     if (has_accuracy(comparison)) curves.insert(curves.begin() + 1, mean_curve(model, &Measurement::tokens, accuracy));
-    add_curves(chart, model.model.name, curves, false);
+    add_curves(chart, model.name, curves, false);
     chart.panels.back().curves.back().marked = true;
   }
   return chart;
@@ -174,7 +163,7 @@ Outcome read_outcome(const std::string& run, uint64_t seed) {
 }
 
 std::string scored_note(const Comparison& comparison) {
-  const TrainConfig& config = config_of(comparison);
+  const TrainConfig& config = comparison.config();
   if (config.eval_from == 0) return "";
   return fmt::format(
       "losses of the positions from {} on of each window of {}", config.eval_from, config.context.value_or(config.model.ctx));
@@ -183,10 +172,10 @@ std::string scored_note(const Comparison& comparison) {
 Report report_of(const Comparison& comparison) {
   Report report{.title = comparison.title, .table = table_of(comparison)};
   report.json = Object{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
-      {"equal", name_of(comparison.equal)}, {"eval_from", config_of(comparison).eval_from}, {"models", json_of(report.table)}};
+      {"equal", name_of(comparison.equal)}, {"eval_from", comparison.config().eval_from}, {"models", json_of(report.table)}};
   const std::string note = scored_note(comparison);
   if (!note.empty()) report.notes.push_back(note);
-  if (is_trained(comparison)) report.chart = chart_of(comparison, comparison.title + (note.empty() ? "" : "; " + note));
+  if (comparison.is_trained()) report.chart = chart_of(comparison, comparison.title + (note.empty() ? "" : "; " + note));
   return report;
 }
 

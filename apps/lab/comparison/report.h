@@ -1,5 +1,5 @@
-// ricci-compare, in the order to read: contestants.h reads the models of a comparison, matching.h makes them equal in size, child.h
-// trains each, and report.h tells what they came to, with statistics.h over the seeds.
+// ricci-compare, in the order to read: matching.h reads the models of a comparison and makes them equal in size, child.h trains each, and
+// report.h reports the results, with statistics over the seeds (apps/lab/report/statistics.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ namespace ricci::apps {
 // One evaluation of the validation text, while training.
 struct Measurement {
   double tokens = 0, seconds = 0, nats = 0;  // seconds: of training alone
-  std::optional<double> accuracy = {};       // of classifiers and the sorter
+  std::optional<double> accuracy = {};       // classifiers and the sorter have one
 };
 
 // One training of one model.
@@ -22,29 +22,31 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Measurement> measurements;
-  double min_nats = 0;                   // of all evaluations
-  std::optional<double> accuracy = {};   // of the evaluation with the lowest nats
-  double seconds = 0;                    // of training alone, evaluations and pauses left out
+  double min_nats = 0;                   // over all evaluations
+  std::optional<double> accuracy = {};   // in the evaluation with the lowest nats
+  double seconds = 0;                    // training alone, without evaluations and pauses
   double tokens_per_second = 0;          // the median of what was recorded
   double peak_bytes = 0;                 // the largest number of bytes of tensors at one time
-  std::vector<std::string> builds = {};  // that trained it, as its config.yaml tells (apps/run/config/config.h)
+  std::vector<std::string> builds = {};  // the builds that trained it, from its config.yaml (apps/run/config/config.h)
 };
 
-struct Compared {
-  Matched model;
-  std::vector<Outcome> outcomes;  // one per seed
+struct Compared : Matched {
+  std::vector<Outcome> outcomes = {};  // one per seed
 };
 
 struct Comparison {
   std::string title, command;
   Equal equal = Equal::parameters;
   std::vector<Compared> models;
+
+  const TrainConfig& config() const { return models[0].config; }
+  bool is_trained() const { return !models[0].outcomes.empty(); }
 };
 
-// From the records and the config.yaml of a run. Error: those of read_records; a run without an evaluation, or without that file.
+// From the records and the config.yaml of a run. Error: as for read_records; a run without an evaluation, or without that file.
 Outcome read_outcome(const std::string& run, uint64_t seed);
 
-// Which tokens the losses are of, where evaluations leave the first positions of a window out (eval_from); else empty.
+// A line on the positions that are scored, if evaluations leave the first ones of a window out (eval_from); else empty.
 std::string scored_note(const Comparison& comparison);
 
 // A row for each model. Before training there is nothing of losses and times in any of them, and no chart. The chart has the validation

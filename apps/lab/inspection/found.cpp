@@ -1,11 +1,11 @@
-#include "apps/lab/inspection/found.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 
+#include "apps/lab/inspection/inspection.h"
+#include "apps/lab/report/statistics.h"
+#include "apps/terminal/progress.h"
 #include "core/error.h"
-#include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
 #include "models/inspection/spectrum.h"
 
@@ -53,14 +53,6 @@ int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
   return ids[0];
 }
 
-// A token so that it can be seen: blanks and line ends as signs.
-std::string shown(const Tokenizer& tokenizer, int64_t id) {
-  static const std::map<char, std::string> signs = {{' ', "␣"}, {'\n', "↵"}, {'\t', "⇥"}};
-  std::string result;
-  for (const char c : tokenizer.decode(std::vector{id})) result += signs.contains(c) ? signs.at(c) : std::string(1, c);
-  return result.empty() ? "id " + std::to_string(id) : result;
-}
-
 std::vector<std::string> missing_of(const Found& found) {
   const std::string& m = found.mixer;
   std::vector<std::string> lines;
@@ -76,40 +68,20 @@ std::vector<std::string> missing_of(const Found& found) {
   return lines;
 }
 
-// The nearest tokens to `self` in a row of distances to the whole vocabulary.
-std::vector<Neighbour> nearest_in(const double* row, int64_t vocab, int64_t self, int64_t count) {
-  std::vector<Neighbour> all;
-  for (int64_t id = 0; id < vocab; ++id)
-    if (id != self) all.push_back({id, row[id]});
-  const auto nearer = [](const Neighbour& a, const Neighbour& b) {
-    return a.squared_distance != b.squared_distance ? a.squared_distance < b.squared_distance : a.id < b.id;
-  };
-  const auto end = all.begin() + std::min<int64_t>(count, static_cast<int64_t>(all.size()));
-  std::partial_sort(all.begin(), end, all.end(), nearer);
-  all.erase(end, all.end());
-  return all;
-}
-
-HeadFound look_at_head(int64_t head, const Forms& forms, const Tensor& distances_ntv, const std::vector<int64_t>& tokens, int64_t nearest) {
-  HeadFound found{head, {}, {}, {}};
-  if (forms.m_nkK) {
-    const Tensor m_kk = forms.m_nkK.rows(head, 1).reshaped({forms.m_nkK.shape()[1], forms.m_nkK.shape()[2]});
-    found.spectrum = forms.symmetric ? eigenvalues(m_kk) : singular_values(m_kk);
-  }
-  if (!distances_ntv) return found;
-  const int64_t vocab = distances_ntv.shape()[2];
+// `distances`: from each of the tokens to the whole vocabulary, [token vocab].
+void add_distances(HeadFound& found, std::span<const double> distances, const std::vector<int64_t>& tokens, int64_t nearest) {
+  const size_t vocab = distances.size() / tokens.size();
   for (size_t i = 0; i < tokens.size(); ++i) {
-    const double* const row = distances_ntv.data<double>() + (head * static_cast<int64_t>(tokens.size()) + static_cast<int64_t>(i)) * vocab;
-    found.nearest.push_back(nearest_in(row, vocab, tokens[i], nearest));
-    for (const int64_t other : tokens) found.squared_distances.push_back(other == tokens[i] ? 0 : row[other]);
+    const std::span row = distances.subspan(i * vocab, vocab);
+    std::vector<Neighbour> others;
+    for (size_t id = 0; id < vocab; ++id)
+      if (static_cast<int64_t>(id) != tokens[i]) others.push_back({static_cast<int64_t>(id), row[id]});
+    const auto nearer = [](const Neighbour& a, const Neighbour& b) {
+      return a.squared_distance != b.squared_distance ? a.squared_distance < b.squared_distance : a.id < b.id;
+    };
+    found.nearest.push_back(best_of(std::move(others), nearest, nearer));
+    for (const int64_t other : tokens) found.squared_distances.push_back(other == tokens[i] ? 0 : row[static_cast<size_t>(other)]);
   }
-  return found;
-}
-
-Tensor ids_tensor(const std::vector<int64_t>& ids, const Shape& shape, Device device) {
-  const Tensor t(shape, Dtype::i64);
-  std::copy(ids.begin(), ids.end(), t.data<int64_t>());
-  return to(t, device);
 }
 
 std::string name_of(int64_t number, const MixingLayer& layer) {
@@ -118,24 +90,18 @@ std::string name_of(int64_t number, const MixingLayer& layer) {
   return layer.tokens == 1 ? name : name + format_message(" (cells of {})", {layer.tokens});
 }
 
-void name_tokens(Found& found, const Tokenizer& tokenizer) {
-  for (const int64_t id : found.text_ids) found.text.push_back(shown(tokenizer, id));
-  for (const int64_t id : found.token_ids) found.tokens.push_back(shown(tokenizer, id));
-  found.vocabulary.resize(static_cast<size_t>(tokenizer.vocab_size()));
-  for (const LayerFound& layer : found.layers)
-    for (const HeadFound& head : layer.heads)
-      for (const auto& neighbours : head.nearest)
-        for (const Neighbour& each : neighbours) {
-          std::string& name = found.vocabulary.at(static_cast<size_t>(each.id));
-          if (name.empty()) name = shown(tokenizer, each.id);
-        }
-}
-
 }  // namespace
 
+std::vector<std::string> Found::tokens(const std::vector<int64_t>& ids) const {
+  std::vector<std::string> all;
+  for (const int64_t id : ids) all.push_back(token(id));
+  return all;
+}
+
 std::vector<std::string> cell_texts(const Found& found, int64_t tokens) {
-  std::vector<std::string> cells(found.text.size() / static_cast<size_t>(tokens));
-  for (size_t i = 0; i < cells.size() * static_cast<size_t>(tokens); ++i) cells[i / static_cast<size_t>(tokens)] += found.text[i];
+  std::vector<std::string> cells;
+  for (auto first = found.text_ids.begin(); found.text_ids.end() - first >= tokens; first += tokens)
+    cells.push_back(shown(*found.tokenizer, {first, first + tokens}, true));
   return cells;
 }
 
@@ -149,34 +115,37 @@ std::vector<double> of_head(const Tensor& t_nxy, int64_t head) {
   return {first, first + size};
 }
 
-Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options, const AfterHead& after_head) {
+Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options) {
   const ModelConfig& config = open.run.config().model;
-  const Tokenizer& tokenizer = *open.run.tokenizer();
   const FamilyTraits family = config.traits();
-  Found found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, text_ids, {}, {}, {}, {}, {}, {}};
-  for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(tokenizer, token));
+  Found found{open.run.path(), family.mixes ? name_of(config.mixer) : family.name, open.run.tokenizer(), text_ids, {}};
+  for (const std::string& token : options.tokens) found.token_ids.push_back(id_of(*found.tokenizer, token));
   if (found.token_ids.empty()) found.token_ids = most_frequent(text_ids);
   const std::vector<int64_t> heads = chosen("--heads", options.heads, heads_of(config), "heads");
   std::vector<MixingLayer> mixing = open.model.layers();
   std::erase_if(mixing, [](const MixingLayer& layer) { return layer.kind == "join"; });
   const std::vector<int64_t> layers = chosen("--layers", options.layers, std::ssize(mixing), "layers");
-  const auto positions = static_cast<int64_t>(text_ids.size());
-  const std::vector<Observation> seen = observe(open.model, {ids_tensor(text_ids, {1, positions}, open.device)});
-  const Tensor tokens_t = ids_tensor(found.token_ids, {static_cast<int64_t>(found.token_ids.size())}, open.device);
+  const std::vector<Observation> seen = observe(open.model, {ids_tensor(text_ids, 1, open.device)});
+  const Tensor tokens_1t = ids_tensor(found.token_ids, 1, open.device), tokens_t = tokens_1t.reshaped({tokens_1t.size()});
+  Progress progress({.steps = std::ssize(layers) * std::ssize(heads), .unit = "head", .out = stderr});
   int64_t done = 0;
   for (const int64_t layer : layers) {
     const auto i = static_cast<size_t>(layer);
     LayerFound& each =
-        found.layers.emplace_back(LayerFound{layer, name_of(layer, mixing[i]), mixing[i].tokens, seen[i], mixing[i].forms(), {}});
+        found.layers.emplace_back(LayerFound{layer, name_of(layer, mixing[i]), mixing[i].tokens, seen[i], mixing[i].forms()});
     const Tensor distances_ntv = token_distances(open.model, mixing[i], tokens_t);
     for (const Tensor& t : {each.forms.m_nkK, distances_ntv})
       if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
     for (const int64_t head : heads) {
-      each.heads.push_back(look_at_head(head, each.forms, distances_ntv, found.token_ids, options.nearest));
-      after_head(++done, static_cast<int64_t>(layers.size() * heads.size()));
+      HeadFound& looked_at = each.heads.emplace_back(HeadFound{head});
+      if (const Tensor& m_nkK = each.forms.m_nkK) {
+        const Tensor m_kk = m_nkK.rows(head, 1).reshaped({m_nkK.shape()[1], m_nkK.shape()[2]});
+        looked_at.spectrum = each.forms.symmetric ? eigenvalues(m_kk) : singular_values(m_kk);
+      }
+      if (distances_ntv) add_distances(looked_at, of_head(distances_ntv, head), found.token_ids, options.nearest);
+      progress.update(++done, 0);
     }
   }
-  name_tokens(found, tokenizer);
   found.missing = missing_of(found);
   return found;
 }

@@ -3,25 +3,16 @@
 #include <algorithm>
 
 #include "apps/lab/drawing/heat_map.h"
-#include "apps/lab/inspection/report.h"
+#include "apps/lab/inspection/inspection.h"
 
 namespace ricci::apps {
 namespace {
 
-std::string place(const LayerFound& layer, int64_t head) { return fmt::format("{}, head {}", layer.name, head); }
-std::string file_name(const LayerFound& layer, int64_t head, const char* kind) {
-  return fmt::format("layer{}_head{}_{}", layer.layer, head, kind);
-}
-
-// What a large table is shown as.
-std::string note_on_size(const HeatMap& map) {
-  const int64_t block = shrunk(map).block;
-  return block == 1 ? "" : fmt::format(" A cell is the largest in magnitude of {0} x {0} numbers.", block);
-}
-
-void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const char* kind, HeatMap map, const std::string& sentence) {
-  map.title = fmt::format("{}: {}", place(layer, head), map.title);
-  all.push_back({file_name(layer, head, kind), sentence + note_on_size(map), layer.layer,
+void add(std::vector<Picture>& all, const LayerFound& layer, int64_t head, const char* kind, HeatMap map, std::string sentence) {
+  map.title = fmt::format("{}, head {}: {}", layer.name, head, map.title);
+  if (const int64_t block = shrunk(map).block; block > 1)
+    sentence += fmt::format(" A cell is the largest in magnitude of {0} x {0} numbers.", block);
+  all.push_back({fmt::format("layer{}_head{}_{}", layer.layer, head, kind), sentence, layer.layer,
       [map = std::move(map)](Theme theme, bool with_style) { return to_svg(map, theme, with_style); }});
 }
 
@@ -50,7 +41,8 @@ void add_coefficients(std::vector<Picture>& all, const Found& found, const Layer
   const Tensor levels_bnrc = transpose(layer.seen.coefficients_bncr, 2, 3);
   for (const HeadFound& head : layer.heads)
     add(all, layer, head.head, "coefficients",
-        {"dispatching coefficients", "level", "position", {}, found.text, levels_bnrc.shape()[3], of_head(levels_bnrc, head.head)},
+        {"dispatching coefficients", "level", "position", {}, found.tokens(found.text_ids), levels_bnrc.shape()[3],
+            of_head(levels_bnrc, head.head)},
         "Level r tells what each position multiplies the sum by that it hears from 2^r positions before it.");
 }
 
@@ -90,6 +82,7 @@ void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& lay
 }
 
 void add_distances(std::vector<Picture>& all, const Found& found, const LayerFound& layer) {
+  const std::vector<std::string> names = found.tokens(found.token_ids);
   for (const HeadFound& head : layer.heads) {
     if (head.nearest.empty()) continue;
     std::string sentence =
@@ -98,9 +91,7 @@ void add_distances(std::vector<Picture>& all, const Found& found, const LayerFou
     if (!layer.forms.positive)
       sentence += " The metric is not positive: squares below 0 occur, where two tokens differ along directions of negative eigenvalues.";
     add(all, layer, head.head, "distances",
-        {"squared distances of tokens", "token", "token", found.tokens, found.tokens, static_cast<int64_t>(found.tokens.size()),
-            head.squared_distances},
-        sentence);
+        {"squared distances of tokens", "token", "token", names, names, std::ssize(names), head.squared_distances}, sentence);
   }
 }
 

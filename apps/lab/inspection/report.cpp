@@ -1,69 +1,57 @@
-#include "apps/lab/inspection/report.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+#include <span>
 
 #include "apps/lab/drawing/page.h"
+#include "apps/lab/inspection/inspection.h"
 #include "apps/terminal/progress.h"
 #include "core/files/file.h"
 
 namespace ricci::apps {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
-json row_of(const double* first, int64_t count) {
-  json row = json::array();
-  for (int64_t i = 0; i < count; ++i) row.push_back(rounded(first[i]));
-  return row;
-}
-json rows_of(const std::vector<double>& values, int64_t columns) {
-  json rows = json::array();
-  for (size_t i = 0; i < values.size(); i += static_cast<size_t>(columns)) rows.push_back(row_of(values.data() + i, columns));
+Value rows_of(std::span<const double> values, int64_t columns) {
+  Value::List rows;
+  for (; !values.empty(); values = values.subspan(static_cast<size_t>(columns)))
+    rows.emplace_back(values_of(values.first(static_cast<size_t>(columns)), rounded));
   return rows;
 }
+// The rows of a head; nothing where there is no tensor.
+Value rows_of(const Tensor& t_nxy, int64_t head) { return t_nxy ? rows_of(of_head(t_nxy, head), t_nxy.shape()[-1]) : Value(); }
 
-json tokens_of(const std::vector<int64_t>& ids, const std::vector<std::string>& names) {
-  json list = json::array();
-  for (size_t i = 0; i < ids.size(); ++i) list.push_back({{"id", ids[i]}, {"token", names[i]}});
-  return list;
+Value tokens_of(const Found& found, const std::vector<int64_t>& ids) {
+  return values_of(ids, [&](int64_t id) { return Object{{"id", id}, {"token", found.token(id)}}; });
 }
 
-json nearest_of(const Found& found, const HeadFound& head) {
-  json list = json::array();
-  for (size_t i = 0; i < head.nearest.size(); ++i) {
-    json neighbours = json::array();
-    for (const Neighbour& each : head.nearest[i])
-      neighbours.push_back({{"id", each.id}, {"token", found.vocabulary[static_cast<size_t>(each.id)]},
-          {"squared_distance", rounded(each.squared_distance)}});
-    list.push_back({{"id", found.token_ids[i]}, {"token", found.tokens[i]}, {"neighbours", std::move(neighbours)}});
-  }
-  return list;
+Value as_json(const Found& found, const HeadFound& head, size_t token) {
+  const int64_t id = found.token_ids[token];
+  const auto neighbour = [&](const Neighbour& each) {
+    return Object{{"id", each.id}, {"token", found.token(each.id)}, {"squared_distance", rounded(each.squared_distance)}};
+  };
+  return Object{{"id", id}, {"token", found.token(id)}, {"neighbours", values_of(head.nearest[token], neighbour)}};
 }
 
-json head_of(const Found& found, const LayerFound& layer, const HeadFound& head) {
-  json result{{"head", head.head}};
-  const Observation& seen = layer.seen;
-  if (const auto [table_bcC, key_scale] = table_of(layer, head.head); table_bcC) {
-    if (layer.tokens * key_scale > 1) result["key_tokens"] = layer.tokens * key_scale;
-    result["scores"] = rows_of(of_head(table_bcC, 0), table_bcC.shape()[2]);
-  }
-  if (seen.coefficients_bncr)
-    result["coefficients"] = rows_of(of_head(seen.coefficients_bncr, head.head), seen.coefficients_bncr.shape()[3]);
-  if (const Tensor& m = layer.forms.m_nkK) {
-    if (m.shape()[1] <= kMaxColumns) result["matrix"] = rows_of(of_head(m, head.head), m.shape()[1]);
-    result["symmetric"] = layer.forms.symmetric;
-    result[layer.forms.symmetric ? "eigenvalues" : "singular_values"] =
-        row_of(head.spectrum.data(), static_cast<int64_t>(head.spectrum.size()));
+Value as_json(const Found& found, const LayerFound& layer, const HeadFound& head) {
+  const auto [table_bcC, key_scale] = table_of(layer, head.head);
+  const Tensor& m_nkK = layer.forms.m_nkK;
+  Object result{{"head", head.head}};
+  if (table_bcC && layer.tokens * key_scale > 1) result.emplace_back("key_tokens", layer.tokens * key_scale);
+  result.emplace_back("scores", rows_of(table_bcC, 0));
+  result.emplace_back("coefficients", rows_of(layer.seen.coefficients_bncr, head.head));
+  if (m_nkK) {
+    if (m_nkK.shape()[1] <= kMaxColumns) result.emplace_back("matrix", rows_of(m_nkK, head.head));
+    result.emplace_back("symmetric", layer.forms.symmetric);
+    result.emplace_back(layer.forms.symmetric ? "eigenvalues" : "singular_values", values_of(head.spectrum, rounded));
   }
   if (head.nearest.empty()) return result;
-  result["squared_distances"] = rows_of(head.squared_distances, static_cast<int64_t>(found.tokens.size()));
-  result["nearest"] = nearest_of(found, head);
+  result.emplace_back("squared_distances", rows_of(head.squared_distances, std::ssize(found.token_ids)));
+  Value::List nearest;
+  for (size_t i = 0; i < head.nearest.size(); ++i) nearest.push_back(as_json(found, head, i));
+  result.emplace_back("nearest", nearest);
   return result;
 }
 
@@ -72,9 +60,9 @@ std::string nearest_table(const Found& found, const LayerFound& layer, const Hea
       "<table>\n<tr><th>{}, head {}: token</th><th>its nearest tokens in the whole vocabulary, with squared distances</th></tr>\n",
       layer.name, head.head);
   for (size_t i = 0; i < head.nearest.size(); ++i) {
-    html += "<tr><td>" + escaped(found.tokens[i]) + "</td><td>";
+    html += "<tr><td>" + escaped(found.token(found.token_ids[i])) + "</td><td>";
     for (const Neighbour& each : head.nearest[i])
-      html += (&each == head.nearest[i].data() ? "" : ", ") + escaped(found.vocabulary[static_cast<size_t>(each.id)]) +
+      html += (&each == head.nearest[i].data() ? "" : ", ") + escaped(found.token(each.id)) +
               fmt::format(" <span class=\"muted\">{:.3g}</span>", each.squared_distance);
     html += "</td></tr>\n";
   }
@@ -98,24 +86,25 @@ std::string layer_section(const Found& found, const LayerFound& layer, const std
 
 std::string page_of(const Found& found, const std::vector<Picture>& pictures, Theme theme) {
   std::string text;
-  for (const std::string& token : found.text) text += escaped(token);
-  std::string html;
-  html += fmt::format("<p>mixer {}, the first {} tokens of the text:</p>\n<pre>{}</pre>\n", escaped(found.mixer), found.text.size(), text);
+  for (const int64_t id : found.text_ids) text += escaped(found.token(id));
+  std::string html =
+      fmt::format("<p>mixer {}, the first {} tokens of the text:</p>\n<pre>{}</pre>\n", escaped(found.mixer), found.text_ids.size(), text);
   for (const std::string& line : found.missing) html += "<p class=\"muted\">" + escaped(line) + "</p>\n";
   for (const LayerFound& layer : found.layers) html += layer_section(found, layer, pictures, theme);
   return text_page(found.run, html, theme);
 }
 
 std::string json_of(const Found& found) {
-  json result{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found.text_ids, found.text)},
-      {"tokens", tokens_of(found.token_ids, found.tokens)}, {"missing", found.missing}};
-  result["layers"] = json::array();
-  for (const LayerFound& layer : found.layers) {
-    json heads = json::array();
-    for (const HeadFound& head : layer.heads) heads.push_back(head_of(found, layer, head));
-    result["layers"].push_back({{"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", std::move(heads)}});
-  }
-  return result.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  const auto layer_json = [&](const LayerFound& layer) {
+    const auto head_json = [&](const HeadFound& head) { return as_json(found, layer, head); };
+    return Object{
+        {"layer", layer.layer}, {"name", layer.name}, {"query_tokens", layer.tokens}, {"heads", values_of(layer.heads, head_json)}};
+  };
+  return json_text(Object{{"run", found.run}, {"mixer", found.mixer}, {"text", tokens_of(found, found.text_ids)},
+                       {"tokens", tokens_of(found, found.token_ids)}, {"missing", found.missing},
+                       {"layers", values_of(found.layers, layer_json)}},
+             -1) +
+         "\n";
 }
 
 int64_t write_report(const std::string& folder, const Found& found, Theme theme) {

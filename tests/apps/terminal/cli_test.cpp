@@ -160,6 +160,44 @@ TEST_CASE("cli: options for the members of a struct") {
     CHECK(contains(help, text));
 }
 
+namespace {
+
+struct Members {
+  bool fast = false;
+  std::optional<int64_t> top;
+  std::string name;
+  std::vector<int64_t> sizes = {1, 2}, layers;
+};
+void visit_fields(Members& m, const ricci::Fields& field) {
+  field("fast", m.fast, "a flag");
+  field("top", m.top, "a number that may be missing").at_least(1);
+  field("name", m.name, "a text");
+  field("sizes", m.sizes, "a list with a default").at_least(1);
+  field("layers", m.layers, "a list without").at_least(0);
+}
+
+}  // namespace
+
+TEST_CASE("cli: flags, lists and numbers that may be missing as members of a struct") {
+  const auto parse = [](std::vector<const char*> words) {
+    Members members;
+    const Outcome outcome = run(
+        words, [&](CLI::App& app) { add_field_options(app, members); }, [] { return 0; });
+    if (outcome.code != 0) return outcome.err;
+    return ricci::format_message("{} {} '{}' {} {}",
+               {members.fast ? "fast" : "slow", members.top.value_or(0), members.name, members.sizes.back(), members.layers.size()}) +
+           outcome.out;
+  };
+  CHECK(parse({}) == "slow 0 '' 2 0");
+  CHECK(parse({"--fast", "--top", "3", "--name", "a b", "--sizes", "4,5", "--layers", "0,2"}) == "fast 3 'a b' 5 2");
+  CHECK(parse({"--top", "0"}).starts_with("ricci-train: --top: expected an integer of at least 1, got 0"));
+  CHECK(parse({"--sizes", "4,0"}).starts_with("ricci-train: --sizes: expected an integer of at least 1, got 0"));
+  CHECK(parse({"--layers", "-1"}).starts_with("ricci-train: --layers: expected an integer of 0 or more, got -1"));
+  const std::string help = parse({"--help"});
+  for (const char* text : {"--fast ", "--top INT ", "--name TEXT ", "--sizes INT=[1,2] ...", "--layers INT ..."})
+    CHECK(contains(help, text));
+}
+
 TEST_CASE("cli: a run file and overrides, in any order") {
   const auto parse = [](std::vector<const char*> words) {
     RunOptions options;

@@ -53,6 +53,7 @@ TEST_CASE("table: values of JSON") {
       Object{{"b", Value::List{1, "two", 3.5, nullptr}}, {"a", std::vector<int64_t>{}}, {"seed", UINT64_MAX}, {"bad", "\xff"}};
   CHECK(json_text(value, -1) == "{\"b\":[1,\"two\",3.5,null],\"a\":[],\"seed\":18446744073709551615,\"bad\":\"\xef\xbf\xbd\"}");
   CHECK(json_text(Object{{"a", 1}}) == "{\n \"a\": 1\n}");
+  CHECK(json_text(Object{{"a", std::optional<double>()}, {"b", nullptr}}, -1) == R"({"b":null})");  // nothing, and not known
   CHECK(Value(2).number() == 2);
   CHECK(std::isnan(Value("2").number()));
   CHECK(Value().is_missing());

@@ -1,10 +1,9 @@
 // Kneser-Ney smoothing of a corpus that is small enough to be counted by hand, and of one that has every count.
-#include "apps/lab/analysis/kneser_ney.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "apps/lab/analysis/sample_metrics.h"
 #include "tests/data/files.h"
 
 using namespace ricci::apps;

@@ -79,7 +79,7 @@ TEST_CASE("bench: FLOPs and parameters of mixers, counted by hand") {
   }
   // Attention grows with the square of the positions, the maps do not.
   BenchOptions options = small();
-  options.lengths = {4, 8}, options.sequences = 0, options.tokens = 8;
+  options.lengths = {4, 8}, options.sequences.reset(), options.tokens = 8;
   const Benchmark both = measured(options);
   CHECK(both.rows.size() == 2 * options.mixers.size());
   CHECK(both.rows.front().sequences == 2);
@@ -152,7 +152,7 @@ TEST_CASE("bench: tables, JSON and charts of known numbers") {
 TEST_CASE("bench: what cannot be measured") {
   const auto refused = [](auto change) {
     BenchOptions options = small();
-    options.sequences = 0, options.tokens = 8;
+    options.sequences.reset(), options.tokens = 8;
     change(options);
     return error_of([&] { check(options); });
   };

@@ -48,7 +48,7 @@ TEST_CASE("comparison: the accuracy is that of the evaluation with the least los
   CHECK(run.measurements[2].accuracy == 0.875);
   Comparison classifiers = known();
   for (Compared& model : classifiers.models) {
-    model.model.config.model.family = family_of<Classifier>;
+    model.config.model.family = family_of<Classifier>;
     for (Outcome& each : model.outcomes)
       each.accuracy = each.measurements[0].accuracy = each.measurements[1].accuracy = each.seed == 1 ? 0.75 : 0.5;
   }
@@ -135,7 +135,7 @@ TEST_CASE("comparison: before training there is a table of plans alone") {
 TEST_CASE("comparison: which tokens are scored is told in the table, the JSON and the drawing") {
   Comparison scored = known();
   CHECK(scored_note(scored).empty());
-  for (Compared& model : scored.models) model.model.config.eval_from = 15, model.model.config.context = 64;
+  for (Compared& model : scored.models) model.config.eval_from = 15, model.config.context = 64;
   const std::string note = "losses of the positions from 15 on of each window of 64";
   CHECK(scored_note(scored) == note);
   CHECK(text_of(report_of(scored)).ends_with("\n" + note));
@@ -145,8 +145,8 @@ TEST_CASE("comparison: which tokens are scored is told in the table, the JSON an
 
 TEST_CASE("comparison: a loss that is not of the next token has its own unit and no perplexity") {
   Comparison classifiers = known(), coarse = known();
-  for (Compared& model : classifiers.models) model.model.config.model.family = family_of<Classifier>;
-  for (Compared& model : coarse.models) model.model.config.model.family = family_of<Coarse>;
+  for (Compared& model : classifiers.models) model.config.model.family = family_of<Classifier>;
+  for (Compared& model : coarse.models) model.config.model.family = family_of<Coarse>;
   CHECK(cells_of(classifiers)[0] == Cells{"model", "changed", "parameters", "GFLOP/step", "planned MB", "parameters beside first",
                                         "measured MB", "least nats/document", "95% +-", "tokens/s", "seconds"});
   CHECK(cells_of(classifiers)[1] == Cells{"vanilla", "", "1,000", "0.00", "2.0", "+0.0%", "3.0", "3.2500", "+-3.1766", "50", "4.0"});

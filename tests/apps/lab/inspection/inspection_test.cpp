@@ -1,10 +1,11 @@
 // From a run folder to what ricci-inspect tells: numbers against the weights of the run by hand, names, messages.
+#include "apps/lab/inspection/inspection.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "apps/lab/inspection/report.h"
 #include "cuda/device/device.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/files.h"

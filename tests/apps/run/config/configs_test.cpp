@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/lab/comparison/contestants.h"
+#include "apps/lab/comparison/matching.h"
 #include "apps/run/config/config.h"
 #include "apps/run/config/train_config.h"
 #include "core/memory/dry_run.h"

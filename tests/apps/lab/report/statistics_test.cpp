@@ -1,5 +1,5 @@
 // Means over seeds and how far they may be off.
-#include "apps/lab/comparison/statistics.h"
+#include "apps/lab/report/statistics.h"
 
 #include <doctest/doctest.h>
 
