@@ -20,7 +20,7 @@ namespace ricci::apps {
 class Value;
 using Object = std::vector<std::pair<std::string, Value>>;  // with the members in their order
 
-// What JSON can hold, or nothing.
+// A value that JSON can hold, or nothing.
 class Value {
  public:
   using List = std::vector<Value>;
@@ -61,11 +61,11 @@ template <class Rows, class Get> Value::List values_of(const Rows& rows, const G
   return values;
 }
 
-// How a column stands in text, in JSON and in a drawing, and its values, one for each row.
+// A column: its form in text, in JSON and in a drawing, and its values, one for each row.
 struct Column {
   std::string heading = {};   // empty: the text leaves the column out
   std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; empty: JSON leaves it out
-  std::string format = {};    // of a number in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
+  std::string format = {};    // for numbers in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
   double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 where JSON tells bytes and the text MB
   bool left = false;          // in text it stands to the left, as names do
   const char* missing = "-";  // in text, where there is no value
@@ -88,7 +88,7 @@ struct ResultTable {
   size_t rows() const { return columns.empty() ? 0 : columns[0].values.size(); }
 };
 
-using Cells = std::vector<std::string>;  // of a row
+using Cells = std::vector<std::string>;  // a row
 
 // A value as text.
 std::string text_of(const Column& column, size_t row);

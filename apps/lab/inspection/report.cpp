@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "apps/lab/drawing/page.h"
 #include "apps/terminal/progress.h"
 #include "core/files/file.h"
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "apps/run/metrics/append_file.h"
 #include "apps/run/metrics/tensorboard.h"
@@ -16,10 +17,10 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // of a classifier: of documents; of the sorter: of rows
+  std::optional<double> val_accuracy = {};               // documents of a classifier, or rows of the sorter
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
-  std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
-  std::optional<int64_t> peak_bytes = {};                // of tensors on the device
+  std::optional<double> tokens_per_s = {};               // in training since the record before, evaluations left out
+  std::optional<int64_t> peak_bytes = {};                // by tensors on the device
   std::optional<double> time = {};                       // seconds since 1970; MetricsFile fills it in
 };
 
@@ -28,6 +29,11 @@ std::span<const char* const> metrics_keys();
 
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
+
+// f(line) for the whole lines of a text, with their ends.
+template <class F> void each_line(std::string_view text, const F& f) {
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
+}
 
 // The record of that step in metrics.jsonl of the folder. A record without values where there is none.
 Metrics read_record(const Folder& folder, int64_t step);
