@@ -29,8 +29,8 @@ std::string with_quoted_names(std::string_view line) {
   std::string result;
   bool in_string = false;
   for (size_t i = 0; i < line.size();) {
-    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) in_string = !in_string;
-    size_t length = 1;
+    if (line[i] == '"') in_string = !in_string;
+    size_t length = in_string && line[i] == '\\' ? 2 : 1;  // an escaped quote ends no string
     std::string_view written = line.substr(i, length);
     for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
       if (!in_string && line.substr(i).starts_with(name)) {

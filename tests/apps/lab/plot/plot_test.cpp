@@ -94,6 +94,14 @@ TEST_CASE("plot: records that are unmeasured, not finite or still being written"
   CHECK(chart.panels[0].curves[0].points.size() == 1);
 }
 
+TEST_CASE("plot: NaN stands for a number after a key that ends in a backslash, and is text inside of a key") {
+  const ScratchFolder folder;
+  folder.write("a/metrics.jsonl", "{\"step\":1,\"NaN \\\"\\\\\":4,\"lr\":NaN}\n");
+  const RunRecords run = read_records(folder / "a");
+  CHECK(run.not_finite == 1);
+  CHECK(run.columns.at("NaN \"\\") == std::vector<double>{4});
+}
+
 TEST_CASE("plot: scaling to the drawing, by the numbers of a path") {
   const ScratchFolder folder;
   folder.write("a/metrics.jsonl", "{\"step\":0,\"train_loss\":0}\n{\"step\":5,\"train_loss\":5}\n{\"step\":10,\"train_loss\":10}\n");
