@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct Options {
 struct Row {
   std::string op;
   int cases = 0;
-  std::map<Device, double> worst = {};  // of the devices that are there
+  std::map<Device, double> worst = {};  // an error for each device that is there
   std::string complaint = {};
 };
 
@@ -42,10 +43,10 @@ void check_one(const OpCheck& check, Device device, double tolerance, Row& row) 
 }
 
 int list_ops() {
-  std::map<std::string, bool> names;
-  for (const OpCheck& check : op_checks()) names[check.op] = true;
-  for (const char* name : ops_without_backward()) names[name] = true;
-  for (const auto& [name, known] : names) std::puts(name.c_str());
+  std::set<std::string> names;
+  for (const OpCheck& check : op_checks()) names.insert(check.op);
+  for (const char* name : ops_without_backward()) names.insert(name);
+  for (const std::string& name : names) std::puts(name.c_str());
   return 0;
 }
 

@@ -18,12 +18,6 @@ struct Options {
   ChartOptions chart = {.smooth = 20};
 };
 
-// Error: not 0, and less than a step or more than any run has.
-void check_smooth(double steps) {
-  if (steps == 0 || (steps >= 1 && steps <= 1e9)) return;
-  fail("--smooth: expected a number of steps from 1 to 1e9, or 0, got {}", {steps});
-}
-
 // Measured values that lie outside of their panels.
 int64_t count_outside(const Chart& chart) {
   const Layout layout = layout_of(chart);
@@ -37,7 +31,8 @@ int64_t count_outside(const Chart& chart) {
 
 int plot(const Options& options) {
   check(options.report);
-  check_smooth(options.chart.smooth);
+  if (const double steps = options.chart.smooth; steps != 0 && !(steps >= 1 && steps <= 1e9))
+    fail("--smooth: expected a number of steps from 1 to 1e9, or 0, got {}", {steps});
   std::vector<std::string> skipped;
   const std::vector<RunRecords> runs = read_all_records(options.runs, &skipped);
   for (const std::string& run : skipped) std::fprintf(stderr, "left out: %s\n", run.c_str());

@@ -55,7 +55,7 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
   return file.load(name);
 }
 
-// How many positions of each sequence are no padding; empty when the file does not say.
+// The number of positions of each sequence that are no padding; empty when the file does not say.
 Tensor load_lengths(const SafetensorsFile& file, const Shape& ids) {
   if (!file.contains("lengths")) return {};
   const Tensor lengths_b = load_integers(file, "lengths", 1, "[batch]");
@@ -86,7 +86,7 @@ Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device devi
   return {placed(ids_bc), placed(targets), placed(lengths_b)};
 }
 
-// What leaves the program: on the CPU, bf16 widened to f32.
+// A tensor for the output file: on the CPU, bf16 widened to f32.
 Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
 
 void print_scores(const Model& model, const Inputs& inputs) {

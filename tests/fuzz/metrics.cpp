@@ -1,8 +1,8 @@
 // Fuzzes metrics.jsonl and what is drawn of it. The first byte chooses how.
 #include <cmath>
 
-#include "apps/lab/drawing/page.h"
 #include "apps/lab/plot/curves.h"
+#include "apps/lab/report/report.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       fuzz::attempt([&] {
         const Chart chart = make_chart(
             runs, {.x = x, .smooth = how & 2 ? 20.0 : 0, .log_x = (how & 4) != 0, .log_y = (how & 8) != 0, .full_range = (how & 16) != 0});
-        const std::string svg = to_svg(chart, Theme::automatic), page = to_page(chart, summary(runs), Theme::dark);
+        const std::string svg = to_svg(chart, Theme::automatic), page = page_of({.table = summary(runs), .chart = chart}, Theme::dark);
         fuzz::require(svg.ends_with("</svg>\n") && svg.find("nan") == svg.npos && svg.find("inf") == svg.npos, "a drawing has numbers");
         fuzz::require(page.size() > svg.size() / 2, "a page holds its drawing");
       });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 
@@ -12,8 +13,68 @@
 namespace ricci::apps {
 namespace {
 
+// ---- Ticks
+int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
+
+// The least of 1, 2, 5, 10 times a power of ten that is not below the value.
+double round_up(double value) {
+  const double power = std::pow(10.0, decade(value));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= value * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+// Labels of an axis agree in unit and decimals: `largest` is the largest magnitude on it, `step` the distance of ticks.
+std::string label(double value, double largest, double step) {
+  if (value == 0) return "0";
+  if (largest < 1e-3 * (1 - 1e-9) || largest >= 1e15) {
+    const int exponent = decade(std::abs(value));
+    return fmt::format("{:.4g}e{}", value / std::pow(10.0, exponent), exponent);
+  }
+  struct Unit {
+    double from, size;
+    const char* name;
+  };
+  static constexpr Unit kUnits[] = {{1e12, 1e12, "T"}, {1e9, 1e9, "G"}, {1e6, 1e6, "M"}, {1e4, 1e3, "k"}, {0, 1, ""}};
+  const Unit& unit = *std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& u) { return largest >= u.from; });
+  const int decimals = std::max(0, -decade(step / unit.size));
+  const double shown = value / unit.size;
+  if (decimals == 0 && std::abs(shown) >= 1000) return with_commas(std::llround(shown)) + unit.name;
+  return fmt::format("{:.{}f}{}", shown, decimals, unit.name);
+}
+
+std::vector<Tick> linear_ticks(const Axis& axis, int count) {
+  double step = round_up((axis.high - axis.low) / count);
+  // Between 5 and 2 times a power the distance may be too wide for two ticks.
+  if (std::floor(axis.high / step + 1e-6) - std::ceil(axis.low / step - 1e-6) < 1) step *= 0.4;
+  if (axis.whole) step = std::max(step, 1.0);
+  std::vector<Tick> result;
+  const double largest = std::max(std::abs(axis.low), std::abs(axis.high));
+  for (double i = std::ceil(axis.low / step - 1e-6); i * step <= axis.high + 1e-6 * step; ++i)
+    result.push_back({i * step, label(i * step, largest, step)});
+  return result;
+}
+
+std::vector<Tick> log_ticks(const Axis& axis, int count) {
+  const auto ticks_at = [&](std::initializer_list<int> factors, int every) {
+    std::vector<Tick> result;
+    for (int exponent = decade(axis.low) - 1; exponent <= decade(axis.high); ++exponent)
+      for (const int factor : factors) {
+        // From the decimal text, as powers of ten below 1 have no exact value.
+        const double value = std::stod(fmt::format("{}e{}", factor, exponent));
+        const bool inside = value >= axis.low * (1 - 1e-9) && value <= axis.high * (1 + 1e-9);
+        if (inside && exponent % every == 0) result.push_back({value, label(value, value, std::pow(10.0, exponent))});
+      }
+    return result;
+  };
+  if (auto result = ticks_at({1, 2, 5}, 1); static_cast<int>(result.size()) <= count) return result;
+  for (int every = 1;; ++every)
+    if (auto result = ticks_at({1}, every); static_cast<int>(result.size()) <= count) return result;
+}
+
+// ---- Panels
 constexpr size_t kFewest = 20;  // values
-constexpr size_t kPart = 20;    // one value in 20 at each end is not of the middle
+constexpr size_t kPart = 20;    // one value in 20 at each end does not belong to the middle
 constexpr double kFar = 3;      // ranges of the middle
 
 std::string short_value(double value) {
@@ -22,18 +83,42 @@ std::string short_value(double value) {
   return size >= 1e3 && size < 1e15 ? sign + short_number(size) : fmt::format("{:.3g}", value);
 }
 
-Axis axis_of(const Panel& panel, const Chart& chart, bool vertical) {
-  std::vector<double> values;
+void append(std::vector<double>& values, const Panel& panel, double Point::*coordinate) {
   for (const Curve& curve : panel.curves)
     for (const auto* points : {&curve.points, &curve.raw})
-      for (const Point& point : *points) values.push_back(vertical ? point.y : point.x);
-  if (vertical && chart.clipped) values = without_outliers(panel, chart.log_y);
-  const bool from_zero = !vertical && !chart.log_x && !chart.scattered;
-  if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
-  return axis_around(values, vertical ? chart.log_y : chart.log_x, vertical || chart.scattered);
+      for (const Point& point : *points) values.push_back(point.*coordinate);
 }
 
 }  // namespace
+
+// Differences of logarithms: the quotient of the largest and the smallest value that can be drawn is no f64.
+double Axis::share(double value) const {
+  return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
+}
+
+Axis axis_around(std::span<const double> values, bool log, bool with_margin) {
+  if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1, false};
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  double low = *least, high = *greatest;
+  // Values that differ by rounding alone, such as averages of a constant, count as one.
+  if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
+  if (log) {
+    if (low == high) return {low / 2, high * 2, true};
+    const double factor = with_margin ? std::exp(0.04 * (std::log(high) - std::log(low))) : 1;
+    return {low / factor, high * factor, true};
+  }
+  if (low == high) {
+    const double room = low == 0 ? 1 : std::abs(low) / 2;
+    return {low - room, high + room, false};
+  }
+  const double margin = with_margin ? 0.04 * (high - low) : 0;
+  const bool from_zero = low >= 0 && low < 0.4 * high;
+  return {from_zero && with_margin ? 0 : low - margin, high + margin, false};
+}
+
+std::vector<Tick> ticks(const Axis& axis, int count) {
+  return axis.log && axis.high / 10 >= axis.low ? log_ticks(axis, count) : linear_ticks(axis, count);
+}
 
 std::vector<Point> thinned(const std::vector<Point>& points, int columns) {
   if (points.size() <= 4 * static_cast<size_t>(columns)) return points;
@@ -81,19 +166,22 @@ std::vector<double> without_outliers(const Panel& panel, bool log) {
   return shown;
 }
 
-Axis y_axis_of(const Panel& panel, const Chart& chart) { return axis_of(panel, chart, true); }
-
-Axis common_x_axis(const Chart& chart) {
-  Panel all;
-  for (const Panel& panel : chart.panels)
-    if (panel.x_name.empty()) all.curves.insert(all.curves.end(), panel.curves.begin(), panel.curves.end());
-  Axis x = axis_of(all, chart, false);
-  x.whole = chart.whole_x;
-  return x;
+Axis y_axis_of(const Panel& panel, const Chart& chart) {
+  std::vector<double> values;
+  if (chart.clipped) values = without_outliers(panel, chart.log_y);
+  else append(values, panel, &Point::y);
+  return axis_around(values, chart.log_y, true);
 }
 
-Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common) {
-  return panel.x_name.empty() ? common : axis_of(panel, chart, false);
+Axis x_axis_of(const Chart& chart, const std::string& x_name) {
+  std::vector<double> values;
+  for (const Panel& panel : chart.panels)
+    if (panel.x_name == x_name) append(values, panel, &Point::x);
+  const bool from_zero = !chart.log_x && !chart.scattered;
+  if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
+  Axis x = axis_around(values, chart.log_x, chart.scattered);
+  x.whole = chart.whole_x;
+  return x;
 }
 
 Outside outside_of(const Panel& panel, const Axis& y) {

@@ -1,13 +1,45 @@
-// Drawings, in the order to read: a chart is panels with curves (chart.h), each panel has axes (axis.h, and below), svg.h draws it, with
-// the ends of curves that leave their panel (clipping.cpp) and the colours (style.cpp), page.h makes a page of it. heat_map.h draws
-// tables of numbers as pictures (png.h).
+// Drawings, in the order to read: a chart is panels with curves, each of which has axes (chart.h), and svg.h draws it in the colours of
+// style.cpp. heat_map.h draws tables of numbers.
 #pragma once
+#include <cmath>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "apps/lab/drawing/axis.h"
-
 namespace ricci::apps {
+
+// ---- Axes: from values to a share of the length, and ticks at round numbers
+
+struct Axis {
+  double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
+  bool log = false;
+  bool whole = false;  // a linear axis with ticks at whole numbers only
+
+  // 0 at low, 1 at high.
+  double share(double value) const;
+  // True if the value lies between the ends, up to rounding.
+  bool shows(double value) const { return share(value) >= -1e-9 && share(value) <= 1 + 1e-9; }
+};
+
+// True if an axis can show the value: it is finite, and neither so large nor so small that the ends of an axis or the distance of its
+// ticks would leave the range of numbers.
+inline bool drawable(double value) { return value == 0 || (std::abs(value) >= 1e-200 && std::abs(value) <= 1e200); }
+
+// An axis that shows all values, with a little space around them on a linear one; from 0 on where they are positive and
+// reach far down. The values are drawable, and above 0 for a logarithmic axis. No value or a single one gives a range too.
+Axis axis_around(std::span<const double> values, bool log, bool with_margin);
+
+struct Tick {
+  double value;
+  std::string label;  // 0.25, 1,500, 20k, 5e-4
+};
+
+// About `count` ticks, from 4 on: on a linear axis at least 2 and at most one more than asked for, at multiples of 1, 2 or 5
+// times a power of ten; on a logarithmic axis of a decade and more at 1, 2 and 5 times powers of ten, or at powers alone.
+std::vector<Tick> ticks(const Axis& axis, int count);
+
+// ---- Charts
 
 struct Point {
   double x, y;
@@ -22,24 +54,25 @@ struct Curve {
   size_t raw_before = 0;                 // values of raw before the first point: points[i] is the average at raw[raw_before + i]
   bool marked = false;                   // a dot at each point
   std::vector<std::string> labels = {};  // beside the dots, one for each point; empty: none
-  std::vector<double> steps = {};        // of each point, where the curve is to be averaged
+  std::vector<double> steps = {};        // one for each point, where the curve is to be averaged
 };
 
 struct Panel {
   std::string title, unit;
   std::vector<Curve> curves = {};
-  std::string x_name = {};  // of an x axis of its own; empty: that of the chart
+  std::string x_name = {};  // panels of one name share an x axis; empty: the chart gives the name
 };
 
 struct LegendEntry {
   std::string name;
-  int colour;  // -1: of no run, drawn as text is
+  int colour;  // -1: belongs to no run, and is drawn in the colour of text
   bool dashed = false;
-  int round = 0;  // of no run: that of the curves whose dashes it shows, see round_of
+  int round = 0;  // where it belongs to no run: the round of the curves whose dashes it shows, see round_of
 };
 
 constexpr int kColours = 12, kRounds = 3;
-// How often the palette was used up before this colour: curves of the same colour differ in their dashes, which repeat after kRounds.
+// The number of times that the palette was used up before this colour: curves of the same colour differ in their dashes, which repeat
+// after kRounds.
 constexpr int round_of(int colour) { return colour / kColours % kRounds; }
 
 struct Chart {
@@ -66,17 +99,15 @@ std::vector<Point> thinned(const std::vector<Point>& points, int columns);
 inline const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
 
 // The measured values that the y axis of a panel is to show. A value is left out where it lies further from the middle 90% of the values
-// than three times their range, on a logarithmic axis that of their logarithms. So those that are left out are few, and with them the
-// others would share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and
-// more at its beginning are not left out. Fewer than 20 values, and those whose middle has no range, stay as they are.
+// than three times their range; a logarithmic axis compares logarithms. So few values are left out, and with them the others would
+// share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and more at its
+// beginning are not left out. Fewer than 20 values stay as they are, and so do values whose middle has no range.
 std::vector<double> without_outliers(const Panel& panel, bool log);
 
-// The y axis of a panel. Averages do not change it: it is that of the measured values where the chart is clipped.
+// The y axis of a panel. Where the chart is clipped it shows the measured values, and averages do not change it.
 Axis y_axis_of(const Panel& panel, const Chart& chart);
-
-// Panels without an x axis of their own share one.
-Axis common_x_axis(const Chart& chart);
-Axis x_axis_of(const Panel& panel, const Chart& chart, const Axis& common);
+// The x axis that all panels with this x_name share.
+Axis x_axis_of(const Chart& chart, const std::string& x_name);
 
 // The measured values of a panel that its y axis does not show.
 struct Outside {

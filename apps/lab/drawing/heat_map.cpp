@@ -1,19 +1,22 @@
 #include "apps/lab/drawing/heat_map.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
+#include "core/error.h"
 #include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kMinPixels = 480;  // of the longer side, so that programs which smooth pictures smooth the edges of cells alone
+constexpr int64_t kMinPixels = 480;  // on the longer side, so that programs which smooth pictures smooth the edges of cells alone
 constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMaxLabel = 110;
-constexpr int64_t kMaxLabels = 72;
+constexpr int64_t kMaxLabels = 72, kMaxCells = 256;
 
 constexpr Colour kGrey{0x9a, 0xa3, 0xad};
 constexpr Colour kBlues[] = {{0xff, 0xff, 0xff}, {0x9a, 0xd4, 0xf5}, {0x00, 0x72, 0xb2}, {0x08, 0x24, 0x40}};
@@ -30,11 +33,20 @@ Colour between(std::span<const Colour> colours, double share) {
   return mixed;
 }
 
-std::string image(double x, double y, double width, double height, int64_t columns, const std::vector<Colour>& pixels) {
+struct Box {
+  double left, top, width, height;
+};
+
+std::string image(const Box& box, int64_t columns, const std::vector<Colour>& pixels) {
   return fmt::format("<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
                      "style=\"image-rendering:pixelated\" href=\"{}\"/>\n",
-             x, y, width, height, to_data_address(to_png(columns, pixels))) +
-         svg_rectangle(x, y, width, height, "class=\"axis\" fill=\"none\"");
+             box.left, box.top, box.width, box.height, to_data_address(to_png(columns, pixels))) +
+         svg_rectangle(box.left, box.top, box.width, box.height, "class=\"axis\" fill=\"none\"");
+}
+
+// Text from the bottom to the top.
+std::string turned_text(double x, double y, const std::string& more, const std::string& content) {
+  return svg_text(x, y, "muted", fmt::format("{} transform=\"rotate(-90 {:.6g} {:.6g})\"", more, x, y), content);
 }
 
 // The labels of one side: all of them, or every tenth number and the like where there are too many.
@@ -54,32 +66,24 @@ double room_for(const std::vector<std::string>& labels) {
   return std::min(room, kMaxLabel);
 }
 
-int64_t pixels_per_cell(const HeatMap& map) { return std::max<int64_t>(1, kMinPixels / std::max(map.rows(), map.columns)); }
-
-std::vector<Colour> pixels_of(const HeatMap& map, const ColourScale& scale) {
-  const int64_t side = pixels_per_cell(map);
+std::string draw_cells(const Box& box, const HeatMap& map, const ColourScale& scale) {
+  const int64_t side = std::max<int64_t>(1, kMinPixels / std::max(map.rows(), map.columns));  // pixels
   std::vector<Colour> pixels;
   for (int64_t y = 0; y < map.rows() * side; ++y)
     for (int64_t cell = 0; cell < map.columns; ++cell)
       pixels.insert(pixels.end(), static_cast<size_t>(side), scale.at(map.values[static_cast<size_t>(y / side * map.columns + cell)]));
-  return pixels;
+  return image(box, map.columns * side, pixels);
 }
-
-struct Box {
-  double left, top, cell_width, cell_height, width, height;
-};
 
 std::string draw_labels(const Box& box, const std::vector<std::string>& rows, const std::vector<std::string>& columns) {
   std::string svg;
+  const auto middle = [](size_t i, const auto& all, double extent) {
+    return (static_cast<double>(i) + 0.5) * (extent / static_cast<double>(all.size())) + 3.5;
+  };
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!rows[i].empty())
-      svg += svg_text(
-          box.left - 5, box.top + (static_cast<double>(i) + 0.5) * box.cell_height + 3.5, "muted", " text-anchor=\"end\"", rows[i]);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i].empty()) continue;
-    const double x = box.left + (static_cast<double>(i) + 0.5) * box.cell_width + 3.5, y = box.top - 5;
-    svg += svg_text(x, y, "muted", fmt::format(" transform=\"rotate(-90 {:.6g} {:.6g})\"", x, y), columns[i]);
-  }
+    if (!rows[i].empty()) svg += svg_text(box.left - 5, box.top + middle(i, rows, box.height), "muted", " text-anchor=\"end\"", rows[i]);
+  for (size_t i = 0; i < columns.size(); ++i)
+    if (!columns[i].empty()) svg += turned_text(box.left + middle(i, columns, box.width), box.top - 5, "", columns[i]);
   return svg;
 }
 
@@ -89,23 +93,69 @@ std::string draw_legend(const Box& box, const ColourScale& scale) {
   for (int64_t i = 0; i < kSteps; ++i)
     pixels.push_back(scale.at(scale.low + (scale.high - scale.low) * static_cast<double>(i) / (kSteps - 1)));
   const double y = box.top + box.height + 30;
-  return image(box.left, y, 160, 9, kSteps, pixels) + svg_text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
+  return image({box.left, y, 160, 9}, kSteps, pixels) + svg_text(box.left, y + 22, "muted", "", fmt::format("{:.3g}", scale.low)) +
          svg_text(box.left + 160, y + 22, "muted", " text-anchor=\"end\"", fmt::format("{:.3g}", scale.high));
+}
+
+// ---- PNG: chunks of length, kind, content and checksum
+
+std::string big_endian(uint64_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+const Bytef* bytes_of(const std::string& text) { return reinterpret_cast<const Bytef*>(text.data()); }
+
+std::string chunk(const std::string& kind, const std::string& content) {
+  const std::string checked = kind + content;
+  return big_endian(content.size()) + checked + big_endian(::crc32(0, bytes_of(checked), static_cast<uInt>(checked.size())));
+}
+
+std::string compressed(const std::string& bytes) {
+  uLongf size = ::compressBound(bytes.size());
+  std::string result(size, '\0');
+  if (::compress(reinterpret_cast<Bytef*>(result.data()), &size, bytes_of(bytes), bytes.size()) != Z_OK)
+    fail("png: no memory for {} bytes", {bytes.size()});
+  result.resize(size);
+  return result;
 }
 
 }  // namespace
 
-Shrunk shrunk(const HeatMap& map) {
-  const int64_t rows = map.rows(), block = (std::max(rows, map.columns) + kMaxCells - 1) / kMaxCells;
-  if (block <= 1) return {map, 1};
-  Shrunk result{map, block};
+std::string to_png(int64_t width, const std::vector<Colour>& pixels) {
+  if (width < 1 || pixels.empty() || static_cast<int64_t>(pixels.size()) % width)
+    fail("png: {} pixels in rows of {}", {pixels.size(), width});
+  std::string rows;
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    if (static_cast<int64_t>(i) % width == 0) rows += '\0';  // no filter
+    rows.append(reinterpret_cast<const char*>(pixels[i].data()), 3);
+  }
+  const std::string header = big_endian(static_cast<uint64_t>(width)) + big_endian(pixels.size() / static_cast<uint64_t>(width)) +
+                             std::string("\x08\x02\0\0\0", 5);  // 8 bits a colour, red green blue
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("IDAT", compressed(rows)) + chunk("IEND", "");
+}
+
+std::string to_data_address(const std::string& png) {
+  constexpr const char* kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string address = "data:image/png;base64,";
+  for (size_t i = 0; i < png.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t j = 0; j < 3; ++j) three = three << 8 | (i + j < png.size() ? static_cast<unsigned char>(png[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j) address += i + j <= png.size() ? kLetters[three >> (18 - 6 * j) & 63] : '=';
+  }
+  return address;
+}
+
+HeatMap shrunk(HeatMap map) {
+  const int64_t rows = map.rows(), columns = map.columns, block = (std::max(rows, columns) + kMaxCells - 1) / kMaxCells;
+  if (block <= 1) return map;
   const auto blocks = [&](int64_t count) { return (count + block - 1) / block; };
-  result.map.columns = blocks(map.columns);
-  result.map.values.assign(static_cast<size_t>(blocks(rows) * blocks(map.columns)), 0);
+  const std::vector<double> values = std::exchange(map.values, std::vector<double>(static_cast<size_t>(blocks(rows) * blocks(columns))));
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < map.columns; ++j) {
-      double& cell = result.map.values[static_cast<size_t>(i / block * blocks(map.columns) + j / block)];
-      const double value = map.values[static_cast<size_t>(i * map.columns + j)];
+    for (int64_t j = 0; j < columns; ++j) {
+      double& cell = map.values[static_cast<size_t>(i / block * blocks(columns) + j / block)];
+      const double value = values[static_cast<size_t>(i * columns + j)];
       if (!std::isnan(cell) && !(std::abs(value) <= std::abs(cell))) cell = value;  // one NaN makes the cell NaN
     }
   const auto every = [&](std::vector<std::string>& labels, int64_t count) {
@@ -113,9 +163,11 @@ Shrunk shrunk(const HeatMap& map) {
     for (int64_t i = 0; i < count; i += block) kept.push_back(labels.empty() ? std::to_string(i) : labels[static_cast<size_t>(i)]);
     labels = kept;
   };
-  every(result.map.row_labels, rows);
-  every(result.map.column_labels, map.columns);
-  return result;
+  every(map.row_labels, rows);
+  every(map.column_labels, columns);
+  map.columns = blocks(columns);
+  map.block = block;
+  return map;
 }
 
 Colour ColourScale::at(double value) const {
@@ -133,7 +185,7 @@ ColourScale scale_of(const std::vector<double>& values) {
 }
 
 std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
-  const HeatMap map = shrunk(given).map;
+  const HeatMap map = shrunk(given);
   const std::vector<std::string> rows = labels_of(map.row_labels, map.rows()), columns = labels_of(map.column_labels, map.columns);
   // Cells are squares, unless there are many more of one side than of the other.
   const double count = static_cast<double>(std::max(map.rows(), map.columns)),
@@ -142,19 +194,15 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
     return std::max(size * static_cast<double>(cells), std::min(90.0, 40.0 * static_cast<double>(cells)));
   };
   const double width = extent(map.columns), height = extent(map.rows());
-  const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width / static_cast<double>(map.columns),
-      height / static_cast<double>(map.rows()), width, height};
+  const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width, height};
   const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(count_characters(map.title)) * 1.25) + kEdge,
                whole_height = box.top + height + kLegend + kEdge;
   std::string svg = svg_head(whole_width, whole_height, 11, map.title, with_style ? style_of(theme) : "");
   svg += svg_text(kEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
   svg += svg_text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
-  const double middle = box.top + height / 2;
-  svg += svg_text(kEdge + 6, middle, "muted",
-      fmt::format(" text-anchor=\"middle\" transform=\"rotate(-90 {:.6g} {:.6g})\"", kEdge + 6, middle), map.row_name);
+  svg += turned_text(kEdge + 6, box.top + height / 2, " text-anchor=\"middle\"", map.row_name);
   const ColourScale scale = scale_of(map.values);
-  svg += image(box.left, box.top, width, height, map.columns * pixels_per_cell(map), pixels_of(map, scale));
-  return svg + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";
+  return svg + draw_cells(box, map, scale) + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";
 }
 
 }  // namespace ricci::apps

@@ -13,10 +13,6 @@ namespace {
 constexpr double kWidth = 960, kEdge = 28, kLeft = 58, kGap = 34, kLetter = 7.4;  // kLetter: width of a letter of 13 units
 constexpr double kTitle = 58, kLegendRow = 24, kHead = 34, kFoot = 46, kTall = 340, kShort = 170;
 
-struct Placed {
-  double x, y;
-};
-
 double width_of(const std::string& text) { return kLetter * static_cast<double>(count_characters(text)); }
 
 // Longer names lose their middle.
@@ -30,8 +26,8 @@ std::string fitting(const std::string& text) {
 }
 
 // Entries from left to right, in as many rows as they need.
-std::vector<Placed> place_legend(const Chart& chart) {
-  std::vector<Placed> places;
+std::vector<Point> place_legend(const Chart& chart) {
+  std::vector<Point> places;
   double x = kEdge, y = kTitle + 10;
   for (const LegendEntry& entry : chart.legend) {
     const double width = 34 + width_of(fitting(entry.name)) + 22;
@@ -45,17 +41,13 @@ std::vector<Placed> place_legend(const Chart& chart) {
   return places;
 }
 
-// The dashes of the curves of a round. Only those of validation have dashes; dots tell the rounds apart: none, one, and pairs of them.
+// The dashes of the curves of a round. Only curves of validation have dashes; dots tell the rounds apart: none, one, and pairs of them.
 std::string dashes(int round, bool dashed) {
   static constexpr const char* kPatterns[kRounds][2] = {{"", "7 4"}, {"0.1 4.5", "9 5 0.1 5"}, {"0.1 4.5 0.1 10", "9 5 0.1 4.5 0.1 5"}};
   const char* const pattern = kPatterns[round][dashed];
   return *pattern ? fmt::format(" stroke-dasharray=\"{}\"", pattern) : "";
 }
 std::string stroke(int colour) { return colour < 0 ? "plain" : fmt::format("c{}", colour % kColours); }
-
-Placed place(const PanelBox& box, const Point& point) {
-  return {box.left + box.width * box.x.share(point.x), box.top + box.height * (1 - box.y.share(point.y))};
-}
 
 std::string polyline(const PanelBox& box, const std::vector<Point>& points, const std::string& attributes) {
   return "<path d=\"" + path_through(thinned(points, static_cast<int>(box.width)), box) + "\" " + attributes + "/>\n";
@@ -64,14 +56,14 @@ std::string polyline(const PanelBox& box, const std::vector<Point>& points, cons
 std::string draw_axes(const PanelBox& box, const std::string& x_name) {
   std::string svg;
   for (const Tick& tick : ticks(box.y, box.height > 200 ? 7 : 4)) {
-    const double y = place(box, {box.x.low, tick.value}).y;
+    const double y = box.y_at(tick.value);
     svg += svg_line(box.left, y, box.left + box.width, y, "grid");
     svg += svg_text(box.left - 8, y + 4.5, "muted", " text-anchor=\"end\"", tick.label);
   }
   const double bottom = box.top + box.height;
   svg += svg_line(box.left, bottom, box.left + box.width, bottom, "axis");
   for (const Tick& tick : ticks(box.x, std::max(4, static_cast<int>(box.width / 85)))) {
-    const double x = place(box, {tick.value, box.y.low}).x;
+    const double x = box.x_at(tick.value);
     svg += svg_line(x, bottom, x, bottom + 5, "axis");
     svg += svg_text(x, bottom + 20, "muted", " text-anchor=\"middle\"", tick.label);
   }
@@ -84,12 +76,11 @@ std::string draw_curve(const PanelBox& box, const Curve& curve) {
   if (!curve.raw.empty()) svg += polyline(box, curve.raw, "class=\"raw " + colour + "\"");
   svg += polyline(box, curve.points, "class=\"curve " + colour + "\"" + dashes(round_of(curve.colour), curve.dashed));
   const bool few = curve.dashed && curve.points.size() <= 60;  // few measurements: each shows where it was made
-  for (size_t i = 0; (few || curve.marked) && i < curve.points.size(); ++i) {
-    if (!box.y.shows(curve.points[i].y)) continue;
-    const Placed at = place(box, curve.points[i]);
-    svg += fmt::format(
-        "<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", at.x, at.y, curve.marked ? 4 : 3.2, curve.colour % kColours);
-  }
+  if (!few && !curve.marked) return svg;
+  for (const Point& point : curve.points)
+    if (box.y.shows(point.y))
+      svg += fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"{}\" class=\"f{}\"/>\n", box.x_at(point.x), box.y_at(point.y),
+          curve.marked ? 4 : 3.2, curve.colour % kColours);
   return svg;
 }
 
@@ -102,42 +93,53 @@ struct Area {
 std::string draw_labels(const PanelBox& box, const Panel& panel) {
   constexpr double kAscent = 11, kDescent = 3, kAside = 9;
   std::vector<Area> taken;
+  const auto is_free = [&](const Area& area) {
+    const bool inside =
+        area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
+    return inside && std::none_of(taken.begin(), taken.end(), [&](const Area& other) { return area.meets(other); });
+  };
+  std::vector<std::pair<Point, std::string>> labels;  // each with its dot
   for (const Curve& curve : panel.curves)
     for (size_t i = 0; i < curve.labels.size(); ++i) {
-      const Placed dot = place(box, curve.points[i]);
-      taken.push_back({dot.x - 5, dot.y - 5, dot.x + 5, dot.y + 5});
+      const double x = box.x_at(curve.points[i].x), y = box.y_at(curve.points[i].y);
+      taken.push_back({x - 5, y - 5, x + 5, y + 5});
+      labels.emplace_back(Point{x, y}, fitting(curve.labels[i]));
     }
   std::string svg;
-  for (const Curve& curve : panel.curves)
-    for (size_t i = 0; i < curve.labels.size(); ++i) {
-      const Placed dot = place(box, curve.points[i]);
-      const std::string label = fitting(curve.labels[i]);
-      const double width = width_of(label), right = dot.x + kAside, left = dot.x - kAside - width;
-      const auto area_at = [&](double x, double y) { return Area{x, y - kAscent, x + width, y + kDescent}; };
-      const auto is_free = [&](const Area& area) {
-        const bool inside =
-            area.left >= box.left && area.right <= kWidth - kEdge / 2 && area.top >= box.top - 8 && area.bottom <= box.top + box.height;
-        return inside && std::none_of(taken.begin(), taken.end(), [&](const Area& other) { return area.meets(other); });
-      };
-      std::vector<Area> areas;
-      for (const double y : {4.5, -8.0, 17.0, -21.0, 30.0, -34.0, 43.0})
-        for (const double x : {right, left}) areas.push_back(area_at(x, dot.y + y));
-      const auto found = std::find_if(areas.begin(), areas.end(), is_free);
-      const Area chosen = found == areas.end() ? areas[0] : *found;
-      taken.push_back(chosen);
-      svg += svg_text(chosen.left, chosen.bottom - kDescent, "ink", "", label);
-    }
+  for (const auto& [dot, label] : labels) {
+    const double width = width_of(label);
+    std::vector<Area> areas;
+    for (const double y : {4.5, -8.0, 17.0, -21.0, 30.0, -34.0, 43.0})
+      for (const double x : {dot.x + kAside, dot.x - kAside - width})
+        areas.push_back({x, dot.y + y - kAscent, x + width, dot.y + y + kDescent});
+    const auto found = std::find_if(areas.begin(), areas.end(), is_free);
+    taken.push_back(found == areas.end() ? areas[0] : *found);
+    svg += svg_text(taken.back().left, taken.back().bottom - kDescent, "ink", "", label);
+  }
   return svg;
 }
 
-// What lies outside: marks at the borders, and words at the right of the line of the title.
+// Curves whose y axis leaves some values out end at the border. Triangles at the upper and lower border show where those values are, and
+// words at the right of the title's line tell how many.
 std::string draw_outside(const PanelBox& box, const Panel& panel) {
+  constexpr double kMarkDistance = 6;  // units between two marks of a curve
   const Outside outside = outside_of(panel, box.y);
   const std::string words = words_of(outside, false);
   if (words.empty()) return "";
+  std::string svg;
+  for (const Curve& curve : panel.curves) {
+    double last[2] = {-kMarkDistance, -kMarkDistance};  // below, above
+    for (const Point& point : measured(curve)) {
+      const bool above = box.y.share(point.y) > 1;
+      const double x = box.x_at(point.x), y = above ? box.top : box.top + box.height;
+      if (box.y.shows(point.y) || x < last[above] + kMarkDistance) continue;
+      last[above] = x;
+      svg += fmt::format("<path d=\"M{:.2f} {:.2f}l4.5 {}h-9z\" class=\"outside f{}\"/>\n", x, y, above ? 8 : -8, curve.colour % kColours);
+    }
+  }
   const double room = box.width + kLeft - width_of(panel.title + panel.unit) - 30;
-  return marks_of(panel, box) + svg_text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"",
-                                    width_of(words) <= room ? words : words_of(outside, true));
+  return svg + svg_text(box.left + box.width, box.top - 14, "muted", " text-anchor=\"end\"",
+                   width_of(words) <= room ? words : words_of(outside, true));
 }
 
 std::string draw_panel(const PanelBox& box, const Panel& panel, const std::string& x_name) {
@@ -151,7 +153,7 @@ std::string draw_panel(const PanelBox& box, const Panel& panel, const std::strin
 
 std::string draw_legend(const Chart& chart) {
   std::string svg;
-  const std::vector<Placed> places = place_legend(chart);
+  const std::vector<Point> places = place_legend(chart);
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& [x, y] = places[i];
     const LegendEntry& entry = chart.legend[i];
@@ -162,12 +164,54 @@ std::string draw_legend(const Chart& chart) {
   return svg;
 }
 
+// ---- Paths that end where they leave the box
+
+struct Spot {
+  double x, share;  // share: of the height, 0 at the lower border
+};
+
+constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
+bool is_inside(const Spot& spot) { return spot.share >= kLow && spot.share <= kHigh; }
+
+// Both ends of the part of the line from a to b that lies inside, as shares of its length. Where none does, the first is larger.
+std::pair<double, double> part_inside(const Spot& a, const Spot& b) {
+  const double rise = b.share - a.share;
+  if (rise == 0) return is_inside(a) ? std::pair{0.0, 1.0} : std::pair{1.0, 0.0};
+  const auto [enters, leaves] = std::minmax({(kLow - a.share) / rise, (kHigh - a.share) / rise});
+  return {std::max(enters, 0.0), std::min(leaves, 1.0)};
+}
+
 }  // namespace
 
+std::string path_through(const std::vector<Point>& points, const PanelBox& box) {
+  std::string path;
+  const auto add = [&](char verb, const Spot& spot) {
+    path += fmt::format("{}{:.2f} {:.2f}", verb, spot.x, box.top + box.height * (1 - spot.share));
+  };
+  const auto spot = [&](const Point& point) { return Spot{box.x_at(point.x), box.y.share(point.y)}; };
+  bool pen_is_there = false;  // the path ends at the point before
+  for (size_t i = 1; i < points.size(); ++i) {
+    const Spot from = spot(points[i - 1]), to = spot(points[i]);
+    const auto [first, last] = part_inside(from, to);
+    if (first > last) continue;
+    // Where the line is cut it stands on the border, whatever rounding made of values that are far away.
+    const auto end_at = [&](const Spot& end, double along) {
+      const double border = end.share > 0.5 ? 1 : 0;
+      return is_inside(end) ? end : Spot{from.x + along * (to.x - from.x), border};
+    };
+    if (!pen_is_there) add('M', end_at(from, first));
+    add('L', end_at(to, last));
+    pen_is_there = is_inside(to);
+  }
+  if (points.size() != 1 || !is_inside(spot(points[0]))) return path;
+  add('M', spot(points[0]));
+  return path + "h0.01";  // a line of no length shows its round end
+}
+
 Layout layout_of(const Chart& chart) {
-  const std::vector<Placed> legend = place_legend(chart);
+  const std::vector<Point> legend = place_legend(chart);
   Layout layout{kWidth, legend.empty() ? kTitle : legend.back().y + 14, {}};
-  const Axis x = common_x_axis(chart);
+  const Axis common = x_axis_of(chart, "");
   for (size_t i = 0; i < chart.panels.size();) {
     // The first panel has a row of its own, the others go in rows of up to three.
     const size_t max_columns = chart.panels.size() - 1 == 4 ? 2 : 3, columns = i == 0 ? 1 : std::min(chart.panels.size() - i, max_columns);
@@ -175,7 +219,7 @@ Layout layout_of(const Chart& chart) {
     const double width = (kWidth - 2 * kEdge - kGap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
     for (size_t c = 0; c < columns; ++c, ++i)
       layout.boxes.push_back({kEdge + static_cast<double>(c) * (width + kGap) + kLeft, top, width - kLeft, height,
-          x_axis_of(chart.panels[i], chart, x), y_axis_of(chart.panels[i], chart)});
+          chart.panels[i].x_name.empty() ? common : x_axis_of(chart, chart.panels[i].x_name), y_axis_of(chart.panels[i], chart)});
     layout.height = top + height + kFoot;
   }
   layout.height += 10;

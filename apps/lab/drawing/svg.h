@@ -15,10 +15,13 @@ constexpr auto choices(Theme) { return std::array{"light", "dark", "auto"}; }
 // auto, light or dark. Error: any other name.
 Theme parse_theme(const std::string& name);
 
-// Where a panel stands in the drawing, in its units (of about a pixel), and its axes.
+// The place of a panel in the drawing, in its units (of about a pixel), and its axes.
 struct PanelBox {
-  double left, top, width, height;  // of the area of the curves
+  double left, top, width, height;  // the area of the curves
   Axis x, y;
+
+  double x_at(double value) const { return left + width * x.share(value); }
+  double y_at(double value) const { return top + height * (1 - y.share(value)); }
 };
 
 inline const std::string& x_name_of(const Panel& panel, const Chart& chart) { return panel.x_name.empty() ? chart.x_name : panel.x_name; }
@@ -32,16 +35,14 @@ Layout layout_of(const Chart& chart);
 // The drawing; with_style: a whole file, otherwise for a page that holds style_of itself.
 std::string to_svg(const Chart& chart, Theme theme, bool with_style = true);
 
-// Curves whose y axis leaves some values out end at the border. Triangles at the upper and lower border of the box tell of those values.
-std::string marks_of(const Panel& panel, const PanelBox& box);
 // The path through the points, cut where it leaves the box.
 std::string path_through(const std::vector<Point>& points, const PanelBox& box);
 
-// ---- What all drawings are made of (style.cpp)
+// ---- The parts of all drawings (style.cpp)
 
 // The colours as rules of CSS, for the classes that the drawing uses. In a page the attribute data-theme of its root, light
-// or dark, goes before the theme. The first seven colours of the palette are those of Okabe and Ito (2008), which colour-blind readers can
-// tell apart.
+// or dark, goes before the theme. Okabe and Ito (2008) chose the first seven colours of the palette: colour-blind readers can tell them
+// apart.
 std::string style_of(Theme theme);
 
 // Text for XML and HTML: &, <, > and quotes as entities; what is no character there becomes U+FFFD.

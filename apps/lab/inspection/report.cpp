@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <span>
 
-#include "apps/lab/drawing/page.h"
 #include "apps/lab/inspection/inspection.h"
 #include "apps/terminal/progress.h"
 #include "core/files/file.h"

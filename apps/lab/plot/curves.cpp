@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <optional>
+#include <numeric>
 #include <utility>
 
 #include "apps/terminal/progress.h"
@@ -15,7 +15,7 @@
 namespace ricci::apps {
 namespace {
 
-// How a metric is shown. Metrics of one panel stand next to each other in a list of keys.
+// The look of a metric.
 struct Look {
   const char *key, *panel, *unit, *name;
   bool smooth, dashed;
@@ -32,28 +32,32 @@ Look look_of(const std::string& key) {
   return {key.c_str(), key.c_str(), "", "", true, false};
 }
 
-const std::vector<double>* column(const RunRecords& run, const std::string& key) {
-  const auto found = run.columns.find(key);
-  return found == run.columns.end() ? nullptr : &found->second;
+// The values of a key that are finite.
+std::vector<double> finite(const RunRecords& run, const std::string& key) {
+  std::vector<double> values = run.column(key);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return values;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.empty() ? kNotMeasured : *middle;
 }
 
 struct XAxis {
   std::string name;
-  std::vector<std::vector<double>> values;  // of each run, one per record
+  std::vector<std::vector<double>> values;  // a list for each run, with a value for each record
 };
 
-bool is_known(double value) { return std::isfinite(value); }
-
-// The key's values of each run; of time, those of training in the unit that suits the longest.
+// The values of a key. For the time these are seconds of training, in the unit that suits the longest run.
 XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   check_key(runs, key);
   XAxis x{key, {}};
   double longest = 0;
   for (const RunRecords& run : runs) {
-    const std::vector<double>* const values = column(run, key);
-    if (key != "time" && (!values || std::none_of(values->begin(), values->end(), is_known)))
-      fail("{}: no record tells its {}", {run.path, key});
-    x.values.push_back(key == "time" ? training_seconds(run) : *values);
+    if (key != "time" && finite(run, key).empty()) fail("{}: no record tells its {}", {run.path, key});
+    x.values.push_back(key == "time" ? training_seconds(run) : run.column(key));
     for (const double value : x.values.back()) longest = std::max(longest, value);
   }
   if (key != "time") return x;
@@ -70,35 +74,21 @@ XAxis x_axis(const std::vector<RunRecords>& runs, const std::string& key) {
   return x;
 }
 
-// The points of a curve in the order of x, and the step of each.
-struct Series {
-  std::vector<Point> points;
-  std::vector<double> steps;
-};
-
-// A file without steps has one per record.
-double step_of(const RunRecords& run, size_t i) {
-  const std::vector<double>* const steps = column(run, "step");
-  return steps && std::isfinite((*steps)[i]) ? (*steps)[i] : static_cast<double>(i);
-}
-
-Series series_of(const RunRecords& run, const std::string& key, const std::vector<double>& xs, Chart& chart) {
-  const std::vector<double>* const ys = column(run, key);
-  if (!ys) return {};
-  std::vector<std::pair<Point, double>> found;
-  for (size_t i = 0; i < ys->size(); ++i) {
-    const double x = xs[i], y = (*ys)[i];
-    if (!std::isfinite(x) || !std::isfinite(y)) continue;
-    if (!drawable(x) || !drawable(y) || (chart.log_x && x <= 0) || (chart.log_y && y <= 0)) ++chart.left_out;
-    else found.push_back({{x, y}, step_of(run, i)});
+// The points of a metric in the order of x, and the step of each; a file without steps has a record for each step.
+Curve curve_of(const RunRecords& run, const std::string& key, const std::vector<double>& xs, Chart& chart) {
+  const std::vector<double> ys = run.column(key), steps = run.column("step");
+  std::vector<size_t> order(ys.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::erase_if(order, [&](size_t i) { return !std::isfinite(xs[i]) || !std::isfinite(ys[i]); });
+  chart.left_out += static_cast<int64_t>(std::erase_if(
+      order, [&](size_t i) { return !drawable(xs[i]) || !drawable(ys[i]) || (chart.log_x && xs[i] <= 0) || (chart.log_y && ys[i] <= 0); }));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return xs[a] < xs[b]; });
+  Curve curve;
+  for (const size_t i : order) {
+    curve.points.push_back({xs[i], ys[i]});
+    curve.steps.push_back(std::isfinite(steps[i]) ? steps[i] : static_cast<double>(i));
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first.x < b.first.x; });
-  Series series;
-  for (const auto& [point, step] : found) {
-    series.points.push_back(point);
-    series.steps.push_back(step);
-  }
-  return series;
+  return curve;
 }
 
 Panel& panel_for(Chart& chart, const Look& look) {
@@ -110,17 +100,18 @@ Panel& panel_for(Chart& chart, const Look& look) {
 // False where no run has a value.
 bool add_metric(Chart& chart, const std::vector<RunRecords>& runs, const std::string& key, const XAxis& x) {
   const Look look = look_of(key);
+  const bool has_name = look.name[0];
   bool drawn = false;
   for (size_t i = 0; i < runs.size(); ++i) {
-    auto [points, steps] = series_of(runs[i], key, x.values[i], chart);
-    if (points.empty()) continue;
+    Curve curve = curve_of(runs[i], key, x.values[i], chart);
+    if (curve.points.empty()) continue;
     Panel& panel = panel_for(chart, look);
-    // One run alone has a colour per metric of a panel, several have one each.
-    const int colour = static_cast<int>(runs.size() > 1 ? i : panel.curves.size());
-    const std::string metric = look.name[0] ? look.name : key;
-    Curve curve{.name = metric, .colour = colour, .dashed = look.dashed, .points = std::move(points)};
-    if (runs.size() > 1) curve.name = runs[i].name + (look.name[0] ? ", " + metric : "");
-    if (look.smooth) curve.steps = std::move(steps);
+    // The metrics of a single run have a colour each; otherwise each run has one.
+    curve.colour = static_cast<int>(runs.size() > 1 ? i : panel.curves.size());
+    curve.name = has_name ? look.name : key;
+    if (runs.size() > 1) curve.name = runs[i].name + (has_name ? ", " + curve.name : "");
+    curve.dashed = look.dashed;
+    if (!look.smooth) curve.steps.clear();
     panel.curves.push_back(std::move(curve));
     drawn = true;
   }
@@ -135,16 +126,16 @@ void average_curves(Chart& chart, double constant) {
   }
 }
 
-// The runs; then training and validation, for every round of the palette, each of which has dashes of its own.
+// The runs; then training and validation for every round of the palette, as each round has dashes of its own.
 std::vector<LegendEntry> legend_of(const Chart& chart, const std::vector<RunRecords>& runs) {
   std::vector<LegendEntry> legend;
   if (runs.size() > 1)
     for (size_t i = 0; i < runs.size(); ++i) legend.push_back({runs[i].name, static_cast<int>(i), false});
-  const bool dashes = std::any_of(chart.panels.begin(), chart.panels.end(), [](const Panel& panel) {
-    return std::any_of(panel.curves.begin(), panel.curves.end(), [](const Curve& c) { return c.dashed; }) &&
-           std::any_of(panel.curves.begin(), panel.curves.end(), [](const Curve& c) { return !c.dashed; });
+  const bool has_both = std::any_of(chart.panels.begin(), chart.panels.end(), [](const Panel& panel) {
+    const auto dashed = std::count_if(panel.curves.begin(), panel.curves.end(), [](const Curve& curve) { return curve.dashed; });
+    return dashed > 0 && dashed < std::ssize(panel.curves);
   });
-  if (!dashes) return legend;
+  if (!has_both) return legend;
   const bool alone = runs.size() == 1;
   const int rounds = std::min((static_cast<int>(runs.size()) + kColours - 1) / kColours, kRounds);
   for (int round = 0; round < rounds; ++round) {
@@ -155,60 +146,61 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const std::vector<RunReco
 }
 
 // ---- The table
-std::vector<double> finite(const RunRecords& run, const char* key) {
-  std::vector<double> result;
-  const auto is_finite = [](double value) { return std::isfinite(value); };
-  if (const auto* all = column(run, key)) std::copy_if(all->begin(), all->end(), std::back_inserter(result), is_finite);
-  return result;
-}
-
-std::vector<double> median(std::vector<double> values) {
-  if (values.empty()) return values;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return {*middle};
-}
-
 std::string whole(double value) { return std::abs(value) < 1e18 ? with_commas(std::llround(value)) : fmt::format("{:.3g}", value); }
 std::string loss_text(double value) { return std::abs(value) < 1e9 ? fmt::format("{:.4f}", value) : fmt::format("{:.3g}", value); }
 
-// The number of the record with the lowest validation loss.
-std::optional<size_t> best_record(const RunRecords& run) {
-  const auto *losses = column(run, "val_loss"), *steps = column(run, "step");
-  std::optional<size_t> best;
-  for (size_t i = 0; losses && steps && i < losses->size(); ++i) {
-    const bool known = std::isfinite((*losses)[i]) && std::isfinite((*steps)[i]);
-    if (known && (!best || (*losses)[i] < (*losses)[*best])) best = i;
-  }
+// The lowest validation loss and its step.
+Point best_of(const RunRecords& run) {
+  const std::vector<double> losses = run.column("val_loss"), steps = run.column("step");
+  Point best{kNotMeasured, kNotMeasured};
+  for (size_t i = 0; i < losses.size(); ++i)
+    if (std::isfinite(losses[i]) && std::isfinite(steps[i]) && !(losses[i] >= best.y)) best = {steps[i], losses[i]};
   return best;
+}
+
+// ---- Averages
+double gap_of(double earlier, double later) { return std::max(later - earlier, 1.0); }
+
+// Values that the axis does not show, on the straight line between the nearest that it shows. It shows the first and the last.
+void bridge(std::vector<Point>& points, const std::vector<double>& steps, const Axis& y) {
+  size_t left = 0;
+  double length = 0;  // in steps, from `left` on
+  for (size_t right = 1; right < points.size(); ++right) {
+    length += gap_of(steps[right - 1], steps[right]);
+    if (!y.shows(points[right].y)) continue;
+    double along = 0;
+    for (size_t i = left + 1; i < right; ++i) {
+      along += gap_of(steps[i - 1], steps[i]);
+      points[i].y = points[left].y + along / length * (points[right].y - points[left].y);
+    }
+    left = right;
+    length = 0;
+  }
 }
 
 }  // namespace
 
 std::vector<double> training_seconds(const RunRecords& run) {
-  const std::vector<double>*const tokens = column(run, "tokens"), *const speeds = column(run, "tokens_per_s"),
-                                  *const times = column(run, "time");
-  std::vector<double> result;
+  const std::vector<double> speeds = run.column("tokens_per_s");
   std::vector<double> measured = finite(run, "tokens_per_s");
   std::erase_if(measured, [](double speed) { return speed <= 0; });
-  if (tokens && !measured.empty()) {
-    const double usual = median(measured)[0];
-    double seconds = 0, before = 0;
-    for (size_t i = 0; i < tokens->size(); ++i) {
-      if (!std::isfinite((*tokens)[i])) {
-        result.push_back(std::numeric_limits<double>::quiet_NaN());
-        continue;
-      }
-      const double speed = (*speeds)[i];
-      seconds += std::max((*tokens)[i] - before, 0.0) / (std::isfinite(speed) && speed > 0 ? speed : usual);
-      before = (*tokens)[i];
-      result.push_back(seconds);
-    }
-    return result;
+  if (measured.empty() || !run.columns.contains("tokens")) {
+    std::vector<double> times = run.column("time");
+    const std::vector<double> known = finite(run, "time");
+    if (known.empty()) fail("{}: no record tells its time", {run.path});
+    for (double& time : times) time -= known[0];
+    return times;
   }
-  const auto first = times ? std::find_if(times->begin(), times->end(), is_known) : std::vector<double>::const_iterator();
-  if (!times || first == times->end()) fail("{}: no record tells its time", {run.path});
-  for (const double time : *times) result.push_back(time - *first);
+  std::vector<double> result = run.column("tokens");
+  const double usual = median(measured);
+  double seconds = 0, before = 0;
+  for (size_t i = 0; i < result.size(); ++i) {
+    const double tokens = result[i];
+    if (!std::isfinite(tokens)) continue;
+    seconds += std::max(tokens - before, 0.0) / (std::isfinite(speeds[i]) && speeds[i] > 0 ? speeds[i] : usual);
+    before = tokens;
+    result[i] = seconds;
+  }
   return result;
 }
 
@@ -238,32 +230,61 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
 
 ResultTable summary(const std::vector<RunRecords>& runs) {
   ResultTable table;
-  const auto add = [&](const char* heading, const auto& text) {
-    table.add({.heading = heading, .missing = ""}, runs, [&](const RunRecords& run) { return Value(text(run)); });
+  const auto add = [&](const char* heading, const auto& text, const auto& value) {
+    table.add({.heading = heading, .missing = ""}, runs, [&](const RunRecords& run) {
+      const double number = value(run);
+      return std::isfinite(number) ? Value(text(number)) : Value();
+    });
   };
-  const auto last = [](const char* key, const auto& text) {
-    return [=](const RunRecords& run) {
+  const auto last = [](const char* key) {
+    return [key](const RunRecords& run) {
       const std::vector<double> values = finite(run, key);
-      return values.empty() ? std::string() : text(values.back());
+      return values.empty() ? kNotMeasured : values.back();
     };
   };
-  const auto best = [](const char* key, const auto& text) {
-    return [=](const RunRecords& run) {
-      const std::optional<size_t> record = best_record(run);
-      return record ? text((*column(run, key))[*record]) : std::string();
-    };
-  };
-  add("run", [](const RunRecords& run) { return run.name; });
-  add("steps", last("step", whole));
-  add("tokens", last("tokens", whole));
-  add("last training loss", last("train_loss", loss_text));
-  add("best validation loss", best("val_loss", loss_text));
-  add("at step", best("step", whole));
-  add("tokens/s, median", [](const RunRecords& run) {
-    const std::vector<double> speed = median(finite(run, "tokens_per_s"));
-    return speed.empty() ? std::string() : whole(speed[0]);
-  });
+  table.add({.heading = "run"}, runs, &RunRecords::name);
+  add("steps", whole, last("step"));
+  add("tokens", whole, last("tokens"));
+  add("last training loss", loss_text, last("train_loss"));
+  add("best validation loss", loss_text, [](const RunRecords& run) { return best_of(run).y; });
+  add("at step", whole, [](const RunRecords& run) { return best_of(run).x; });
+  add("tokens/s, median", whole, [](const RunRecords& run) { return median(finite(run, "tokens_per_s")); });
   return table;
+}
+
+// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of
+// the constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
+  std::vector<Point> result = points;
+  double sum = 0, weight = 0;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const double gap = gap_of(steps[i - 1], steps[i]) / constant;
+    const double kept = std::exp(-gap), added = -std::expm1(-gap), of_earlier = added / gap - kept;
+    sum = kept * sum + of_earlier * points[i - 1].y + (added - of_earlier) * points[i].y;
+    weight = kept * weight + added;
+    result[i].y = sum / weight;
+  }
+  return result;
+}
+
+Curve averaged(Curve measured, double constant, const Axis& y) {
+  Curve curve = std::move(measured);
+  curve.raw = std::move(curve.points);
+  const std::vector<Point>& raw = curve.raw;
+  const auto is_shown = [&](const Point& point) { return y.shows(point.y); };
+  const auto first = std::find_if(raw.begin(), raw.end(), is_shown);
+  if (first == raw.end()) {
+    curve.points = smoothed(raw, curve.steps, constant);
+    return curve;
+  }
+  const auto end = std::find_if(raw.rbegin(), raw.rend(), is_shown).base();
+  curve.raw_before = static_cast<size_t>(first - raw.begin());
+  std::vector<Point> points(first, end);
+  const auto step = curve.steps.begin() + (first - raw.begin());
+  const std::vector<double> steps(step, step + (end - first));
+  bridge(points, steps, y);
+  curve.points = smoothed(points, steps, constant);
+  return curve;
 }
 
 }  // namespace ricci::apps

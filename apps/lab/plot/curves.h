@@ -1,4 +1,4 @@
-// ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them, averages.cpp its smooth curves.
+// ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,12 +22,12 @@ struct ChartOptions {
 Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& options);
 
 // Seconds of training up to each record, without evaluations and without the time between two sessions of a run: the tokens since the
-// record before, divided by tokens_per_s, which is measured over the same steps; by the median speed where none was measured. A
-// run that tells no tokens or no speed has only the time of day, which is counted from its first record. NaN: unknown.
-// Error: the run tells none of the three.
+// record before, divided by tokens_per_s, which is measured over the same steps, or by the median speed where none was measured. If a
+// run has no tokens or no speed, its time of day is counted from its first record. NaN where it is unknown.
+// Error: the run has no time either.
 std::vector<double> training_seconds(const RunRecords& run);
 
-// What each run came to.
+// The last and the best values of each run.
 ResultTable summary(const std::vector<RunRecords>& runs);
 
 // The exponential moving average of y over `constant` steps, where steps[i] is the step of points[i]. Between two records y is taken as
@@ -37,7 +37,7 @@ ResultTable summary(const std::vector<RunRecords>& runs);
 std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant);
 
 // The curve with the averages of its points, which become its `raw`. Values that the y axis does not show do not enter: a straight line
-// between the nearest that it shows takes their place. So a single value far from all others, which is a mark at the border, moves no
+// between the nearest shown values takes their place. So a single value far from all others, which is a mark at the border, moves no
 // average. The averages go from the first value that is shown to the last. Where none is shown, all values enter.
 Curve averaged(Curve measured, double constant, const Axis& y);
 

@@ -1,9 +1,7 @@
 #include "apps/lab/plot/records.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -25,33 +23,32 @@ using nlohmann::json;
 
 constexpr size_t kMaxKeys = 100;  // every one is a column as long as the run
 constexpr int kDeepest = 8;
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // JSON has no NaN, yet some programs write it: NaN, Infinity and -Infinity outside of strings become texts.
 std::string with_quoted_names(std::string_view line) {
   std::string result;
   bool in_string = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) in_string = !in_string;
-    size_t length = 0;
+  for (size_t i = 0; i < line.size();) {
+    if (line[i] == '"') in_string = !in_string;
+    size_t length = in_string && line[i] == '\\' ? 2 : 1;  // an escaped quote ends no string
+    std::string_view written = line.substr(i, length);
     for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
-      if (!in_string && !length && line.substr(i).starts_with(name)) length = name.size();
-    if (!length) result += line[i];
-    if (!length) continue;
-    result.append("\"NaN\"");
-    i += length - 1;
+      if (!in_string && line.substr(i).starts_with(name)) {
+        length = name.size();
+        written = "\"NaN\"";
+      }
+    result += written;
+    i += length;
   }
   return result;
 }
 
 double number(const json& value, const std::string& key, const std::string& place, RunRecords& run) {
-  if (value.is_null()) return kNothing;
-  if (value.is_string() && value == "NaN") {
-    ++run.not_finite;
-    return kNothing;
-  }
-  if (!value.is_number()) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(value.dump(), 40)});
-  return value.get<double>();
+  if (value.is_number()) return value.get<double>();
+  const bool is_nan = value == "NaN";
+  if (!value.is_null() && !is_nan) fail("{}: {} is {}, expected a number", {place, one_line(key, 40), one_line(value.dump(), 40)});
+  run.not_finite += is_nan;
+  return kNotMeasured;
 }
 
 void add(const json& record, const std::string& place, RunRecords& run) {
@@ -60,40 +57,34 @@ void add(const json& record, const std::string& place, RunRecords& run) {
     if (run.columns.size() == kMaxKeys && !run.columns.contains(key))
       fail("{}: more than {} different metrics in one run", {place, kMaxKeys});
     auto& column = run.columns[key];
-    column.resize(size, kNothing);
+    column.resize(size, kNotMeasured);
     column.push_back(number(value, key, place, run));
   }
 }
 
-// A name for the legend: that of the folder.
+// A name for the legend: the name of the folder.
 std::string name_of(const std::string& file) {
   std::error_code ignored;
   const fs::path folder = fs::weakly_canonical(file, ignored).parent_path();
   return folder.filename().empty() ? file : folder.filename().string();
 }
 
-// A run, or why it has no record.
-struct Reading {
-  RunRecords run;
-  std::string nothing = {};
-};
-
 void read_lines(RunRecords& run) {
-  const std::string text = read_text(run.path);
   int64_t line_number = 0;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+  each_line(read_text(run.path), [&](std::string_view line) {
     const std::string place = run.path + ":" + std::to_string(++line_number);
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
     if (json_depth(line) > kDeepest)
       fail("{}: not a record, expected a JSON object of numbers, got one that is nested {} levels deep", {place, json_depth(line)});
     json record = json::parse(line, nullptr, false);
     if (record.is_discarded()) record = json::parse(with_quoted_names(line), nullptr, false);
     if (!record.is_object()) fail("{}: not a record, expected a JSON object", {place});
     add(record, place, run);
-  }
+  });
+  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNotMeasured);
 }
 
-Reading read(const std::string& path_or_name) {
+// A run; where it has no record, `nothing` gets the reason.
+RunRecords read(const std::string& path_or_name, std::string& nothing) {
   const std::string path = find_run(path_or_name);
   RunRecords run;
   std::error_code error;
@@ -101,40 +92,44 @@ Reading read(const std::string& path_or_name) {
   if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
   if (error) fail("cannot read {}: {}", {path, error.message()});
   run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  if (fs::status(run.path, error).type() == fs::file_type::not_found)
-    return {{}, format_message("{}: holds no metrics.jsonl, so no run has begun in it", {path})};
   run.name = name_of(run.path);
-  read_lines(run);
-  if (run.records == 0) return {{}, format_message("{}: holds no record yet", {run.path})};
-  for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNothing);
-  return {std::move(run)};
+  if (fs::status(run.path, error).type() == fs::file_type::not_found) {
+    nothing = path + ": holds no metrics.jsonl, so no run has begun in it";
+  } else {
+    read_lines(run);
+    if (run.records == 0) nothing = run.path + ": holds no record yet";
+  }
+  return run;
 }
 
 }  // namespace
 
-RunRecords read_records(const std::string& path_or_name) {
-  Reading reading = read(path_or_name);
-  if (!reading.nothing.empty()) fail("{}", {reading.nothing});
-  return std::move(reading.run);
+std::vector<double> RunRecords::column(const std::string& key) const {
+  const auto found = columns.find(key);
+  return found == columns.end() ? std::vector<double>(static_cast<size_t>(records), kNotMeasured) : found->second;
 }
+
+RunRecords read_records(const std::string& path_or_name) { return std::move(read_all_records({path_or_name})[0]); }
 
 std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped) {
   std::vector<RunRecords> runs;
-  std::vector<std::string> path_of_run, nothing;
+  std::vector<std::string> given, nothing;  // given: the path of each run
   std::multiset<std::string> names;
   for (const std::string& path : paths) {
-    Reading reading = read(path);
-    if (!reading.nothing.empty()) {
-      nothing.push_back(reading.nothing);
+    std::string reason;
+    RunRecords run = read(path, reason);
+    if (!reason.empty()) {
+      nothing.push_back(std::move(reason));
       continue;
     }
-    names.insert(runs.emplace_back(std::move(reading.run)).name);
-    path_of_run.push_back(path);
+    names.insert(run.name);
+    given.push_back(path);
+    runs.push_back(std::move(run));
   }
   if (runs.empty() && nothing.size() == 1) fail("{}", {nothing[0]});
   if (runs.empty()) fail("none of {} runs has a record yet", {nothing.size()});
   for (size_t i = 0; i < runs.size(); ++i)
-    if (names.count(runs[i].name) > 1) runs[i].name = path_of_run[i];
+    if (names.count(runs[i].name) > 1) runs[i].name = given[i];
   if (skipped) *skipped = std::move(nothing);
   return runs;
 }

@@ -1,27 +1,33 @@
 // The metrics of a run as columns of numbers.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace ricci::apps {
 
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
 struct RunRecords {
-  std::string name;                                    // of its folder
-  std::string path;                                    // of metrics.jsonl
-  std::map<std::string, std::vector<double>> columns;  // as many values each as there are records; NaN: not measured
+  std::string name;                                    // the folder's
+  std::string path;                                    // leads to metrics.jsonl
+  std::map<std::string, std::vector<double>> columns;  // as many values each as there are records; kNotMeasured where there is none
   int64_t records = 0;
   int64_t not_finite = 0;  // values NaN or infinite in the file
+
+  // A value for each record.
+  std::vector<double> column(const std::string& key) const;
 };
 
-// The records of a run, given its folder, its name or the file. A last line without its end, which a run may be writing, is left out.
-// Errors: no metrics, no record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
-RunRecords read_records(const std::string& path_or_name);
-
-// All of them; names that several runs share give way to the paths as given. A run that has no record yet, or no file for them, is left
-// out, and `skipped` gets a line that names it. Errors: those of read_records; no run has a record.
+// The records of runs, given their folders, names or files. A last line without its end, which a run may be writing, is left out. Where
+// several runs have the same name, their paths as given take its place. A run that has no record yet, or no file for them, is left out,
+// and `skipped` gets a line that names it.
+// Errors: no such run, no run has a record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
 std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped = nullptr);
+// The records of one run. Error: it has none yet.
+RunRecords read_records(const std::string& path_or_name);
 
 // Error: the key is in no run; names the nearest one.
 void check_key(const std::vector<RunRecords>& runs, const std::string& key);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "apps/lab/drawing/page.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -20,12 +19,6 @@ void check_folder(const std::string& name) {
   } catch (const Error& error) {
     fail("cannot write {}: {}", {name, error.what()});
   }
-}
-
-std::string page_of(const Report& report, Theme theme) {
-  if (report.chart) return to_page(*report.chart, report.table, theme, report.notes);
-  const std::string figure = report.drawing ? "<figure class=\"wide\">\n" + report.drawing(theme, false) + "</figure>\n" : "";
-  return text_page(report.title, figure + html_table(report.table) + html_notes(report.notes), theme);
 }
 
 const Column& column_of(const ResultTable& table, const std::string& heading) {

@@ -1,5 +1,5 @@
-// What a program of the lab found: a table with notes below it for the terminal, JSON, and a drawing or a page. The columns of the
-// table are declared once (apps/terminal/table.h); text, JSON and chart come out of that.
+// The result of a program of the lab: a table with notes below it for the terminal, JSON, and a drawing or a page (page.cpp). The columns
+// of the table are declared once (apps/terminal/table.h); text, JSON and chart come out of that.
 #pragma once
 #include <functional>
 #include <optional>
@@ -35,18 +35,23 @@ void add_output_options(CLI::App& app, ReportOptions& options, const char* help)
 void add_json_flag(CLI::App& app, ReportOptions& options);
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// What is wrong with the names of files is told before anything is computed. `draws`: there is an SVG drawing. Errors: a name with
-// another ending, a folder that is not there, an unknown theme.
+// Checks the names of files before anything is computed. `draws`: there is an SVG drawing. Errors: a name with another ending, a folder
+// that is not there, an unknown theme.
 void check(const ReportOptions& options, bool draws = true);
 
 // Title, table and notes, a line each. Ends without a line end.
 std::string text_of(const Report& report);
-// The JSON of the report, or that of its rows.
+// The JSON of the report, or of its rows where it has none.
 std::string json_of(const Report& report);
 // Prints the text or the JSON, and writes the files.
 void tell(const Report& report, const ReportOptions& options);
 // Writes the drawing or the page alone.
 void draw(const Report& report, const std::string& file, const std::string& theme);
+
+// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes.
+std::string page_of(const Report& report, Theme theme);
+// A page of headings, sentences, tables and drawings, well-formed as XML too. `body` is the HTML below the title.
+std::string text_page(const std::string& title, const std::string& body, Theme theme);
 
 // A curve for each value of the column `curves`, in the order of the table, in a panel for each column that is drawn, over the column `x`;
 // both are named by their headings. Values that are not above 0 are left out: both axes are logarithmic.

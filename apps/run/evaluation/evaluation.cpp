@@ -27,7 +27,7 @@ Object scores_of(const Evaluation& classes) {
 ResultTable results_of(std::span<const ScoredRun> scored) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
-  // Columns that a run has no value of where it makes no such predictions, or was not scored as a whole text.
+  // Columns without a value where a run makes no such predictions, or was not scored as a whole text.
   const auto predicted = [&](const char* key, const auto& value) {
     add({.key = key}, [&](const ScoredRun& s) { return s.result.predictions ? Value(value(*s.result.predictions)) : Value(); });
   };

@@ -25,8 +25,7 @@ template <class F> void each_value(const Metrics& m, const F& f) {
       m.peak_bytes, m.time);
 }
 
-std::string number(const std::optional<double>& value) { return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null"; }
-std::string number(const std::optional<int64_t>& value) { return value ? fmt::format("{}", *value) : "null"; }
+template <class Number> bool is_measured(const std::optional<Number>& value) { return value && std::isfinite(static_cast<double>(*value)); }
 
 double unix_time() {
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -35,20 +34,14 @@ double unix_time() {
 
 // The step of a record. Nothing where the line is no record.
 std::optional<int64_t> step_of(const nlohmann::json& record) {
-  const auto found = record.is_object() ? record.find("step") : record.end();
-  if (!record.is_object() || found == record.end() || !found->is_number_integer()) return {};
+  if (!record.contains("step") || !record["step"].is_number_integer()) return {};
+  const nlohmann::json& step = record["step"];
   constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
-  return found->is_number_unsigned() && found->get<uint64_t>() > largest ? std::nullopt : std::optional(found->get<int64_t>());
+  return step.is_number_unsigned() && step.get<uint64_t>() > largest ? std::nullopt : std::optional(step.get<int64_t>());
 }
 
 nlohmann::json parse_line(std::string_view line) {
   return json_depth(line) > 1 ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
-}
-
-// f(line) for the whole lines of a text, with their ends.
-template <class F> void each_line(const std::string& text, const F& f) {
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
-    f(std::string_view(text).substr(begin, end + 1 - begin));
 }
 
 // The place of the records, without those beyond the step.
@@ -90,8 +83,9 @@ Metrics read_record(const Folder& folder, int64_t step) {
 
 std::string to_json(const Metrics& metrics) {
   std::string line;
-  each_value(metrics,
-      [&](const char* key, const auto& value) { line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, number(value)); });
+  each_value(metrics, [&](const char* key, const auto& value) {
+    line += fmt::format(R"({}"{}":{})", line.empty() ? "{" : ",", key, is_measured(value) ? fmt::format("{}", *value) : "null");
+  });
   return line + "}";
 }
 
@@ -105,8 +99,7 @@ void MetricsFile::append(Metrics metrics) {
   lines_.append(to_json(metrics) + "\n");
   std::vector<Scalar> scalars;
   each_value(metrics, [&](std::string_view key, const auto& value) {
-    if (value && std::isfinite(static_cast<double>(*value)) && key != "step" && key != "time")
-      scalars.push_back({key, static_cast<float>(*value)});
+    if (is_measured(value) && key != "step" && key != "time") scalars.push_back({key, static_cast<float>(*value)});
   });
   events_.append(*metrics.time, metrics.step, scalars);
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "apps/run/metrics/tensorboard.h"
 
@@ -27,6 +28,11 @@ std::span<const char* const> metrics_keys();
 
 // {"step":1,"tokens":768,"train_loss":4.2,...}: always all keys. Numbers read back bit for bit.
 std::string to_json(const Metrics& metrics);
+
+// f(line) for the whole lines of a text, with their ends.
+template <class F> void each_line(std::string_view text, const F& f) {
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
+}
 
 // The record of that step in metrics.jsonl of the folder. A record without values where there is none.
 Metrics read_record(const Folder& folder, int64_t step);

@@ -49,8 +49,6 @@ std::string field(uint32_t number, double value) { return field(number, kFixed64
 std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
 std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
 
-std::string message(uint32_t number, std::string_view fields) { return field(number, fields); }
-
 std::string host_name() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || !name[0]) return "localhost";
@@ -120,16 +118,16 @@ std::string tfrecord(std::string_view data) {
   return (length + masked_crc(length)).append(data) + masked_crc(data);
 }
 
-std::string version_event(double time) { return field(1, time) + field(3, std::string_view("brain.Event:2")); }
+std::string version_event(double time) { return field(1, time) + field(3, "brain.Event:2"); }
 
 std::string restart_event(double time, int64_t first_step) {
-  return field(1, time) + field(2, first_step) + message(7, field(1, int64_t{1}));  // session_log: status START
+  return field(1, time) + field(2, first_step) + field(7, field(1, int64_t{1}));  // session_log: status START
 }
 
 std::string scalars_event(double time, int64_t step, std::span<const Scalar> scalars) {
   std::string summary;
-  for (const Scalar& scalar : scalars) summary += message(1, field(1, scalar.tag) + field(2, scalar.value));
-  return field(1, time) + field(2, step) + message(5, summary);
+  for (const Scalar& scalar : scalars) summary += field(1, field(1, scalar.tag) + field(2, scalar.value));
+  return field(1, time) + field(2, step) + field(5, summary);
 }
 
 // HParamsPluginData: session_start_info, a map from keys to values of google.protobuf.Value (number 2, string 3, bool 4); entries of a
@@ -139,16 +137,15 @@ std::string hyper_parameters_event(double time, std::span<const HyperParameter> 
   for (const HyperParameter& parameter : parameters) {
     std::string value;
     if (const auto* number = std::get_if<double>(&parameter.value)) value = field(2, *number);
-    else if (const auto* text = std::get_if<std::string>(&parameter.value)) value = field(3, std::string_view(*text));
+    else if (const auto* text = std::get_if<std::string>(&parameter.value)) value = field(3, *text);
     else value = field(4, int64_t{std::get<bool>(parameter.value)});
-    session += message(1, field(1, std::string_view(parameter.key)) + message(2, value));
+    session += field(1, field(1, parameter.key) + field(2, value));
   }
   session += field(5, time);
-  const std::string metadata =
-      message(1, field(1, std::string_view("hparams")) + message(2, message(3, session)));  // the plugin and its data
-  const std::string tensor = field(1, int64_t{1}) + message(2, message(2, ""));             // f32 of shape [0]
-  const std::string value = field(1, std::string_view("_hparams_/session_start_info")) + message(8, tensor) + message(9, metadata);
-  return field(1, time) + message(5, message(1, value));
+  const std::string metadata = field(1, field(1, "hparams") + field(2, field(3, session)));  // the plugin and its data
+  const std::string tensor = field(1, int64_t{1}) + field(2, field(2, ""));                  // f32 of shape [0]
+  const std::string value = field(1, "_hparams_/session_start_info") + field(8, tensor) + field(9, metadata);
+  return field(1, time) + field(5, field(1, value));
 }
 
 EventFile::EventFile(const Folder& folder, double time, int64_t first_step) : file_(next_place(folder, time), AppendFile::Old::refuse) {

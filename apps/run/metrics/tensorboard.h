@@ -86,7 +86,7 @@ std::string tfrecord(std::string_view data);
 std::string version_event(double time);                      // the first record of a file
 std::string restart_event(double time, int64_t first_step);  // forget this step and later ones of older files
 std::string scalars_event(double time, int64_t step, std::span<const Scalar> scalars);
-// A summary of the hparams plugin. Its tensor is empty: the settings are in its metadata.
+// A summary of the hparams plugin. Its tensor is empty: its metadata holds the parameters.
 // Source: tensorboard/plugins/hparams/plugin_data.proto, summary.py.
 std::string hyper_parameters_event(double time, std::span<const HyperParameter> parameters);
 
@@ -97,7 +97,7 @@ class EventFile {
   // Errors: name the path and the reason.
   EventFile(const Folder& folder, double time, int64_t first_step);
 
-  // The settings of the run, once, before its first step. Of several such records TensorBoard takes the first.
+  // The settings of the run, once, before its first step. TensorBoard reads only the first such record.
   void append(double time, std::span<const HyperParameter> parameters) { file_.append(tfrecord(hyper_parameters_event(time, parameters))); }
 
   // One record, handed to the system when this returns. Error: names the path and the reason.

@@ -150,20 +150,7 @@ TEST_CASE("the bits do not depend on the number of threads") {
         for (int count : {1, 2, 3, 8, 24}) {
           set_thread_count(count);
           c.draw(dtype, Device::cpu, 9);
-          multiply({.device = Device::cpu,
-              .dtype = dtype,
-              .batch = t.batch,
-              .m = t.m,
-              .n = t.n,
-              .k = t.k,
-              .a = a.memory.raw(),
-              .b = b.memory.raw(),
-              .a_at = a.at,
-              .b_at = b.at,
-              .c = c.memory.raw(),
-              .c_at = c.at,
-              .accumulate = t.accumulate,
-              .bias_n = t.bias ? bias.raw() : nullptr});
+          multiply(product_of(t, dtype, Device::cpu, a, b, c, bias));
           if (!first) first = c.memory;
           CAPTURE(t.m);
           CAPTURE(t.n);

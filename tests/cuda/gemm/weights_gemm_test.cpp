@@ -25,10 +25,7 @@ TEST_CASE("gradients of weights in bf16: long sums in f32, whose matrices have g
     for (int count : {1, 2, 3, 8}) {
       set_thread_count(count);
       c.draw(Dtype::f32, Device::cpu, 9);
-      // clang-format off
-      gemm({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = t.m, .n = t.n, .k = t.k, .a = a.memory.raw(), .b = b.memory.raw(), .a_at = a.at, .b_at = b.at,
-            .c = c.memory.raw(), .c_at = c.at, .accumulate = t.accumulate, .c_f32 = true});
-      // clang-format on
+      gemm(product_of(t, Dtype::bf16, Device::cpu, a, b, c));
       if (!first) first = c.memory;
       CHECK(same_bits(first, c.memory));
     }

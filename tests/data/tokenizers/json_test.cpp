@@ -73,7 +73,8 @@ TEST_CASE("tokenizer.json: what is not supported is named") {
   CHECK(fault(file(bpe(), kByteLevel, R"("decoder":{"type":"Metaspace"})")) ==
         "tokenizer.json: the decoder 'Metaspace' is not supported, supported for BPE is ByteLevel");
   const std::string split =
-      R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
+      R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},)"
+      R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
   CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not one of those that are known: gpt2, llama3, qwen2");
   CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) ==
         "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/lab/comparison/report.h"
-#include "apps/lab/drawing/page.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -118,7 +117,7 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const Layout layout = layout_of(chart);
   CHECK(layout.boxes[0].x.high >= 200);
   CHECK(layout.boxes[1].x.high < 10);
-  const std::string page = to_page(chart, report_of(known()).table, Theme::light);
+  const std::string page = page_of({.table = report_of(known()).table, .chart = chart}, Theme::light);
   CHECK(page.find("seconds of training") != std::string::npos);
   CHECK(page.find("top<down") == std::string::npos);
 }

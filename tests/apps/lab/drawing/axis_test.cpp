@@ -1,11 +1,11 @@
 // Ticks at round numbers, their labels, and ranges of axes.
-#include "apps/lab/drawing/axis.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <string>
 #include <vector>
+
+#include "apps/lab/drawing/chart.h"
 
 using namespace ricci::apps;
 

@@ -62,15 +62,15 @@ TEST_CASE("heat map: colours go with the root of the share, from white; what is 
 TEST_CASE("heat map: a large table keeps the number of largest magnitude of each block") {
   HeatMap map{"t", "r", "c", {}, {}, 600, std::vector<double>(600 * 3, 0.5)};
   map.values[1 * 600 + 4] = -7, map.values[599] = 3, map.values[6] = std::nan("");
-  const Shrunk small = shrunk(map);
+  const HeatMap small = shrunk(map);
   CHECK(small.block == 3);
-  CHECK(small.map.columns == 200);
-  CHECK(small.map.rows() == 1);
-  CHECK(small.map.values[1] == -7);
-  CHECK(small.map.values[199] == 3);
-  CHECK(small.map.values[0] == 0.5);
-  CHECK(std::isnan(small.map.values[2]));
-  CHECK(small.map.column_labels[1] == "3");
+  CHECK(small.columns == 200);
+  CHECK(small.rows() == 1);
+  CHECK(small.values[1] == -7);
+  CHECK(small.values[199] == 3);
+  CHECK(small.values[0] == 0.5);
+  CHECK(std::isnan(small.values[2]));
+  CHECK(small.column_labels[1] == "3");
   CHECK(shrunk({"t", "r", "c", {}, {}, 2, {1, 2, 3, 4}}).block == 1);
 }
 

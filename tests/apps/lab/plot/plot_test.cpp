@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/lab/drawing/page.h"
 #include "apps/lab/plot/curves.h"
+#include "apps/lab/report/report.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
@@ -94,6 +94,14 @@ TEST_CASE("plot: records that are unmeasured, not finite or still being written"
   CHECK(chart.panels[0].curves[0].points.size() == 1);
 }
 
+TEST_CASE("plot: NaN stands for a number after a key that ends in a backslash, and is text inside of a key") {
+  const ScratchFolder folder;
+  folder.write("a/metrics.jsonl", "{\"step\":1,\"NaN \\\"\\\\\":4,\"lr\":NaN}\n");
+  const RunRecords run = read_records(folder / "a");
+  CHECK(run.not_finite == 1);
+  CHECK(run.columns.at("NaN \"\\") == std::vector<double>{4});
+}
+
 TEST_CASE("plot: scaling to the drawing, by the numbers of a path") {
   const ScratchFolder folder;
   folder.write("a/metrics.jsonl", "{\"step\":0,\"train_loss\":0}\n{\"step\":5,\"train_loss\":5}\n{\"step\":10,\"train_loss\":10}\n");
@@ -158,7 +166,7 @@ TEST_CASE("plot: any name gives a sound drawing and a sound page") {
     CHECK(fault_of(svg) == "");
     CHECK(count(svg, "class=\"raw ") == (smooth > 0 ? 6 : 0));
     CHECK(count(svg, "class=\"curve c") == 10 + 2);  // and the legend's
-    const std::string page = to_page(chart, summary(runs), Theme::dark);
+    const std::string page = page_of({.table = summary(runs), .chart = chart}, Theme::dark);
     CHECK(count(page, "</script>") == 2);
     const std::string start = "id=\"chart\">", json = page.substr(page.find(start) + start.size());
     const auto data = nlohmann::json::parse(json.substr(0, json.find("</script>")));
@@ -173,7 +181,8 @@ TEST_CASE("plot: a page tells beside each average the value that was measured th
   const ScratchFolder folder;
   folder.write("a/metrics.jsonl", "{\"step\":0,\"train_loss\":4096}\n" + metrics(60, 9));
   const Chart chart = make_chart({read_records(folder / "a")}, {.keys = {"train_loss"}, .smooth = 9});
-  const std::string page = to_page(chart, {}, Theme::light), start = "id=\"chart\">", json = page.substr(page.find(start) + start.size());
+  const std::string page = page_of({.chart = chart}, Theme::light), start = "id=\"chart\">",
+                    json = page.substr(page.find(start) + start.size());
   const auto points = nlohmann::json::parse(json.substr(0, json.find("</script>")))["panels"][0]["curves"][0]["points"];
   REQUIRE(points.size() == 60);  // the first value is a mark at the border
   for (const auto& point : points) CHECK(point[2].get<double>() == doctest::Approx(9 + 4 / point[0].get<double>()));
@@ -224,7 +233,8 @@ TEST_CASE("plot: numbers at the ends of the range") {
           const std::vector<RunRecords> runs = read_all_records({folder / run});
           const Chart chart = make_chart(runs, {.x = x, .smooth = 5, .log_x = log, .log_y = log});
           if (!fault_of(to_svg(chart, Theme::automatic)).empty()) fail("no sound drawing");
-          if (to_page(chart, summary(runs), Theme::dark).find("null") != std::string::npos) fail("a number that is none");
+          if (page_of({.table = summary(runs), .chart = chart}, Theme::dark).find("null") != std::string::npos)
+            fail("a number that is none");
         };
         CHECK(test::bounded_error(draw) == "no error");
       }

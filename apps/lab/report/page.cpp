@@ -1,4 +1,5 @@
-#include "apps/lab/drawing/page.h"
+// Pages of HTML that need nothing else.
+#include "apps/lab/report/report.h"
 
 namespace ricci::apps {
 namespace {
@@ -127,24 +128,6 @@ std::string page(const std::string& title, const std::string& style, const std::
          "</body>\n</html>\n";
 }
 
-}  // namespace
-
-std::string to_page(const Chart& chart, const ResultTable& table, Theme theme, const std::vector<std::string>& notes) {
-  Value::List panels;
-  const Layout layout = layout_of(chart);
-  for (size_t i = 0; i < chart.panels.size(); ++i)
-    panels.push_back(json_of(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
-  return page(chart.title, kChartStyle,
-      "<button>light / dark</button>\n" + to_svg(chart, theme, false) + "<div class=\"wide\">" + html_table(table) + "</div>\n" +
-          html_notes(notes) + "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
-          embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
-      theme);
-}
-
-std::string text_page(const std::string& title, const std::string& body, Theme theme) {
-  return page(title, kTextStyle, "<h1>" + escaped(title) + "</h1>\n" + body + "</main>\n", theme);
-}
-
 std::string html_table(const ResultTable& table) {
   std::string html = "<table>\n";
   const std::vector<Cells> rows = cells_of(table);
@@ -160,6 +143,30 @@ std::string html_notes(const std::vector<std::string>& notes) {
   std::string html;
   for (const std::string& note : notes) html += "<p class=\"muted\">" + escaped(note) + "</p>\n";
   return html;
+}
+
+}  // namespace
+
+std::string page_of(const Report& report, Theme theme) {
+  const std::string table = html_table(report.table), notes = html_notes(report.notes);
+  if (!report.chart) {
+    const std::string figure = report.drawing ? "<figure class=\"wide\">\n" + report.drawing(theme, false) + "</figure>\n" : "";
+    return text_page(report.title, figure + table + notes, theme);
+  }
+  const Chart& chart = *report.chart;
+  Value::List panels;
+  const Layout layout = layout_of(chart);
+  for (size_t i = 0; i < chart.panels.size(); ++i)
+    panels.push_back(json_of(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
+  return page(chart.title, kChartStyle,
+      "<button>light / dark</button>\n" + to_svg(chart, theme, false) + "<div class=\"wide\">" + table + "</div>\n" + notes +
+          "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
+          embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
+      theme);
+}
+
+std::string text_page(const std::string& title, const std::string& body, Theme theme) {
+  return page(title, kTextStyle, "<h1>" + escaped(title) + "</h1>\n" + body + "</main>\n", theme);
 }
 
 }  // namespace ricci::apps
