@@ -1,5 +1,5 @@
 // ricci: the programs by one name. Without a word it lists them, `ricci train run.yaml` is `ricci-train run.yaml`, and `ricci help train`
-// is `ricci-train --help`. The programs stand beside it.
+// is `ricci-train --help`. The programs are beside it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ const std::vector<std::string> kPrograms{RICCI_PROGRAM_NAMES};
 
 std::filesystem::path folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
 
-// What a program says of itself: the first line of its help. The programs stand in the current folder.
+// The first line of a program's help. The programs are in the current folder.
 std::string summary_of(const std::string& name) {
   std::FILE* const help = ::popen(("./ricci-" + name + " --help 2>/dev/null").c_str(), "r");
   if (!help) fail("cannot start ricci-{}: {}", {name, std::strerror(errno)});

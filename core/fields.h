@@ -1,5 +1,5 @@
-// The list of keys of a config struct: a function that names each member once, with its description, its bounds and what else is
-// to be known of it. The defaults are those of the struct. Reading, printing, checking, comparing and --help-config all walk over
+// The list of keys of a config struct: a function that names each member once, with its description, its bounds and its other
+// properties. The defaults stand in the struct. Reading, printing, checking, comparing and --help-config all walk over
 // that list, so that a key is declared in one place, beside its struct:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
@@ -39,7 +39,7 @@ template <class Member> FieldValue field_value(Member& member) {
   }
 }
 
-// The numbers that a key may have; of a list, each of its numbers.
+// The numbers that a key may have; in a list, each of its numbers.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool has_low = true, has_high = true;  // false: the bound itself is outside

@@ -22,7 +22,7 @@ void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "what is built").decides();
   field("preset", c.preset, "gives the keys marked (preset) their defaults, and the initial weights").decides();
   field("mixer", c.mixer, "how positions hear from each other").decides();
-  field("vocab", c.vocab, "size of the vocabulary; 0: that of the tokenizer").in(1, kLargestSize);
+  field("vocab", c.vocab, "size of the vocabulary; 0: as the tokenizer has it").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });

@@ -1,7 +1,5 @@
-#include "apps/interop/dispatcher.h"
-
-#include "apps/interop/imported_run.h"
-#include "apps/interop/rows.h"
+#include "apps/interop/foreign_model.h"
+#include "apps/interop/interop.h"
 #include "core/dims.h"
 #include "core/error.h"
 

@@ -1,24 +1,154 @@
-#include "apps/interop/hugging_face.h"
-
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "apps/interop/gpt2.h"
-#include "apps/interop/imported_run.h"
-#include "apps/run/config/config.h"
+#include "apps/interop/foreign_model.h"
+#include "apps/interop/interop.h"
+#include "apps/interop/json_file.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
+#include "apps/terminal/table.h"
+#include "core/dims.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/open.h"
+#include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
 
-// Files of which each tells of a tokenizer; those of a pair need one another.
+constexpr Row kRows[] = {
+    {"wte.weight", "tok.weight"},
+    {"wpe.weight", "pos.weight"},
+    {"h.{i}.ln_1.weight", "blocks.{i}.ln1.weight"},
+    {"h.{i}.ln_1.bias", "blocks.{i}.ln1.bias"},
+    {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true},
+    {"h.{i}.attn.c_attn.bias", "blocks.{i}.mixer.qkv.bias"},
+    {"h.{i}.attn.c_proj.weight", "blocks.{i}.mixer.proj.weight", true},
+    {"h.{i}.attn.c_proj.bias", "blocks.{i}.mixer.proj.bias"},
+    {"h.{i}.ln_2.weight", "blocks.{i}.ln2.weight"},
+    {"h.{i}.ln_2.bias", "blocks.{i}.ln2.bias"},
+    {"h.{i}.mlp.c_fc.weight", "blocks.{i}.fc.weight", true},
+    {"h.{i}.mlp.c_fc.bias", "blocks.{i}.fc.bias"},
+    {"h.{i}.mlp.c_proj.weight", "blocks.{i}.fc_out.weight", true},
+    {"h.{i}.mlp.c_proj.bias", "blocks.{i}.fc_out.bias"},
+    {"ln_f.weight", "ln_f.weight"},
+    {"ln_f.bias", "ln_f.bias"},
+    {"lm_head.weight", "head.weight"},
+};
+// Causal masks, which older files hold.
+constexpr const char* kMasks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"};
+constexpr const char *kPrefix = "transformer.", *kEmbedding = "wte.weight", *kHead = "lm_head.weight";
+constexpr double kNormEps = 1e-5;
+
+// Names of an activation on both sides. The first name of several is the one that is written.
+constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu}, {"relu", Activation::relu}};
+
+// Keys that change what is computed in a way that no ricci model can, and the value that all others have.
+constexpr std::pair<const char*, bool> kFlags[] = {
+    {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
+
+Architecture rows_with(const std::string& prefix) { return {"GPT-2", kRows, kMasks, prefix, kHead}; }
+
+void check_architecture(const JsonFile& config) {
+  const std::string type = config.text("model_type").value_or("(none)");
+  if (type != "gpt2") fail("{}: model_type is {}; gpt2 can be converted", {config.path(), one_line(type)});
+  for (const std::string& name : config.texts("architectures").value_or(std::vector<std::string>{}))
+    if (name != "GPT2LMHeadModel" && name != "GPT2Model")
+      fail("{}: architectures is {}; GPT2LMHeadModel and GPT2Model can be converted", {config.path(), one_line(name)});
+  for (const auto& [key, value] : kFlags)
+    if (config.flag(key).value_or(value) != value)
+      fail("{}: {}: {} has no equivalent here", {config.path(), key, value ? "false" : "true"});
+  const double eps = config.number("layer_norm_epsilon").value_or(kNormEps);
+  if (eps != kNormEps) fail("{}: layer_norm_epsilon: {} has no equivalent here, where it is {}", {config.path(), eps, kNormEps});
+}
+
+Activation activation_of(const JsonFile& config) {
+  const std::string name = config.text("activation_function").value_or("gelu_new");
+  std::string known;
+  for (const auto& [theirs, ours] : kActivations) {
+    if (name == theirs) return ours;
+    known += (known.empty() ? "" : ", ") + std::string(theirs);
+  }
+  fail("{}: activation_function: {} has no equivalent here; there are {}", {config.path(), one_line(name), known});
+}
+
+double dropout_of(const JsonFile& config, double chosen) {
+  if (chosen >= 0) return chosen;
+  const auto rate = [&](const char* key) { return config.number(key).value_or(0.1); };
+  const double embeddings = rate("embd_pdrop"), attention = rate("attn_pdrop"), residual = rate("resid_pdrop");
+  if (embeddings != attention || attention != residual)
+    fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}; here they are one rate: choose it with --dropout",
+        {config.path(), embeddings, attention, residual});
+  return residual;
+}
+
+// Error: the key of the model that GPT-2 has no equivalent of.
+void check_is_gpt2(const ModelConfig& c) {
+  const auto cannot = [](const char* key, const std::string& value) { fail("model.{}: {} has no equivalent in GPT-2", {key, value}); };
+  if (c.family != family_of<Decoder>) cannot("family", name_of(c.family));
+  if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
+  if (!c.causal) cannot("causal", "false");
+  if (const auto window = c.of<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
+  if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
+  if (c.embedding.positions != PositionKind::learned) cannot("positions", name_of(c.embedding.positions));
+  if (c.embedding.scale_embedding) cannot("scale_embedding", "true");
+  if (c.output.head_bias) cannot("head_bias", "true");
+}
+
+// The rows, with the prefix that the names in these files have.
+Architecture gpt2_of(const WeightFiles& files) { return rows_with(files.contains(std::string(kPrefix) + kEmbedding) ? kPrefix : ""); }
+
+// The model that a config.json describes. `dropout`: the one rate that ricci has; where it is below 0 the three rates of the file
+// must be one. Errors name the file and the key: another architecture, what a ricci model cannot do, three rates.
+ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
+  check_architecture(json);
+  const auto size = [&](const char* key) {
+    const std::optional<int64_t> value = json.integer(key);
+    if (!value) fail("{}: {} is missing", {json.path(), key});
+    return *value;
+  };
+  ModelConfig config;
+  config.vocab = size("vocab_size");
+  config.ctx = size("n_positions");
+  config.d = size("n_embd");
+  config.layers = size("n_layer");
+  config.of<Sdp>().heads = size("n_head");
+  config.block.ff = json.integer("n_inner");
+  config.block.activation = activation_of(json);
+  config.block.dropout = dropout_of(json, dropout);
+  config.output.tie = json.flag("tie_word_embeddings").value_or(true);
+  try {
+    check(config);
+  } catch (const Error& error) {
+    fail("{}: {}", {json.path(), error.what()});
+  }
+  resolve(config);
+  return config;
+}
+
+// The weights of the folder in the model. A tied output map may be in the files, too; then it must be the embedding table.
+void load_gpt2(Model& model, const WeightFiles& files) {
+  Architecture rows = gpt2_of(files);
+  std::vector<const char*> not_read(std::begin(kMasks), std::end(kMasks));
+  if (model.config().output.tie && files.contains(kHead)) {
+    const std::string table = rows.prefix + kEmbedding;
+    if (files.contains(table)) {
+      const Tensor head = files.file_of(kHead).load_f32(kHead), tok = files.file_of(table).load_f32(table);
+      if (!(head.shape() == tok.shape()) || std::memcmp(head.raw(), tok.raw(), static_cast<size_t>(tok.bytes())) != 0)
+        fail("{}: {} is not {}, though tie_word_embeddings says so", {files.path(), kHead, table});
+    }
+    not_read.push_back(kHead);
+  }
+  rows.not_read = not_read;
+  load_theirs(model, rows, files);
+}
+
+// ---- Tokenizers
+// Each of these files tells of a tokenizer; vocab.json and merges.txt need one another.
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
-// How the end of a text is written in vocabularies.
+// The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 
 // Null where the folder has none.
@@ -50,11 +180,36 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
 
 void write_tokenizer(const Folder& place, const std::string& json, int64_t context) {
   write_file_atomically({place, "tokenizer.json"}, json);
-  const nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
-  write_file_atomically({place, "tokenizer_config.json"}, config.dump(2) + "\n");
+  const Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
+  write_file_atomically({place, "tokenizer_config.json"}, json_text(config, 2) + "\n");
 }
 
 }  // namespace
+
+std::string gpt2_config_json(const ModelConfig& c, int64_t end_of_text) {
+  check_is_gpt2(c);
+  const auto activation =
+      std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
+  Object json = {{"architectures", Value::List{"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"vocab_size", c.vocab}, {"n_positions", c.ctx},
+      {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.of<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
+      {"activation_function", activation->first}, {"layer_norm_epsilon", kNormEps}, {"tie_word_embeddings", c.output.tie},
+      {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout}, {"resid_pdrop", c.block.dropout}};
+  for (const char* key : {"bos_token_id", "eos_token_id"}) json.emplace_back(key, end_of_text < 0 ? Value(nullptr) : Value(end_of_text));
+  return json_text(json, 2) + "\n";
+}
+
+std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
+  check_is_gpt2(model.config());
+  ModelConfig with_biases = model.config();
+  with_biases.block.bias = with_biases.block.norm_bias = true;
+  Model full(with_biases);
+  std::map<std::string, Tensor> values;
+  model.each_parameter([&](const std::string& path, Parameter& p) { values[path] = p.value; });
+  full.load([&](const std::string& path, const Shape& shape) {
+    return values.contains(path) ? values[path] : zeros(shape, Dtype::f32, Device::cpu);
+  });
+  return as_theirs(full, rows_with(kPrefix));
+}
 
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options) {
   const ModelConfig config = config_of_gpt2(JsonFile(folder + "/config.json"), options.dropout);

@@ -1,11 +1,12 @@
 // Small files of JSON that other programs write beside weights.
 #pragma once
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "core/files/file.h"
 #include "core/json/value.h"
 
 namespace ricci::apps {
@@ -14,19 +15,21 @@ namespace ricci::apps {
 class JsonFile {
  public:
   // Errors: unreadable, more than 16 MiB, nested too deeply, not JSON, no object; each names the file.
-  explicit JsonFile(const std::string& path);
+  explicit JsonFile(const std::string& path) : path_(path), object_(parse_json(read_text(path, kLimits.bytes), path.c_str(), kLimits)) {
+    if (!object_.is_object()) fail("{}: expected a JSON object", {path});
+  }
 
   const std::string& path() const { return path_; }
-  std::optional<bool> flag(const char* key) const;
-  std::optional<int64_t> integer(const char* key) const;
-  std::optional<double> number(const char* key) const;
-  std::optional<std::string> text(const char* key) const;
-  std::optional<std::vector<std::string>> texts(const char* key) const;                    // a list
-  std::optional<std::map<std::string, std::string>> texts_by_name(const char* key) const;  // an object
+  std::optional<bool> flag(const char* key) const { return get<bool>(key); }
+  std::optional<int64_t> integer(const char* key) const { return get<int64_t>(key); }
+  std::optional<double> number(const char* key) const { return get<double>(key); }
+  std::optional<std::string> text(const char* key) const { return get<std::string>(key); }
+  auto texts(const char* key) const { return get<std::vector<std::string>>(key); }
+  auto texts_by_name(const char* key) const { return get<std::map<std::string, std::string>>(key); }
 
  private:
-  // Null where the key is missing or null.
-  const JsonValue* find(const char* key, bool (*fits)(const JsonValue&), const char* expected) const;
+  static constexpr JsonLimits kLimits{.bytes = 16 << 20, .depth = 32};
+  template <class T> std::optional<T> get(const char* key) const { return object_.member<T>(key, path_ + ": ", ": expected "); }
 
   std::string path_;
   JsonValue object_;

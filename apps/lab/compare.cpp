@@ -13,8 +13,8 @@
 #include "apps/lab/comparison/report.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/cli.h"
-#include "apps/terminal/interrupt.h"
-#include "apps/terminal/output.h"
+#include "apps/terminal/signals.h"
+#include "apps/terminal/streams.h"
 #include "core/error.h"
 
 using namespace ricci;

@@ -6,7 +6,7 @@
 
 #include "apps/lab/inspection/report.h"
 #include "apps/run/corpus/corpus.h"
-#include "apps/run/generation/escapes.h"
+#include "apps/run/generation/writer.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 

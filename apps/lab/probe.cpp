@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/run/evaluation/scored_run.h"
+#include "apps/run/evaluation/evaluation.h"
 #include "apps/terminal/model_options.h"
 #include "autograd/tape.h"
 #include "core/dims.h"
@@ -90,7 +90,7 @@ Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device devi
 Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
 
 void print_scores(const Model& model, const Inputs& inputs) {
-  const ClassEvaluation scores = evaluate_classes(model, 1, [&](int64_t) { return micro_batch_from(inputs); });
+  const Evaluation scores = evaluate_classes(model, 1, [&](int64_t) { return micro_batch_from(inputs); });
   std::puts(apps::json_of(scores).c_str());
 }
 

@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "apps/interop/dispatcher.h"
-#include "apps/interop/hugging_face.h"
+#include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
 
@@ -22,56 +21,51 @@ struct Options {
   std::optional<double> dropout;
   std::optional<int64_t> heads, context;
   bool without_tokenizer = false;
+  std::string (*command)(const Options&) = nullptr;  // returns a line about what was made
 };
 
-int print(const std::string& line) {
-  std::puts(line.c_str());
-  return 0;
-}
-
-int import(const Options& options) {
+std::string import(const Options& options) {
   std::error_code ignored;
   if (std::filesystem::is_regular_file(options.from, ignored)) {
     if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.from});
-    DispatcherImport import;
-    if (options.heads) import.heads = *options.heads;
-    if (options.context) import.context = *options.context;
-    if (options.dropout) import.dropout = *options.dropout;
-    return print(import_dispatcher(options.from, options.to, import));
+    const DispatcherImport defaults;
+    return import_dispatcher(options.from, options.to,
+        {options.heads.value_or(defaults.heads), options.context.value_or(defaults.context), options.dropout.value_or(defaults.dropout)});
   }
   if (options.heads || options.context)
     fail("--heads and --context: {} is no file of weights; the config.json of a folder tells both", {options.from});
-  return print(import_hugging_face(
-      options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer}));
+  return import_hugging_face(
+      options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
 }
 
-int export_run(const Options& options) { return print(export_hugging_face(options.from, options.checkpoint, options.to)); }
+std::string export_run(const Options& options) { return export_hugging_face(options.from, options.checkpoint, options.to); }
+
+void add_options(CLI::App& app, Options& options) {
+  app.require_subcommand(1);
+  CLI::App* const in = app.add_subcommand(
+      "import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
+  in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
+  in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
+  in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")
+      ->check(CLI::Range(0.0, 0.999));
+  in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
+  in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
+  in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
+  in->callback([&] { options.command = import; });
+  CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
+  out->add_option("run", options.from, "Run folder")->required();
+  out->add_option("folder", options.to, "Folder to make")->required();
+  out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+  out->callback([&] { options.command = export_run; });
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  int (*command)(const Options&) = nullptr;
-  return run_app(
-      argc, argv, {"ricci-convert", "Models of other programs as run folders, and run folders as models of other programs."},
-      [&](CLI::App& app) {
-        app.require_subcommand(1);
-        CLI::App* const in = app.add_subcommand(
-            "import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
-        in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
-        in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
-        in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")
-            ->check(CLI::Range(0.0, 0.999));
-        in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
-        in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
-        in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
-        in->callback([&] { command = import; });
-        CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
-        out->add_option("run", options.from, "Run folder")->required();
-        out->add_option("folder", options.to, "Folder to make")->required();
-        out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")
-            ->capture_default_str();
-        out->callback([&] { command = export_run; });
-      },
-      [&] { return command(options); });
+  return run_app<Options>(argc, argv,
+      {"ricci-convert", "Models of other programs as run folders, and run folders as models of other programs."}, add_options,
+      [](const Options& options) {
+        std::puts(options.command(options).c_str());
+        return 0;
+      });
 }

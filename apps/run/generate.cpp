@@ -8,9 +8,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include "apps/run/generation/escapes.h"
 #include "apps/run/generation/writer.h"
-#include "apps/terminal/input.h"
+#include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
 #include "core/error.h"
 #include "core/files/file.h"
@@ -21,7 +20,7 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr const char* kBetween = "---------------\n";  // of several texts
+constexpr const char* kBetween = "---------------\n";  // between several texts
 
 struct Options {
   ModelOptions model;
@@ -35,8 +34,6 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-std::string prompt_of(const Options& options) { return given_text(options.prompt, options.prompt_file, "--prompt"); }
-
 // Continues prompts, and knows how long it took.
 class Generator {
  public:
@@ -48,7 +45,7 @@ class Generator {
   // One text as it is made, several with a line between them when all are there.
   void print_texts(const std::string& prompt) {
     const bool one = options_.writing.samples == 1;
-    prompt_ids(*open_.run.tokenizer(), prompt);  // an impossible one is told before it is printed
+    prompt_ids(*open_.run.tokenizer(), prompt);  // an impossible one is reported before it is printed
     if (one) print(prompt);
     const auto texts = write(prompt, [&](const std::string& piece) {
       if (one) print(piece);
@@ -82,7 +79,7 @@ class Generator {
   double seconds_ = 0;
 };
 
-// A line of stdin is a prompt of its own; what cannot be continued is told, and the next line is waited for.
+// A line of stdin is a prompt of its own; an error is printed where it cannot be continued, and the next line is waited for.
 void answer_lines(Generator& generator) {
   const bool asks = ::isatty(STDIN_FILENO);
   const auto ask = [&] {
@@ -120,7 +117,7 @@ int generate_text(Options& options) {
   for (std::string& stop : options.writing.stops) stop = unescape(stop, "--stop");
   const StopStrings checked(options.writing.stops);
   const bool reads_prompts = options.interactive || (options.json_lines && !options.prompt_given);
-  const std::string prompt = reads_prompts ? "" : prompt_of(options);
+  const std::string prompt = reads_prompts ? "" : given_text(options.prompt, options.prompt_file, "--prompt");
   Generator generator(options);
   if (options.interactive) answer_lines(generator);
   else if (reads_prompts) answer_json_lines(generator);
@@ -130,34 +127,29 @@ int generate_text(Options& options) {
   return 0;
 }
 
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
+  const auto given = [&](const std::string&) { options.prompt_given = true; };
+  CLI::Option* const text =
+      app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
+          ->each(given);
+  app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")->each(given)->excludes(text);
+  app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
+  app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
+      ->check(at_least_one)
+      ->capture_default_str();
+  app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")
+      ->allow_extra_args(false);
+  app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
+  app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
+  app.add_flag(
+      "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
+  add_field_options(app, options.writing.sampling);
+  add_model_options(app, options.model, "Tokens that the next one is drawn from");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
-      argc, argv, {"ricci-generate", "Continues prompts with a trained model."},
-      [&](CLI::App& app) {
-        app.add_option("run", options.run, "Folder of a run, such as runs/quickstart")->required();
-        const auto given = [&](const std::string&) { options.prompt_given = true; };
-        CLI::Option* const text =
-            app.add_option("--prompt", options.prompt, "Text to continue, with escapes such as \\n, \\t and \\u00e9; -: all of stdin")
-                ->each(given);
-        app.add_option("--prompt-file", options.prompt_file, "The text stands in this file, as it is; -: stdin")
-            ->each(given)
-            ->excludes(text);
-        app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
-        app.add_option("--samples", options.writing.samples, "Texts to write at once, each with draws of its own")
-            ->check(at_least_one)
-            ->capture_default_str();
-        app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")
-            ->allow_extra_args(false);
-        app.add_flag(
-            "--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
-        app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
-        app.add_flag(
-            "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
-        add_field_options(app, options.writing.sampling);
-        add_model_options(app, options.model, "Tokens that the next one is drawn from");
-      },
-      [&] { return generate_text(options); });
+  return run_app<Options>(argc, argv, {"ricci-generate", "Continues prompts with a trained model."}, add_options, generate_text);
 }

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -29,7 +28,7 @@ struct Options {
   int threads = 0;
 };
 
-std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, const std::vector<TextSource>& files) {
+std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, const TextSource& files) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (options.tokenizer == "byte") tokenizer = std::make_shared<ByteTokenizer>();
   else if (options.tokenizer == "char") tokenizer = char_tokenizer_of(files, options.prepare.documents);
@@ -43,14 +42,13 @@ int prepare(Options options) {
   options.prepare.documents.encoding = choice_of<Encoding>("--encoding", options.encoding);
   options.prepare.documents.keep_line_ends = choice_of<Eos>("--eos", options.eos) != Eos::document;
   check(options.prepare.documents);
-  const TextSource all = options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs);
-  const std::vector<TextSource> files = all.each_file();
+  const TextSource files = options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs);
   const auto tokenizer = tokenizer_for(options, files);
   make_folders(options.output);
 
   Prepared made;
   {
-    Progress progress({.steps = all.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
+    Progress progress({.steps = files.bytes_on_disk() / kMegabyte, .unit = "MB", .out = stderr});
     made = prepare_shards(files, *tokenizer, Folder(options.output), options.prepare,
         [&](const PrepareProgress& now) { progress.update(now.bytes_of_files / kMegabyte, now.tokens); });
   }
@@ -100,8 +98,6 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  return run_app(
-      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."},
-      [&](CLI::App& app) { add_options(app, options); }, [&] { return prepare_or_advise(options); });
+  return run_app<Options>(
+      argc, argv, {"ricci-prepare", "Turns a corpus into shards of tokens for ricci-train."}, add_options, prepare_or_advise);
 }

@@ -7,13 +7,12 @@
 
 #include "apps/run/tokens/json_lines.h"
 #include "apps/terminal/cli.h"
-#include "apps/terminal/input.h"
+#include "apps/terminal/streams.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/shards/pieces.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -28,6 +27,7 @@ struct Options {
   EosOptions end;
   bool keep_all = false, json_lines = false, u16 = false;
   int threads = 0;
+  int (*command)(const Options&) = nullptr;
 };
 
 std::shared_ptr<const Tokenizer> open(const Options& options) {
@@ -54,23 +54,15 @@ int train(Options options) {
   return 0;
 }
 
-// Ids as text, with a blank behind each, or as two bytes each.
-class IdPrinter {
- public:
-  explicit IdPrinter(bool u16) : u16_(u16) {}
-  void print(std::span<const int64_t> ids) {
-    line_.clear();
-    for (const int64_t id : ids) {
-      if (!u16_) line_ += std::to_string(id) + " ";
-      else line_.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
-    }
-    std::fwrite(line_.data(), 1, line_.size(), stdout);
+// Ids as text, with a blank after each, or as two bytes each.
+void print_ids(std::span<const int64_t> ids, bool u16) {
+  std::string text;
+  for (const int64_t id : ids) {
+    if (!u16) text += std::to_string(id) + " ";
+    else text.append({static_cast<char>(id & 0xff), static_cast<char>(id >> 8)});
   }
-
- private:
-  bool u16_;
-  std::string line_;
-};
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 int encode(const Options& options) {
   const auto tokenizer = open(options);
@@ -80,14 +72,14 @@ int encode(const Options& options) {
     filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line); });
     return 0;
   }
-  IdPrinter printer(options.u16);
   if (options.texts.empty()) {
     const std::string text = read_stdin();
     std::vector<int64_t> ids = tokenizer->encode(text);
     tokenizer->append_end(text, ids);
-    printer.print(ids);
+    print_ids(ids, options.u16);
   } else {
-    for_each_ids(TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { printer.print(ids); });
+    for_each_ids(
+        TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
   }
   if (!options.u16) std::puts("");
   return 0;
@@ -137,18 +129,8 @@ int count(const Options& options) {
   return 0;
 }
 
-void add_tokenizer(CLI::App& app, Options& options) {
-  app.add_option("--tokenizer", options.tokenizer,
-         "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")
-      ->required();
-}
-
-void add_lowercase(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
-}
-
 void add_common(CLI::App& app, Options& options) {
-  add_lowercase(app, options);
+  app.add_flag("--lowercase", options.open.lowercase, "WordPiece: lower case without accents, as uncased models want it");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> behind every line, or every document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.end.piece, "How <eos> is written in the vocabulary")->capture_default_str()->needs(eos);
@@ -188,45 +170,46 @@ void check_training_options(const CLI::App& app, const Options& options) {
       fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_readers(option)});
 }
 
-void add_encode(CLI::App& app, Options& options) {
-  CLI::Option* const texts = app.add_option("texts", options.texts, "Files or folders with text; stdin if not given");
-  CLI::Option* const u16 = app.add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
-  app.add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")->excludes(u16)->excludes(texts);
+void add_options(CLI::App& app, Options& options) {
+  app.require_subcommand(1);
+  CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
+  add_train(*training, options);
+  training->callback([&options, training] {
+    check_training_options(*training, options);
+    options.command = [](const Options& o) { return train(o); };
+  });
+  const auto add = [&](const char* name, const char* help, int (*command)(const Options&)) {
+    CLI::App* const added = app.add_subcommand(name, help);
+    added->callback([&options, command] { options.command = command; });
+    return added;
+  };
+  CLI::App* const encoding = add("encode", "Texts, or stdin, to ids on stdout", encode);
+  CLI::Option* const texts = encoding->add_option("texts", options.texts, "Files or folders with text; stdin if not given");
+  CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+  encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
+      ->excludes(u16)
+      ->excludes(texts);
+  CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
+  decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
+  CLI::App* const counting = add("count", "How many tokens texts have", count);
+  counting->add_option("texts", options.texts, "Files or folders with text")->required();
+  for (CLI::App* each : {encoding, decoding, counting}) {
+    each->add_option("--tokenizer", options.tokenizer,
+            "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")
+        ->required();
+    add_common(*each, options);
+  }
+}
+
+int run(Options& options) {
+  if (options.threads) set_thread_count(options.threads);
+  options.end.behind = choice_of<Eos>("--eos", options.eos);
+  return options.command(options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  int (*command)(const Options&) = nullptr;
-  const auto choose = [&](int (*chosen)(const Options&)) { return [&command, chosen] { command = chosen; }; };
-  return run_app(
-      argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."},
-      [&](CLI::App& app) {
-        app.require_subcommand(1);
-        CLI::App* const training = app.add_subcommand("train", "Make a vocabulary from texts");
-        add_train(*training, options);
-        training->callback([&, training] {
-          check_training_options(*training, options);
-          command = [](const Options& o) { return train(o); };
-        });
-        CLI::App* const encoding = app.add_subcommand("encode", "Texts, or stdin, to ids on stdout");
-        add_encode(*encoding, options);
-        encoding->callback(choose(encode));
-        CLI::App* const decoding = app.add_subcommand("decode", "Ids on stdin to text on stdout");
-        decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-        decoding->callback(choose(decode));
-        CLI::App* const counting = app.add_subcommand("count", "How many tokens texts have");
-        counting->add_option("texts", options.texts, "Files or folders with text")->required();
-        counting->callback(choose(count));
-        for (CLI::App* each : {encoding, decoding, counting}) {
-          add_tokenizer(*each, options);
-          add_common(*each, options);
-        }
-      },
-      [&] {
-        if (options.threads) set_thread_count(options.threads);
-        options.end.behind = choice_of<Eos>("--eos", options.eos);
-        return command(options);
-      });
+  return run_app<Options>(
+      argc, argv, {"ricci-tokenize", "Makes vocabularies, turns texts into token ids and back, counts tokens."}, add_options, run);
 }

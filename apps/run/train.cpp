@@ -16,19 +16,15 @@
 
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
-#include "apps/run/corpus/step_feed.h"
-#include "apps/run/folder/replay.h"
+#include "apps/run/evaluation/evaluation.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/folder/run_report.h"
-#include "apps/run/init/freeze.h"
 #include "apps/run/init/init.h"
-#include "apps/run/metrics/hyper_parameters.h"
 #include "apps/run/metrics/metrics.h"
 #include "apps/terminal/cli.h"
-#include "apps/terminal/interrupt.h"
-#include "apps/terminal/output.h"
-#include "apps/terminal/pause.h"
 #include "apps/terminal/progress.h"
+#include "apps/terminal/signals.h"
+#include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -152,10 +148,10 @@ bool Training::conclude(Metrics record) {
     state.awaits_evaluation = !result;
     if (result) {
       record.val_loss = result->nats_per_token;
-      record.val_accuracy = result->accuracy;
+      record.val_accuracy = result->accuracy();
       saves |= state.improves(result->nats_per_token);
       goes_on = !out_of_patience(config, state);
-      progress.line(evaluation_line(config, record.step, record.train_loss.value_or(NAN), *result));
+      progress.line(evaluation_line(record.step, record.train_loss.value_or(NAN), *result));
     }
     saves |= !goes_on || !result;
     goes_on &= result.has_value();
@@ -178,7 +174,7 @@ void Training::save() {
 
 // Batches of an evaluation, of as many sequences as are computed together.
 int64_t Training::evaluation_batch_count() const {
-  const int64_t all = count_of(validation), batches = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
+  const int64_t all = validation.count, batches = std::min(config.eval_batches, all) * (config.batch / layout_of(config).sequences);
   return batches ? std::min(batches, all) : all;
 }
 
@@ -237,7 +233,7 @@ int tell_finished(const RunFolder& run, int64_t step) {
 }
 
 int train(const RunRequest& request) {
-  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because nobody reads what it prints: Ctrl-C ends `| tee` as well
+  std::signal(SIGPIPE, SIG_IGN);  // a run does not end because its output is not read: Ctrl-C ends `| tee` as well
   TrainConfig config = request.config;
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   const Device device = config.device;
@@ -249,7 +245,7 @@ int train(const RunRequest& request) {
   std::optional<InitSource> init;
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
-  config.model.vocab = vocab_of(config, *corpus.tokenizer);
+  resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
   StepFeed feed(corpus, config);
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);

@@ -47,7 +47,7 @@ std::string key_of(const std::string& word) {
   return word.substr(start, word.find('=') - start);
 }
 
-// Whether one of them is the other, or the section that it is in.
+// True if one of them is the other, or the section that it is in.
 bool are_about_one(const std::string& key, const std::string& other) {
   return key == other || other.starts_with(key + ".") || key.starts_with(other + ".");
 }
@@ -77,20 +77,7 @@ int after_output(const AppText& text, int exit_code) {
   return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 
-int run(const AppText& text, const std::function<int()>& main) {
-  try {
-    const int exit_code = main();
-    return text.prints_result ? after_output(text, exit_code) : exit_code;
-  } catch (const std::bad_alloc&) {
-    return report(text, "out of memory", 1);
-  } catch (const std::length_error&) {  // more elements than any memory holds
-    return report(text, "out of memory", 1);
-  } catch (const std::exception& error) {
-    return report(text, error.what(), 1);
-  }
-}
-
-// How a key is given that was meant by a word with dashes: --lr, --~lr.
+// The right way to give a key that was meant by a word with dashes: --lr, --~lr.
 std::string hint_for(const std::string& word) {
   if (!word.starts_with("--")) return "";
   const std::string key = word.substr(2);
@@ -115,14 +102,19 @@ int run_app(
   try {
     setup(app);
     app.parse(argc, argv);
+    const int exit_code = main();
+    return text.prints_result ? after_output(text, exit_code) : exit_code;
   } catch (const CLI::Success& request) {  // --help, --version
     return after_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
     return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
+  } catch (const std::bad_alloc&) {
+    return report(text, "out of memory", 1);
+  } catch (const std::length_error&) {  // more elements than any memory holds
+    return report(text, "out of memory", 1);
   } catch (const std::exception& error) {
     return report(text, error.what(), 1);
   }
-  return run(text, main);
 }
 
 std::string at_least_one(const std::string& text) {

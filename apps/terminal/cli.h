@@ -1,9 +1,7 @@
-// In the order to read: cli.h (arguments, errors, exit codes), table.h, model_options.h, progress.h, output.h, interrupt.h, input.h.
+// Reading order: cli.h (arguments, errors, exit codes), table.h, model_options.h, progress.h, streams.h, signals.h.
 //   int main(int argc, char** argv) {
-//     RunOptions options;
-//     return run_app(argc, argv, {"ricci-train", "Trains a language model."},
-//                    [&](CLI::App& app) { add_run_options<TrainConfig>(app, options); },
-//                    [&] { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
+//     return run_app<RunOptions>(argc, argv, {"ricci-train", "Trains a language model."}, add_run_options<TrainConfig>,
+//         [](const RunOptions& options) { return train(load_config<TrainConfig>(options.file(), options.overrides())); });
 //   }
 #pragma once
 #include <functional>
@@ -22,14 +20,22 @@ namespace ricci::apps {
 struct AppText {
   const char* name;           // before every error
   const char* summary;        // the first line of --help
-  bool prints_result = true;  // what it prints is its result; false: its results are files, and nobody need read along
+  bool prints_result = true;  // its output is its result; false: its results are files, and its output may stay unread
 };
 
-// Declares the options (setup), parses, runs main and returns the exit code: that of main; 0 after --help, --version
+// Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
 // "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
+
+// The same for a program with options of its own: setup(app, options) and main(options).
+template <class Options, class Setup, class Main>
+int run_app(int argc, const char* const* argv, const AppText& text, const Setup& setup, const Main& main) {
+  Options options;
+  return run_app(
+      argc, argv, text, [&](CLI::App& app) { setup(app, options); }, [&] { return main(options); });
+}
 
 // For ->check(): an integer of at least 1; of at least 0, as far as 64 bits reach; a number of threads, 0 (all) to 1024.
 std::string at_least_one(const std::string& text);

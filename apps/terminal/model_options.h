@@ -7,7 +7,7 @@
 
 namespace ricci::apps {
 
-// Where a model is computed, and in which numbers.
+// The device on which a model is computed, and the type of its numbers.
 struct ComputeOptions {
   std::string dtype = "f32", device = "cpu";
 
@@ -18,7 +18,7 @@ struct ComputeOptions {
 // --precision, which --dtype is, too, and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
-// Which model of a run, and how it is computed.
+// The model of a run, and how it is computed.
 struct ModelOptions {
   std::string checkpoint = "last";
   int64_t context = 0;  // tokens; 0: as many as the run was trained with
@@ -36,7 +36,7 @@ struct OpenModel {
   int64_t context;
 };
 
-// Sets the number of threads, opens the run and loads the model. Errors: those of RunFolder::open, load_model and context.
+// Sets the number of threads, opens the run and loads the model. Errors: as for RunFolder::open, load_model and context.
 OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "apps/terminal/output.h"
+#include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
 
 namespace ricci::apps {

@@ -1,4 +1,4 @@
-// How far a run is: a bar on a terminal, lines otherwise.
+// The progress of a run: a bar on a terminal, lines otherwise.
 //   step 1,240/2,000 [===============>        ]  62%  loss 1.672  152k tokens/s  0:41 left
 #pragma once
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace ricci::apps {
 
 struct ProgressOptions {
-  int64_t steps = 0;          // of the whole run
+  int64_t steps = 0;          // in the whole run
   const char* unit = "step";  // what is counted
   int64_t first_step = 0;     // where this process starts, after a resume
   std::FILE* out = stdout;
@@ -21,14 +21,14 @@ struct ProgressOptions {
   std::function<double()> seconds = {};  // a clock
 };
 
-// Output that cannot be written is dropped: apps/terminal/output.h.
+// Output that cannot be written is dropped: apps/terminal/streams.h.
 class Progress {
  public:
   explicit Progress(const ProgressOptions& options);
   ~Progress();  // erases the bar
   Progress(const Progress&) = delete;
 
-  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", stands after
+  // `step` steps are done, `tokens` tokens were read since construction; the note, such as "loss 1.672", comes after
   // the bar. On a terminal the bar is drawn anew, at most 10 times a second, as wide as the terminal is then; otherwise a line is written
   // every 10 seconds. Speed and time left come from about the last 30 seconds, pauses for evaluation included.
   void update(int64_t step, int64_t tokens, const std::string& note = "");

@@ -9,7 +9,7 @@
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

@@ -1,4 +1,4 @@
-// A table of results. One declaration of a column says how its values stand in text, in JSON and in a drawing:
+// A table of results. One declaration of a column gives its values their form in text, in JSON and in a drawing:
 //   ResultTable table;
 //   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
 //   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
@@ -20,7 +20,7 @@ namespace ricci::apps {
 class Value;
 using Object = std::vector<std::pair<std::string, Value>>;  // with the members in their order
 
-// What JSON can hold, or nothing.
+// A value that JSON can hold, or nothing.
 class Value {
  public:
   using List = std::vector<Value>;
@@ -61,13 +61,13 @@ template <class Rows, class Get> Value::List values_of(const Rows& rows, const G
   return values;
 }
 
-// How a column stands in text, in JSON and in a drawing, and its values, one for each row.
+// A column: its form in text, in JSON and in a drawing, and its values, one for each row.
 struct Column {
   std::string heading = {};   // empty: the text leaves the column out
   std::string key = {};       // the member of each row's object; "ms.median" is a member of its member "ms"; empty: JSON leaves it out
-  std::string format = {};    // of a number in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
+  std::string format = {};    // for numbers in text: "{:.3f}"; ",": 1,234,567; "bytes": 1.21 MiB; empty: all its digits
   double factor = 1;          // numbers are multiplied by it for text and drawing: 1e-6 where JSON tells bytes and the text MB
-  bool left = false;          // in text it stands to the left, as names do
+  bool left = false;          // in text it is aligned to the left, as names are
   const char* missing = "-";  // in text, where there is no value
   std::string panel = {}, unit = {};  // the title and the unit of its panel in a drawing; empty: it is not drawn
   std::vector<Value> values = {};
@@ -88,7 +88,7 @@ struct ResultTable {
   size_t rows() const { return columns.empty() ? 0 : columns[0].values.size(); }
 };
 
-using Cells = std::vector<std::string>;  // of a row
+using Cells = std::vector<std::string>;  // a row
 
 // A value as text.
 std::string text_of(const Column& column, size_t row);
@@ -102,7 +102,7 @@ Value json_of(const ResultTable& table);
 // JSON as text, a line for each value and `indent` blanks for each level; -1: all on one line. Bytes that are no UTF-8 become U+FFFD.
 std::string json_text(const Value& value, int indent = 1);
 
-// Prints, with a line end behind it.
+// Prints, with a line end.
 void print(const std::string& text);
 
 }  // namespace ricci::apps

@@ -1,6 +1,7 @@
 // Hashes, none of them for secrets. XXH64 (libxxhash), several GB/s, tells whether the bytes of a file are the ones that were written.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +10,11 @@
 namespace ricci {
 
 class OpenFile;
+
+// The values as they lie in memory.
+template <class Values> std::string_view bytes_of(const Values& values) {
+  return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
+}
 
 // FNV-1a, 64 bits: names cache files, recognises changed inputs, gives a random stream to a name.
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325u) {

@@ -1,13 +1,13 @@
 #include "core/json/value.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/json/depth.h"
 
 namespace ricci {
 
-// What nlohmann's parser meets, one after the other.
+// Takes what nlohmann's parser meets, one after the other.
 class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   JsonBuilder(const char* what, size_t bytes, int64_t values) : what_(what), bytes_(bytes), most_(values) {}
@@ -82,6 +82,31 @@ const JsonValue& JsonValue::operator[](std::string_view key) const {
   return none;
 }
 
+template <> std::optional<bool> JsonValue::as() const { return is_bool() ? std::optional(boolean()) : std::nullopt; }
+template <> std::optional<int64_t> JsonValue::as() const { return is_integer() ? std::optional(integer()) : std::nullopt; }
+template <> std::optional<double> JsonValue::as() const { return is_number() ? std::optional(number()) : std::nullopt; }
+template <> std::optional<std::string> JsonValue::as() const { return is_text() ? std::optional(text()) : std::nullopt; }
+
+template <> std::optional<std::vector<std::string>> JsonValue::as() const {
+  std::vector<std::string> texts;
+  for (const JsonValue& item : items())
+    if (item.is_text()) texts.push_back(item.text());
+  return is_list() && texts.size() == items().size() ? std::optional(texts) : std::nullopt;
+}
+
+template <> std::optional<std::map<std::string, std::string>> JsonValue::as() const {
+  std::map<std::string, std::string> texts;
+  for (size_t i = 0; i < keys().size(); ++i) {
+    if (!items()[i].is_text()) return {};
+    texts[keys()[i]] = items()[i].text();
+  }
+  return is_object() ? std::optional(texts) : std::nullopt;
+}
+
+void JsonValue::fail_member(const std::string& key, const std::string& before, const char* between, const char* expected) {
+  fail("{}{}{}{}", {before, key, between, expected});
+}
+
 std::string JsonValue::to_json() const {
   std::string json;
   append_json(json);
@@ -102,6 +127,20 @@ void JsonValue::append_json(std::string& json) const {
     items()[i].append_json(json);
   }
   json += is_list() ? ']' : '}';
+}
+
+int json_depth(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+    if (c == '}' || c == ']') --depth;
+  }
+  return deepest;
 }
 
 JsonValue parse_json(std::string_view text, const char* what, const JsonLimits& limits) {

@@ -1,15 +1,16 @@
 #include "data/feeds/sequence_stream.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cmath>
-#include <string_view>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
+
 namespace {
 
 int64_t documents_of(const Tokens& tokens) {
@@ -48,16 +49,6 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
     if (o.whole_documents) check_labelled(tokens);
     else if (tokens.size() <= o.context)
       fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
-}
-
-// The next number of a text of numbers with blanks between them.
-int64_t next_number(std::string_view& text, const std::string& whole) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(whole)});
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return number;
 }
 
 }  // namespace
@@ -119,7 +110,7 @@ SequenceStream::SequenceStream(std::vector<Tokens> corpora, const StreamOptions&
     sequences_.emplace_back(corpora_[i], options_, hash_bytes(format_message("corpus {}", {i}), options_.seed));
 }
 
-// Which corpus the next sequence comes from.
+// The corpus that the next sequence comes from.
 ShuffledSequences& SequenceStream::next_corpus() {
   const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
   const auto corpus = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
@@ -161,14 +152,95 @@ std::string SequenceStream::place() const {
 }
 
 void SequenceStream::go_to(const std::string& place) {
-  std::string_view rest = place;
-  number_ = next_number(rest, place);
-  for (ShuffledSequences& corpus : sequences_) {
-    int64_t numbers[5];
-    for (int64_t& number : numbers) number = next_number(rest, place);
-    corpus.go_to({numbers[0], {numbers[1], numbers[2], numbers[3], numbers[4]}});
+  std::istringstream words(place);
+  const auto next = [&] {
+    int64_t number = -1;
+    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+    return number;
+  };
+  number_ = next();
+  for (ShuffledSequences& corpus : sequences_) corpus.go_to({next(), {next(), next(), next(), next()}});
+  if (!(words >> std::ws).eof()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+}
+
+namespace {
+
+// A seed for each epoch, and for each shard in it (the shards themselves: -1).
+uint64_t derived_seed(uint64_t seed, int64_t epoch, int64_t shard) {
+  const std::array numbers{epoch, shard};
+  return xxh64(bytes_of(numbers), seed);
+}
+
+}  // namespace
+
+DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(tokens), seed_(seed), shards_(1, 0), documents_(1, 0) {
+  if (tokens.size() == 0) fail("{}: has no tokens", {tokens.name()});
+  enter_epoch();
+}
+
+void DocumentOrder::enter_epoch() {
+  shards_ = Permutation(static_cast<uint64_t>(tokens_.shards()), derived_seed(seed_, place_.epoch, -1));
+  enter_shard();
+}
+
+void DocumentOrder::enter_shard() {
+  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
+  documents_ = Permutation(static_cast<uint64_t>(tokens_.documents(shard)), derived_seed(seed_, place_.epoch, shard));
+  enter_document();
+}
+
+void DocumentOrder::enter_document() {
+  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
+  document_ = tokens_.document(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
+}
+
+int64_t DocumentOrder::label() const {
+  const auto shard = static_cast<int64_t>(shards_(static_cast<uint64_t>(place_.shard)));
+  return tokens_.label(shard, static_cast<int64_t>(documents_(static_cast<uint64_t>(place_.document))));
+}
+
+// Goes over tokens of the document, and to the next one at its end.
+void DocumentOrder::pass(int64_t tokens) {
+  place_.token += tokens;
+  if (place_.token < document_.size()) return;
+  place_.token = 0;
+  if (++place_.document < static_cast<int64_t>(documents_.size())) return enter_document();
+  place_.document = 0;
+  if (++place_.shard < tokens_.shards()) return enter_shard();
+  place_.shard = 0;
+  ++place_.epoch;
+  enter_epoch();
+}
+
+void DocumentOrder::read(std::span<int64_t> ids) {
+  while (!ids.empty()) {
+    const auto count = std::min(static_cast<size_t>(rest().size()), ids.size());
+    tokens_.read(rest().first, ids.first(count));
+    ids = ids.subspan(count);
+    pass(static_cast<int64_t>(count));
   }
-  if (!rest.empty()) fail("sequence stream: '{}' is no place in the data", {one_line(place)});
+}
+
+void DocumentOrder::skip(int64_t tokens) {
+  while (tokens > 0) {
+    const int64_t count = std::min(rest().size(), tokens);
+    tokens -= count;
+    pass(count);
+  }
+}
+
+void DocumentOrder::go_to(const StreamPlace& place) {
+  const auto impossible = [&] {
+    fail("{}: epoch {}, shard {}, document {}, token {} is no place in its {} shards",
+        {tokens_.name(), place.epoch, place.shard, place.document, place.token, tokens_.shards()});
+  };
+  if (place.epoch < 0 || place.shard < 0 || place.shard >= tokens_.shards() || place.document < 0 || place.token < 0) impossible();
+  place_ = {place.epoch, place.shard, 0, 0};
+  enter_epoch();
+  if (place.document >= static_cast<int64_t>(documents_.size())) impossible();
+  place_ = place;
+  enter_document();
+  if (place.token >= document_.size()) impossible();
 }
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Training sequences from one or several corpora, without an end. The documents come in a random order (document_order.h). They
+// Training sequences from one or several corpora, without an end. The documents come in a random order. They
 // are packed behind one another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
 // sequences. Everything follows from the seed, and where the stream stands is a short text, so that a training that goes on reads
 // what it would have read.
@@ -8,18 +8,58 @@
 #include <string>
 #include <vector>
 
-#include "data/feeds/document_batches.h"
-#include "data/feeds/document_order.h"
+#include "core/random.h"
+#include "data/feeds/feed.h"
+#include "data/shards/tokens.h"
 
 namespace ricci {
+
+// The place where the stream goes on: epoch; shard and document by their rank in the order of the epoch; tokens of the document before it.
+struct StreamPlace {
+  int64_t epoch = 0, shard = 0, document = 0, token = 0;
+  bool operator==(const StreamPlace&) const = default;
+};
+
+// The documents of a corpus in a random order, as one endless stream of tokens. In every epoch each document comes once: the shards
+// in a random order, and the documents of each shard in a random order. Both orders are computed, not stored, so a place in the
+// stream is four numbers, and memory does not grow with the corpus.
+class DocumentOrder {
+ public:
+  // Error: there are no tokens.
+  DocumentOrder(const Tokens& tokens, uint64_t seed);
+
+  // Fills ids from here on.
+  void read(std::span<int64_t> ids);
+  void skip(int64_t tokens);
+  // The rest of the document, and its label; and a step to the document behind it.
+  TokenSpan rest() const { return {document_.first + place_.token, document_.end}; }
+  int64_t label() const;
+  void skip_document() { pass(rest().size()); }
+
+  const StreamPlace& place() const { return place_; }
+  // Error: there is no such place in these tokens.
+  void go_to(const StreamPlace& place);
+
+ private:
+  void pass(int64_t tokens);
+  void enter_epoch();
+  void enter_shard();
+  void enter_document();
+
+  Tokens tokens_;
+  uint64_t seed_;
+  StreamPlace place_;
+  Permutation shards_, documents_;  // for this epoch, and for this shard in it
+  TokenSpan document_;
+};
 
 struct StreamOptions {
   int64_t context = 0;
   uint64_t seed = 0;
   int64_t shuffle_buffer = 1024;     // sequences; 1: none
-  std::vector<double> weights = {};  // of the corpora: sequences in proportion; empty: their numbers of tokens, or of documents
+  std::vector<double> weights = {};  // each corpus gives sequences in proportion; empty: to its number of tokens, or of documents
   bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
-  bool full_width = false;           // of whole documents: every row is as long as the context, however short they are
+  bool full_width = false;           // every row of whole documents is as long as the context, however short they are
   int64_t rank = 0, ranks = 1;       // data-parallel processes: each reads its own part of every step
 };
 
@@ -53,7 +93,7 @@ class ShuffledSequences {
   uint64_t seed_;
   int64_t taken_ = 0;
   StreamPlace block_;
-  std::vector<StreamPlace> sequences_;  // of the buffer, in the order of the stream; empty: it is to be filled
+  std::vector<StreamPlace> sequences_;  // in the buffer, in the order of the stream; empty: it is to be filled
   Permutation order_;                   // in which they are taken
 };
 
@@ -67,7 +107,7 @@ class SequenceStream {
   // batches.
   std::vector<Batch> next_step(int64_t batches, int64_t sequences);
 
-  // Where the stream stands after the steps taken so far, for go_to() of another stream over the same corpora.
+  // The place of the stream after the steps taken so far, for go_to() of another stream over the same corpora.
   std::string place() const;
   // Error: it is not the place of such a stream.
   void go_to(const std::string& place);
@@ -81,7 +121,7 @@ class SequenceStream {
   StreamOptions options_;
   std::vector<double> shares_;  // the weights added up, over their sum
   std::vector<ShuffledSequences> sequences_;
-  int64_t number_ = 0;  // of the next sequence, over all ranks
+  int64_t number_ = 0;  // the next sequence's, over all ranks
 };
 
 }  // namespace ricci

@@ -18,7 +18,7 @@ const char* name_of(SortingRows::Part part) { return part == SortingRows::Part::
 bool is_held_out(const std::vector<int64_t>& sequence) {
   std::string bytes;
   for (const int64_t symbol : sequence) bytes += static_cast<char>(symbol);
-  return Philox{0, hash_bytes(bytes)}.bits(0) % 8 == 0;  // the low bits of the hash alone are those of few symbols
+  return Philox{0, hash_bytes(bytes)}.bits(0) % 8 == 0;  // the low bits of the hash alone depend on few symbols
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A task that is generated: to sort. A row is a sequence of symbols 0 .. symbols - 1 and behind it the same symbols in order,
 //   x_1 .. x_n  s_1 .. s_n
-// of which a model reads all but the last and predicts s_1 .. s_n, from position n - 1 on. (To predict s_c at the position
-// of x_c would ask a causal model for what it cannot know yet.)
+// A model reads all of it but the last symbol and predicts s_1 .. s_n, from position n - 1 on. (A prediction of s_c at the position of
+// x_c would ask a causal model for what it cannot know yet.)
 #pragma once
 #include <algorithm>
 #include <string>

@@ -1,13 +1,99 @@
 #include "data/shards/document_reader.h"
 
 #include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
-#include "data/tokenizers/utf8.h"
+#include "core/json/value.h"
+#include "data/text/utf8.h"
 
 namespace ricci {
+
+namespace {
+
+constexpr int kDeepest = 64;
+constexpr const char *kText = "text_field", *kLabel = "label_field";
+
+// 0: none is named.
+int64_t column_of(const char* key, const std::string& field) {
+  int64_t column = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), column);
+  if (!field.empty() && (error != std::errc() || end != field.data() + field.size() || column < 1 || column > 1'000'000))
+    fail("{}: '{}' is not the number of a column, counted from 1", {key, one_line(field)});
+  return column;
+}
+
+int32_t label_in_range(int64_t label, const DocumentOptions& options, const std::string& place) {
+  if (label < 0 || label >= options.classes)
+    fail("{}: label {} is out of range: {} classes have 0 to {}", {place, label, options.classes, options.classes - 1});
+  return static_cast<int32_t>(label);
+}
+
+int32_t label_of(std::string_view text, const DocumentOptions& options, const std::string& place) {
+  int64_t label = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
+  if (error != std::errc() || end != text.data() + text.size())
+    fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
+  return label_in_range(label, options, place);
+}
+
+// The column that an option names; the last where it names none.
+std::string_view column(std::string_view line, const char* key, const std::string& field, const std::string& place) {
+  const int64_t number = column_of(key, field);
+  if (number == 0) return line.substr(line.rfind('\t') + 1);
+  size_t start = 0;
+  for (int64_t i = 1; i < number; ++i) {
+    start = line.find('\t', start);
+    if (start == line.npos) fail("{}: has {} columns, but {} is {}", {place, std::count(line.begin(), line.end(), '\t') + 1, key, number});
+    ++start;
+  }
+  return line.substr(start, line.find('\t', start) - start);
+}
+
+}  // namespace
+
+void check(const DocumentOptions& o) {
+  if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
+  if (o.format != DocumentFormat::text && o.documents != "file")
+    fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
+  if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty()))
+    fail("text_field, label_field: only jsonl and tsv have fields");
+  if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
+  if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
+  if (o.format != DocumentFormat::tsv) return;
+  column_of(kText, o.text_field);
+  column_of(kLabel, o.label_field);
+}
+
+Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place) {
+  const std::string field = options.text_field.empty() ? "text" : options.text_field;
+  if (json_depth(line) > kDeepest) fail("{}: the JSON is nested deeper than {} levels", {place, kDeepest});
+  nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+  if (!object.is_object()) fail("{}: is not a JSON object", {place});
+  const auto text = object.find(field);
+  if (text == object.end() || !text->is_string()) fail("{}: has no text \"{}\"", {place, one_line(field)});
+  Record record{std::move(text->get_ref<std::string&>()), -1};
+  if (options.label_field.empty()) return record;
+  const auto label = object.find(options.label_field);
+  if (label == object.end()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
+  const bool fits = label->is_number_integer() && !(label->is_number_unsigned() && label->get<uint64_t>() > INT64_MAX);
+  if (!fits) {
+    const std::string written = label->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    fail("{}: label {} is not an integer from 0 to {}", {place, one_line(written), options.classes - 1});
+  }
+  record.label = label_in_range(label->get<int64_t>(), options, place);
+  return record;
+}
+
+Record record_of_tsv(std::string_view line, const DocumentOptions& options, const std::string& place) {
+  Record record{std::string(column(line, kText, options.text_field, place)), -1};
+  if (!options.label_field.empty()) record.label = label_of(column(line, kLabel, options.label_field, place), options, place);
+  return record;
+}
+
 namespace {
 
 std::string separator_of(const DocumentOptions& options) {
@@ -19,8 +105,8 @@ std::string separator_of(const DocumentOptions& options) {
 }  // namespace
 
 DocumentReader::DocumentReader(
-    std::vector<TextSource> files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from)
-    : files_(std::move(files)),
+    const TextSource& files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from)
+    : files_(files),
       options_(options),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
@@ -28,11 +114,10 @@ DocumentReader::DocumentReader(
       separator_(separator_of(options)),
       keeps_separator_(options.documents == "line" && options.keep_line_ends) {
   check(options);
-  for (int64_t i = 0; i < std::min(from.input, static_cast<int64_t>(files_.size())); ++i)
-    closed_ += files_[static_cast<size_t>(i)].bytes_on_disk();
+  for (size_t i = 0; i < std::min(static_cast<size_t>(from.input), files.files().size()); ++i) closed_ += files.files()[i].bytes;
 }
 
-int64_t DocumentReader::bytes_of_files() const { return closed_ + (members_ ? members_->bytes_of_files() : 0); }
+int64_t DocumentReader::bytes_of_files() const { return closed_ + (members_ ? members_->bytes_of_file() : 0); }
 
 bool DocumentReader::next(DocumentPiece& piece) {
   while (next_anywhere(piece)) {
@@ -45,12 +130,13 @@ bool DocumentReader::next(DocumentPiece& piece) {
 // A piece of the member that is open, or else of the next that has one.
 bool DocumentReader::next_anywhere(DocumentPiece& piece) {
   for (;;) {
+    const auto input = static_cast<size_t>(at_.input);
     if (!members_) {
-      if (at_.input >= static_cast<int64_t>(files_.size())) return false;
-      members_ = std::make_unique<MemberStream>(files_[static_cast<size_t>(at_.input)]);
+      if (input >= files_.files().size()) return false;
+      members_ = std::make_unique<MemberStream>(files_.files()[input]);
     }
     if (!in_member_ && !members_->next_member()) {
-      closed_ += files_[static_cast<size_t>(at_.input)].bytes_on_disk();
+      closed_ += files_.files()[input].bytes;
       members_.reset();
       at_ = {.input = at_.input + 1};
       continue;

@@ -3,26 +3,54 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/shards/pieces.h"
-#include "data/shards/records.h"
-#include "data/text/members.h"
+#include "data/text/file_stream.h"
+#include "data/text/utf8.h"
 
 namespace ricci {
+
+enum class DocumentFormat : uint8_t { text, jsonl, tsv };
+constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv"}; }
+
+// The options that make documents out of texts.
+struct DocumentOptions {
+  DocumentFormat format = DocumentFormat::text;
+  Encoding encoding = Encoding::utf8;
+  std::string documents = "file";  // in text: one per file, line, or paragraph (blank_line); any other text stands between two
+  bool keep_line_ends = true;      // in documents that are lines
+  std::string text_field = {};     // in JSONL its name, in TSV its column, from 1; empty: "text", or the last column
+  std::string label_field = {};    // the same of the label; empty: there is none
+  int64_t classes = 0;             // labels are 0 ... classes - 1
+};
+
+// Error: options that do not belong together, or a column that is no number.
+void check(const DocumentOptions& options);
+
+// A line of JSONL or TSV as a document with a label.
+struct Record {
+  std::string text;
+  int32_t label = -1;
+};
+
+// One line, without its end. `place` for messages: "a.jsonl:17". Errors: not an object, nested too deeply, no such field or column,
+// a field that is no text, a label that is no integer or out of range.
+Record record_of_json(std::string_view line, const DocumentOptions& options, const std::string& place);
+Record record_of_tsv(std::string_view line, const DocumentOptions& options, const std::string& place);
 
 class DocumentReader final : public PieceReader {
  public:
   using CompletePrefix = TextPieces::CompletePrefix;
-  static constexpr size_t kPiece = 256 << 10;   // bytes of a piece, at most
-  static constexpr size_t kMaxLine = 64 << 20;  // of a line of JSONL or TSV
+  static constexpr size_t kPiece = 256 << 10;   // bytes in a piece, at most
+  static constexpr size_t kMaxLine = 64 << 20;  // in a line of JSONL or TSV
 
   // The files in their order; from: where an earlier reader of the same files ended. Earlier documents are read but skipped.
-  // Errors: those of check(options).
-  DocumentReader(
-      std::vector<TextSource> files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from = {});
+  // Errors: check(options)'s.
+  DocumentReader(const TextSource& files, const DocumentOptions& options, CompletePrefix complete_prefix, const InputPlace& from = {});
 
-  // Errors: unreadable files, text that is not in its encoding, and those of the records.
+  // Errors: unreadable files, text that is not in its encoding, and the records'.
   bool next(DocumentPiece& piece) override;
   int64_t bytes_of_files() const override;  // with those in front of `from`
 
@@ -34,7 +62,7 @@ class DocumentReader final : public PieceReader {
   void read_more();
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);
 
-  std::vector<TextSource> files_;
+  TextSource files_;
   DocumentOptions options_;
   CompletePrefix complete_prefix_;
   InputPlace from_, at_;
@@ -46,8 +74,8 @@ class DocumentReader final : public PieceReader {
   std::string text_;    // decoded and not returned yet: from used_ on
   size_t used_ = 0, searched_ = 0;
   bool in_member_ = false, member_ended_ = false;
-  int64_t line_ = 0;  // of the member, for messages
-  Record record_;     // of the last line
+  int64_t line_ = 0;  // in the member, for messages
+  Record record_;     // the last line
   std::string record_place_;
 };
 

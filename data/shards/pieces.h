@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "data/shards/shard_header.h"
-#include "data/text/text_stream.h"
+#include "data/shards/shard.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci {
@@ -18,7 +18,7 @@ struct DocumentPiece {
   int32_t label = -1;
   InputPlace end;          // behind this piece
   std::string place;       // for messages: "a.jsonl:17", "a.txt: document 3"
-  int64_t first_byte = 0;  // of the document, with which the piece starts
+  int64_t first_byte = 0;  // the place in the document where the piece starts
 };
 
 class PieceReader {
@@ -35,7 +35,7 @@ class TextReader final : public PieceReader {
   // cut: the number of that character, from 1; 0: the text is not cut.
   TextReader(const TextSource& text, int64_t cut, const TextPieces::CompletePrefix& complete_prefix)
       : text_(cut ? text.part("train", 0, cut) : text), pieces_(text_, complete_prefix), is_cut_(cut > 0) {}
-  // Errors: those of TextStream.
+  // Errors: TextStream's.
   bool next(DocumentPiece& piece) override;
   int64_t bytes_of_files() const override { return pieces_.bytes_of_files(); }
 
@@ -47,7 +47,7 @@ class TextReader final : public PieceReader {
 };
 
 // Calls use(piece, is_first, ids) for the ids of all pieces in their order, the ids of a long piece in parts of which one is the first;
-// and after(bytes_of_files) now and then. Errors: those of the reader; that of the first piece which cannot be encoded, with its place.
+// and after(bytes_of_files) now and then. Errors: the reader's; the first piece that cannot be encoded, with its place.
 void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
     const std::function<void(const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids)>& use,
     const std::function<void(int64_t bytes_of_files)>& after = {});

@@ -13,9 +13,9 @@
 #include "data/shards/document_reader.h"
 #include "data/shards/draft.h"
 #include "data/shards/prepare.h"
-#include "data/shards/stored_tokens.h"
+#include "data/shards/tokens.h"
+#include "data/text/utf8.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/utf8.h"
 
 namespace ricci {
 
@@ -61,9 +61,9 @@ StoreKey key_of(const StoreSource& source, const std::string& tokenizer, const s
   return {format_message("shards-{:016x}-", {place}), stamp, settled};
 }
 
-// What a store tells of itself.
+// The file that describes a store.
 struct Description {
-  uint64_t stamp = 0, shards = 0;  // of its files; ShardedTokens::hash
+  uint64_t stamp = 0, shards = 0;  // its files'; ShardedTokens::hash
   int64_t first_shards = 0, cut = 0;
   uint64_t train = 0, validation = 0;  // hashes of their tokens
 };
@@ -83,22 +83,18 @@ std::optional<Description> read_description(const std::string& folder) {
 }
 
 // ---- Opening
-StoredTokens tokens_of(const ShardedTokens& tokens, const StoreSource& source, const char* label) {
-  return StoredTokens(tokens, (*label ? source.files.as(label) : source.files).name(), is_text(source));
-}
-
 // The tokens behind a description, whose hashes are found here where it has none.
 StoredSource stored(
     const ShardedTokens& all, const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, Description& description) {
-  const auto with_hash = [&](StoredTokens tokens, uint64_t& hash) -> Tokens {
-    if (hash == 0) hash = is_text(source) ? hash_of_text(tokens) : hash_of_documents(tokens);
-    tokens.set_hash(hash);
-    return tokens;
+  const auto open = [&](const ShardedTokens& tokens, const TextSource& files, uint64_t& hash) -> Tokens {
+    const ShardedTokens opened = tokens.as_one_shard(files.name(), is_text(source), hash);
+    hash = opened.hash();
+    return opened;
   };
-  if (description.cut == 0) return {tokenizer, with_hash(tokens_of(all, source, ""), description.train), {}, 0};
+  if (description.cut == 0) return {tokenizer, open(all, source.files, description.train), {}, 0};
   const auto [train, validation] = all.split_files(description.first_shards);
-  return {tokenizer, with_hash(tokens_of(train, source, "train"), description.train),
-      with_hash(tokens_of(validation, source, "validation"), description.validation), description.cut};
+  return {tokenizer, open(train, source.files.as("train"), description.train),
+      open(validation, source.files.as("validation"), description.validation), description.cut};
 }
 
 // Nothing where the folder holds no sound store of this stamp and tokenizer; any tokenizer where none is given.
@@ -148,14 +144,7 @@ int64_t cut_of(const StoreSource& source, int64_t units) {
 
 std::unique_ptr<PieceReader> reader_of(const StoreSource& source, int64_t cut, const TextPieces::CompletePrefix& complete_prefix) {
   if (is_text(source)) return std::make_unique<TextReader>(source.files, cut, complete_prefix);
-  return std::make_unique<DocumentReader>(source.files.each_file(), source.documents, complete_prefix);
-}
-
-// Error: a text that is an archive, whose headers would be read as text.
-void check_plain(const StoreSource& source) {
-  if (!is_text(source)) return;
-  for (const TextSource& file : source.files.each_file())
-    if (is_archive(file)) fail("data: {} is a tar archive; ricci-prepare reads its members", {file.name()});
+  return std::make_unique<DocumentReader>(source.files, source.documents, complete_prefix);
 }
 
 // Reads a source: how many characters, or documents, it has; and which characters, where they are asked for.
@@ -171,7 +160,7 @@ int64_t units_of(const StoreSource& source, CharacterSet* characters) {
     for (std::string_view block; !(block = stream.next()).empty();) units += count_characters(block);
     return units;
   }
-  DocumentReader reader(source.files.each_file(), source.documents, complete_utf8_prefix);
+  DocumentReader reader(source.files, source.documents, complete_utf8_prefix);
   for (DocumentPiece piece; reader.next(piece);) {
     if (characters) characters->add(piece.text + "\n", 0);
     units += piece.starts;
@@ -188,7 +177,7 @@ StoredSource make_store(const std::string& cache_folder, const StoreKey& key, co
   const int64_t shard_tokens = std::max(kMinShard, source.files.bytes_on_disk() / kMaxShards);
   Prepared made;
   write_tokenizer(folder, *tokenizer);
-  write_shards(*reader, {source.files}, *tokenizer, folder, header_of(*tokenizer, key.stamp, source.documents.classes),
+  write_shards(*reader, source.files, *tokenizer, folder, header_of(*tokenizer, key.stamp, source.documents.classes),
       {shard_tokens, !is_text(source), first_documents}, made);
   const ShardedTokens all = ShardedTokens::hold(folder.path(), *tokenizer);
   Description description{key.settled ? key.stamp : 0, all.hash(), made.first_shards, cut};
@@ -221,7 +210,6 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
     if (all_found) all.push_back(*each);
   if (all_found) return all;
 
-  for (const StoreSource& source : sources) check_plain(source);
   CharacterSet characters;
   std::vector<int64_t> cuts;
   int64_t units = 0;
@@ -248,7 +236,7 @@ StoredSource open_source(const StoreSource& source, const std::shared_ptr<const 
 
 std::string joined_documents(const StoreSource& source, int64_t documents) {
   std::string text;
-  DocumentReader reader(source.files.each_file(), source.documents, complete_utf8_prefix);
+  DocumentReader reader(source.files, source.documents, complete_utf8_prefix);
   for (DocumentPiece piece; reader.next(piece);) {
     if (piece.starts && documents-- == 0) break;
     text += piece.text;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "data/shards/records.h"
+#include "data/shards/document_reader.h"
 #include "data/shards/tokens.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci {
@@ -28,7 +28,7 @@ struct StoreSource {
 struct StoredSource {
   std::shared_ptr<const Tokenizer> tokenizer;
   Tokens train;                      // all of the source where it is not cut
-  std::optional<Tokens> validation;  // of a source that is cut
+  std::optional<Tokens> validation;  // only where the source is cut
   int64_t cut = 0;                   // characters, or documents, that train; 0: it is not cut
 };
 
@@ -42,7 +42,7 @@ struct TokenizerRequest {
 // The sources with the tokenizer that is given, or else made. The cache folder is this user's own (core/files/folder.h: own_folder); one
 // that belongs to another user or cannot be written, or an empty name, means files in a folder for temporary files, which nobody sees.
 // A store that is cut, damaged or of other files or another tokenizer is made again; who has one open keeps it.
-// Errors: those of the files and of the tokenizer; a source too short to be cut; one without tokens; a full disk.
+// Errors: the files' and the tokenizer's; a source too short to be cut; one without tokens; a full disk.
 std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& given,
     const TokenizerRequest& request, const std::string& cache_folder);
 // One source, with a tokenizer that is given.

@@ -1,7 +1,8 @@
-// What a source has by itself: blocks in the place of documents. And several sources behind one another.
 #include "data/shards/tokens.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "core/error.h"
@@ -33,92 +34,252 @@ void check_same_tokenizer(std::span<const Tokens> sources) {
 
 namespace {
 
-// Which of the ranges that start at these numbers holds one.
-size_t range_of(const std::vector<int64_t>& starts, int64_t number) {
-  return static_cast<size_t>(std::upper_bound(starts.begin(), starts.end() - 1, number) - starts.begin()) - 1;
-}
-
-class JoinedTokens final : public TokenSource {
- public:
-  // Errors: no source; different tokenizers, or vocabularies of different sizes.
-  explicit JoinedTokens(std::vector<Tokens> sources);
-
-  int64_t size() const override { return first_.back(); }
-  int64_t vocab_size() const override { return sources_[0].vocab_size(); }
-  uint64_t hash() const override;
-  uint64_t tokenizer_hash() const override { return sources_[0].tokenizer_hash(); }
-  const std::string& name() const override { return name_; }
-  void read(int64_t first, std::span<int64_t> ids) const override;
-  int64_t shards() const override { return shards_before_.back(); }
-  int64_t documents(int64_t shard) const override;
-  TokenSpan document(int64_t shard, int64_t index) const override;
-  int64_t classes() const override;  // 0 where one of them has no labels
-  int64_t label(int64_t shard, int64_t index) const override;
-
- private:
-  std::vector<Tokens> sources_;
-  std::vector<int64_t> first_, shards_before_;  // by source, and behind the last one
-  std::string name_;
-};
-
-JoinedTokens::JoinedTokens(std::vector<Tokens> sources) : sources_(std::move(sources)), first_{0}, shards_before_{0} {
-  if (sources_.empty()) fail("data: no tokens were given");
-  check_same_tokenizer(sources_);
-  for (const Tokens& tokens : sources_) {
-    first_.push_back(first_.back() + tokens.size());
-    shards_before_.push_back(shards_before_.back() + tokens.shards());
+// Calls use(bytes) for all ids, packed as Id.
+template <class Id, class Use> void for_each_packed(const Tokens& tokens, const Use& use) {
+  constexpr int64_t at_once = 1 << 16;
+  for (int64_t first = 0; first < tokens.size(); first += at_once) {
+    std::vector<int64_t> ids(static_cast<size_t>(std::min(at_once, tokens.size() - first)));
+    tokens.read(first, ids);
+    use(bytes_of(std::vector<Id>(ids.begin(), ids.end())));
   }
-  name_ = sources_[0].name();
-  if (sources_.size() > 1) name_ += format_message(" and {} more", {sources_.size() - 1});
 }
 
-uint64_t JoinedTokens::hash() const {
-  std::string all;
-  for (const Tokens& tokens : sources_) all += format_message("{} {} ", {tokens.size(), tokens.hash()});
-  return hash_bytes(all);
+}  // namespace
+
+uint64_t hash_of_text(const Tokens& tokens) {
+  uint64_t hash = hash_bytes("");
+  const auto add = [&](std::string_view packed) { hash = hash_bytes(packed, hash); };
+  if (tokens.vocab_size() <= 65536) for_each_packed<uint16_t>(tokens, add);
+  else for_each_packed<uint32_t>(tokens, add);
+  return hash;
 }
 
-void JoinedTokens::read(int64_t first, std::span<int64_t> ids) const {
+uint64_t hash_of_documents(const Tokens& tokens) {
+  StreamHash ids;
+  for_each_packed<uint32_t>(tokens, [&](std::string_view packed) { ids.add(packed); });
+  std::vector<int64_t> starts{0};
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < tokens.documents(0); ++i) {
+    starts.push_back(tokens.document(0, i).end);
+    labels.push_back(static_cast<int32_t>(tokens.label(0, i)));
+  }
+  return xxh64(bytes_of(labels), xxh64(bytes_of(starts), ids.finish()));
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+uint64_t hash_of_whole(const std::string& path) {
+  const OpenFile file(path);
+  return hash_of_file(file, 0, file.size());
+}
+
+std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.json"; }
+
+// The prepared shards of a folder, or where it has none all files but hidden ones, or one file.
+std::vector<std::string> shard_paths(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  const std::vector<std::string> names = Folder(path).names();
+  const bool prepared = std::any_of(names.begin(), names.end(), is_shard_name);
+  std::vector<std::string> paths;
+  for (const std::string& name : names)
+    if (prepared ? is_shard_name(name) : !name.starts_with('.')) paths.push_back(path + "/" + name);
+  return paths;
+}
+
+bool is_shard_file(const std::string& path) {
+  try {
+    return is_shard(OpenFile(path));
+  } catch (const Error&) {  // whoever reads it as a text tells why it cannot be read
+    return false;
+  }
+}
+
+std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+// Error: the shards do not make one whole corpus of this tokenizer.
+void check_corpus(const std::string& path, const std::vector<ShardFiles::Shard>& shards, const Tokenizer& tokenizer) {
+  const ShardFiles::Shard& first = shards[0];
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const auto& [place, layout, file] = shards[i];
+    const ShardHeader& header = layout.header;
+    if (layout.is_prepared != first.layout.is_prepared || layout.bytes_per_token != first.layout.bytes_per_token)
+      fail("{}: a shard of another format than {}", {place, first.path});
+    if (!layout.is_prepared) continue;
+    if (header.tokenizer_hash != first.layout.header.tokenizer_hash)
+      fail("{}: the shard was made by another tokenizer than {}", {place, first.path});
+    if (header.source_hash != first.layout.header.source_hash) fail("{}: a shard of another corpus than {}", {place, first.path});
+    if (header.number != static_cast<int64_t>(i))
+      fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
+  }
+  if (!first.layout.is_prepared) return;
+  if (!shards.back().layout.header.is_last)
+    fail("{}: the last shard is missing: ricci-prepare has not ended there, and goes on when it is called again", {path});
+  if (first.layout.header.tokenizer_hash != tokenizer.hash() || first.layout.header.vocab_size != tokenizer.vocab_size())
+    fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens",
+        {path, first.layout.header.vocab_size, tokenizer.name(), tokenizer.vocab_size()});
+}
+
+}  // namespace
+
+bool names_shards(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return fs::is_regular_file(path, ignored) && is_shard_file(path);
+  std::vector<std::string> paths;
+  try {
+    paths = shard_paths(path);
+  } catch (const Error&) {  // as above
+    return false;
+  }
+  if (!paths.empty() && is_shard_name(file_name(paths[0]))) return true;
+  const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file),
+             other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
+  if (shard != paths.end() && other != paths.end())
+    fail("{}: {} is a shard and {} is none; give shards a folder of their own", {path, file_name(*shard), file_name(*other)});
+  return shard != paths.end();
+}
+
+bool has_tokenizer(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && fs::exists(path + "/" + shard_name(0), ignored);
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
+  try {
+    return tokenizer_from_json(read_text(tokenizer_path(path), kMaxTokenizer));
+  } catch (const Error& error) {
+    fail("{}: {}", {path, error.what()});
+  }
+}
+
+ShardedTokens ShardedTokens::open(const std::string& path, const Tokenizer& tokenizer) {
+  std::vector<ShardFiles::Shard> shards;
+  for (const std::string& each : shard_paths(path)) shards.push_back({each, read_shard_header(OpenFile(each))});
+  return of(path, std::move(shards), tokenizer);
+}
+
+ShardedTokens ShardedTokens::hold(const std::string& path, const Tokenizer& tokenizer) {
+  std::vector<ShardFiles::Shard> shards;
+  for (const std::string& each : shard_paths(path)) {
+    const auto file = std::make_shared<const OpenFile>(each);
+    shards.push_back({each, read_shard_header(*file), file});
+    check_shard_body(*file, shards.back().layout.header);
+  }
+  return of(path, std::move(shards), tokenizer);
+}
+
+ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardFiles::Shard> shards, const Tokenizer& tokenizer) {
+  if (shards.empty()) fail("{}: no shards are there", {path});
+  // Names of five digits and of six are not in the order of their numbers. The shards of llm.c have none, and stay as they are.
+  std::stable_sort(
+      shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.layout.header.number < b.layout.header.number; });
+  check_corpus(path, shards, tokenizer);
+  std::string hashes;
+  for (const auto& [place, layout, file] : shards)
+    hashes += format_message("{} ", {layout.is_prepared ? layout.header.body_hash : hash_of_whole(place)});
+  ShardedTokens all;
+  all.files_ = std::make_shared<ShardFiles>(std::move(shards));
+  all.vocab_size_ = tokenizer.vocab_size();
+  all.hash_ = hash_bytes(hashes);
+  all.name_ = file_name(fs::path(path).has_filename() ? path : fs::path(path).parent_path().string());
+  for (size_t i = 0; i < all.files_->shards().size(); ++i) {
+    const ShardLayout& layout = all.files_->shards()[i].layout;
+    const int64_t blocks = (layout.tokens + kBlock - 1) / kBlock;
+    // The last shard is empty when the one before was just full.
+    if (layout.tokens > 0) all.add(i, {0, layout.tokens}, 0, layout.is_prepared ? layout.header.documents : blocks);
+  }
+  return all;
+}
+
+void ShardedTokens::add(size_t number, const TokenSpan& tokens, int64_t first_document, int64_t documents) {
+  parts_.push_back({number, tokens, first_document, documents, tokens_, all_documents()});
+  tokens_ += tokens.size();
+}
+
+// The documents [first, end), counted over all shards.
+ShardedTokens ShardedTokens::part(const char* label, int64_t first, int64_t end) const {
+  ShardedTokens part = *this;
+  part.parts_.clear();
+  part.tokens_ = 0;
+  part.name_ += format_message(" ({})", {label});
+  part.hash_ = hash_bytes(format_message("{} {}", {first, end}), hash_);
+  for (const Part& whole : parts_) {
+    const int64_t from = std::max<int64_t>(first - whole.documents_before, 0), to = std::min(end - whole.documents_before, whole.documents);
+    if (from >= to) continue;
+    const int64_t begin = in_file(whole, whole.first_document + from).first, behind = in_file(whole, whole.first_document + to - 1).end;
+    part.add(whole.number, {begin, behind}, whole.first_document + from, to - from);
+  }
+  return part;
+}
+
+std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split(double fraction) const {
+  const int64_t documents = all_documents();
+  const auto train = static_cast<int64_t>(std::floor(static_cast<double>(documents) * fraction));
+  if (train < 1 || train >= documents) fail("{}: has {} documents, too few for a training fraction of {}", {name(), documents, fraction});
+  return {part("train", 0, train), part("validation", train, documents)};
+}
+
+std::pair<ShardedTokens, ShardedTokens> ShardedTokens::split_files(int64_t files) const {
+  int64_t first = 0;
+  for (const Part& each : parts_)
+    if (static_cast<int64_t>(each.number) < files) first = each.documents_before + each.documents;
+  return {part("train", 0, first), part("validation", first, all_documents())};
+}
+
+ShardedTokens ShardedTokens::as_one_shard(const std::string& name, bool is_text, uint64_t hash) const {
+  ShardedTokens one = *this;
+  one.name_ = name;
+  one.unit_ = is_text ? Unit::blocks : Unit::documents;
+  one.hash_ = hash;
+  if (hash == 0) one.hash_ = is_text ? hash_of_text(one) : hash_of_documents(one);
+  return one;
+}
+
+void ShardedTokens::read(int64_t first, std::span<int64_t> ids) const {
   check_range(first, ids);
   while (!ids.empty()) {
-    const size_t at = range_of(first_, first);
-    const auto count = std::min(ids.size(), static_cast<size_t>(first_[at + 1] - first));
-    sources_[at].read(first - first_[at], ids.first(count));
+    const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), first, [](int64_t t, const Part& p) { return t < p.first; }) - 1);
+    const auto count = std::min(ids.size(), static_cast<size_t>(part.first + part.tokens.size() - first));
+    files_->read(part.number, part.tokens.first + first - part.first, ids.first(count), vocab_size());
     ids = ids.subspan(count);
     first += static_cast<int64_t>(count);
   }
 }
 
-int64_t JoinedTokens::documents(int64_t shard) const {
-  const size_t at = range_of(shards_before_, shard);
-  return sources_[at].documents(shard - shards_before_[at]);
+// The place of a document in its file.
+TokenSpan ShardedTokens::in_file(const Part& part, int64_t document) const {
+  const ShardLayout& layout = files_->shards()[part.number].layout;
+  if (layout.is_prepared) return files_->document(part.number, document);
+  return {document * kBlock, std::min(layout.tokens, (document + 1) * kBlock)};
 }
 
-TokenSpan JoinedTokens::document(int64_t shard, int64_t index) const {
-  const size_t at = range_of(shards_before_, shard);
-  const auto [begin, end] = sources_[at].document(shard - shards_before_[at], index);
-  return {first_[at] + begin, first_[at] + end};
+// The part that holds a document, and its number in the file.
+std::pair<const ShardedTokens::Part&, int64_t> ShardedTokens::find(int64_t shard, int64_t index) const {
+  const auto behind = [](int64_t number, const Part& part) { return number < part.documents_before; };
+  const Part& part =
+      unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)] : *(std::upper_bound(parts_.begin(), parts_.end(), index, behind) - 1);
+  const int64_t in_part = unit_ == Unit::shards ? index : index - part.documents_before;
+  return {part, part.first_document + in_part};
 }
 
-int64_t JoinedTokens::classes() const {
-  int64_t most = 0;
-  for (const Tokens& tokens : sources_) {
-    if (tokens.classes() == 0) return 0;
-    most = std::max(most, tokens.classes());
-  }
-  return most;
+int64_t ShardedTokens::documents(int64_t shard) const {
+  if (unit_ == Unit::blocks) return TokenSource::documents(shard);
+  return unit_ == Unit::shards ? parts_[static_cast<size_t>(shard)].documents : all_documents();
 }
 
-int64_t JoinedTokens::label(int64_t shard, int64_t index) const {
-  const size_t at = range_of(shards_before_, shard);
-  return sources_[at].label(shard - shards_before_[at], index);
+TokenSpan ShardedTokens::document(int64_t shard, int64_t index) const {
+  if (unit_ == Unit::blocks) return TokenSource::document(shard, index);
+  const auto [part, document] = find(shard, index);
+  const auto [first, end] = in_file(part, document);
+  return {part.first + first - part.tokens.first, part.first + end - part.tokens.first};
 }
 
-}  // namespace
-
-Tokens join(std::vector<Tokens> sources) {
-  if (sources.size() == 1) return sources[0];
-  return JoinedTokens(std::move(sources));
+int64_t ShardedTokens::label(int64_t shard, int64_t index) const {
+  if (unit_ == Unit::blocks) return -1;
+  const auto [part, document] = find(shard, index);
+  return files_->label(part.number, document);
 }
 
 }  // namespace ricci

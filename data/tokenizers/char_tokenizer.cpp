@@ -1,12 +1,9 @@
-// Characters to ids through a table over the code points.
 #include "data/tokenizers/char_tokenizer.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
-#include "data/text/text_stream.h"
-#include "data/tokenizers/utf8.h"
+#include "core/json/value.h"
+#include "data/text/text.h"
+#include "data/text/utf8.h"
 
 namespace ricci {
 
@@ -15,9 +12,7 @@ namespace {
 // The character at byte `at` of a piece that starts at byte `offset` of the text.
 Utf8Character character_at(std::string_view piece, size_t at, int64_t offset) {
   const Utf8Character character = decode_utf8(piece, at);
-  if (character.bytes == 0)
-    fail("char tokenizer: byte {} (value 0x{:02x}) is not valid UTF-8",
-        {offset + static_cast<int64_t>(at), static_cast<unsigned char>(piece[at])});
+  if (character.bytes == 0) check_utf8("char tokenizer", piece.substr(at), offset + static_cast<int64_t>(at));
   return character;
 }
 
@@ -63,7 +58,7 @@ CharTokenizer::CharTokenizer(std::string_view characters) {
 std::string CharTokenizer::to_json() const {
   std::string characters;
   for (const char32_t code : characters_) append_utf8(code, characters);
-  return nlohmann::json{{"name", name()}, {"characters", characters}}.dump();
+  return R"({"characters":)" + quoted_json(characters) + R"(,"name":"char"})";
 }
 
 void CharTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {

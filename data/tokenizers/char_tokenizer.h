@@ -1,9 +1,9 @@
 // One id per Unicode code point: the vocabulary is the sorted set of the characters of a text, id = rank in it.
 // The same ids as nanoGPT's character-level corpora.
 #pragma once
-#include "data/text/text_source.h"
+#include "data/text/text.h"
+#include "data/text/utf8.h"
 #include "data/tokenizers/tokenizer.h"
-#include "data/tokenizers/utf8.h"
 
 namespace ricci {
 
@@ -12,7 +12,7 @@ class CharacterSet {
  public:
   void add(std::string_view piece, int64_t offset);  // error: not UTF-8, at a byte counted from the offset
   std::string sorted() const;                        // each once
-  int64_t count() const { return count_; }           // of the texts, where all come as often as they are there
+  int64_t count() const { return count_; }           // all of the texts, not each once
   void add(const TextSource& text);                  // the same, named
 
  private:

@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/json/read.h"
 
 namespace ricci {
 

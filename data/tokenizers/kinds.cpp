@@ -1,10 +1,21 @@
 #include "data/tokenizers/kinds.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
 #include "core/error.h"
+#include "core/files/file.h"
+#include "core/json/value.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/words/wordpiece_tokenizer.h"
 
 namespace ricci {
+
 namespace {
 
 std::shared_ptr<const Tokenizer> train_bytes(const TextSource&, const TrainingOptions&) { return std::make_shared<ByteTokenizer>(); }
@@ -58,6 +69,126 @@ std::shared_ptr<const Tokenizer> train_tokenizer(
   if (eos.behind != Eos::none) options.special.push_back(eos.piece);
   options.lines = eos.behind == Eos::line;
   return with_eos(kind.train(text, options), eos.behind, eos.piece);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Names under which merges and their vocabulary stand side by side; what comes before them, as in gpt2-merges.txt, is the same.
+constexpr std::pair<const char*, const char*> kPairs[] = {
+    {"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}, {"vocab.bpe", "vocab.json"}, {"merges.txt", "encoder.json"}};
+constexpr const char* kVocabTxt = "vocab.txt";
+
+// The text in lines; a last line without a line end counts, \r before a line end does not.
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::vector<BpeTokenizer::Pair> read_merges(const std::string& path) {
+  const std::string text = read_text(path, kMaxTokenizer);
+  std::vector<BpeTokenizer::Pair> merges;
+  int64_t number = 0;
+  for (const std::string_view line : lines_of(text)) {
+    ++number;
+    if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
+    const size_t blank = line.find(' ');
+    if (blank == line.npos || blank == 0 || blank + 1 == line.size() || line.find(' ', blank + 1) != line.npos)
+      fail("line {}: expected two pieces with a blank between them, got '{}'", {number, one_line(line)});
+    merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
+  }
+  return merges;
+}
+
+Vocabulary read_vocabulary(const std::string& path) {
+  const JsonValue root = parse_json(read_text(path, kMaxTokenizer), "vocabulary");
+  if (!root.is_object() || root.keys().empty()) fail("vocabulary: expected an object of pieces and their ids");
+  return Vocabulary::of_json(root);
+}
+
+// read(), with the path in front of its error.
+template <class Read> auto naming(const std::string& path, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(path) != message.npos) throw;
+    fail("{}: {}", {path, message});
+  }
+}
+
+std::shared_ptr<const Tokenizer> open_pair(const std::string& merges, const std::string& vocabulary) {
+  Vocabulary pieces = naming(vocabulary, [&] { return read_vocabulary(vocabulary); });
+  const std::vector<BpeTokenizer::Pair> pairs = naming(merges, [&] { return read_merges(merges); });
+  return naming(merges, [&] { return std::make_shared<BpeTokenizer>(std::move(pieces), pairs, std::vector<AddedToken>(), BpeOptions()); });
+}
+
+std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const OpenOptions& options) {
+  const std::string text = read_text(path, kMaxTokenizer);
+  check_utf8("vocabulary", text, 0);
+  std::vector<std::string> pieces;
+  for (const std::string_view line : lines_of(text)) pieces.emplace_back(line);
+  Vocabulary vocabulary(pieces);
+  WordPieceOptions wordpiece;
+  wordpiece.text.lowercase = wordpiece.text.strip_accents = options.lowercase;
+  std::vector<AddedToken> special = bert_special_tokens(vocabulary);
+  return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(special), std::move(wordpiece));
+}
+
+// The same path with another end; empty where that is no file.
+std::string beside(const std::string& path, std::string_view end, const char* other) {
+  const std::string found = path.substr(0, path.size() - end.size()) + other;
+  return fs::is_regular_file(found) ? found : "";
+}
+
+// The tokenizer of a pair of files of which `path` is one; nothing where it has neither name.
+std::shared_ptr<const Tokenizer> open_one_of_pair(const std::string& path) {
+  std::string missing;
+  for (const auto& [merges, vocabulary] : kPairs) {
+    if (path.ends_with(merges)) {
+      if (const std::string other = beside(path, merges, vocabulary); !other.empty()) return open_pair(path, other);
+      missing += (missing.empty() ? "" : " or ") + std::string(vocabulary);
+    } else if (path.ends_with(vocabulary)) {
+      if (const std::string other = beside(path, vocabulary, merges); !other.empty()) return open_pair(other, path);
+      missing += (missing.empty() ? "" : " or ") + std::string(merges);
+    }
+  }
+  if (!missing.empty()) fail("{}: there is no {} beside it", {path, missing});
+  return nullptr;
+}
+
+// The file in a folder that describes its tokenizer.
+std::string file_in(const std::string& folder) {
+  for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", kVocabTxt})
+    if (fs::is_regular_file(fs::path(folder) / name)) return (fs::path(folder) / name).string();
+  fail("{}: there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder", {folder});
+}
+
+}  // namespace
+
+bool names_tokenizer_file(const std::string& text) {
+  if (text.find('/') != text.npos) return true;
+  for (const char* end : {".json", ".bpe", ".txt"})
+    if (text.ends_with(end)) return true;
+  return fs::exists(text);
+}
+
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options) {
+  if (fs::is_directory(path)) return open_tokenizer(file_in(path), options);
+  if (path.ends_with(kVocabTxt)) return naming(path, [&] { return open_vocab_txt(path, options); });
+  if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files say themselves what becomes of a text", {path});
+  if (auto pair = open_one_of_pair(path)) return pair;
+  if (path.ends_with(".txt") || path.ends_with(".bpe"))
+    fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});
+  return naming(path, [&] { return tokenizer_from_json(read_text(path, kMaxTokenizer)); });
 }
 
 }  // namespace ricci

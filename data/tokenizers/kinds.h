@@ -1,4 +1,5 @@
-// The table of tokenizers: every kind by its name, and how it is made from a text.
+// The table of tokenizers: every kind by its name, and how it is made from a text; and tokenizers from the files that they are published
+// in.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,8 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 
 namespace ricci {
@@ -17,7 +19,7 @@ struct TokenizerKind {
   const char* summary;  // what a token is
   bool has_pieces;      // a vocabulary of written pieces, to which <eos> can be added
   bool needs_size;      // the size of its vocabulary must be given
-  const char* options;  // those of ricci-tokenize train, without dashes, that its training reads
+  const char* options;  // of ricci-tokenize train, as its training reads them, without dashes
   std::shared_ptr<const Tokenizer> (*train)(const TextSource& text, const TrainingOptions& options);
 };
 
@@ -28,7 +30,7 @@ std::string list_of_tokenizers();
 // Nothing where no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
 
-// Whether the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe, wordpiece".
+// True where the training of a kind reads an option, such as "min-count"; and the names of the kinds that do: "word, bpe, wordpiece".
 bool reads_option(const TokenizerKind& kind, std::string_view option);
 std::string list_of_readers(std::string_view option);
 
@@ -38,8 +40,23 @@ struct EosOptions {
 };
 
 // A tokenizer of this kind with a vocabulary made from the text, which ends lines or documents with <eos> where asked to.
-// Errors: those of training; a kind that needs a size and has none, or has no <eos>.
+// Errors: the training's; a kind that needs a size and has none, or has no <eos>.
 std::shared_ptr<const Tokenizer> train_tokenizer(
     const TokenizerKind& kind, const TextSource& text, TrainingOptions options, const EosOptions& eos);
+
+struct OpenOptions {
+  bool lowercase = false;  // for a vocab.txt: text is put into lower case and loses its accents, as BERT's uncased models want it
+};
+
+// The tokenizer that `path` names:
+//   tokenizer.json, or any .json that describes a whole tokenizer
+//   vocab.bpe or *merges.txt (GPT-2's merges), with its encoder.json or *vocab.json beside it; or that JSON, with the merges beside
+//   *vocab.txt (WordPiece, one piece per line)
+//   a folder with one of these
+// Errors: no such file, a file beside it is missing, and the format's; each names the file.
+std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options = {});
+
+// True where the text is a path that open_tokenizer could read and not the name of a kind of tokenizer.
+bool names_tokenizer_file(const std::string& text);
 
 }  // namespace ricci

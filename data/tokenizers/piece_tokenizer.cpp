@@ -7,21 +7,14 @@
 namespace ricci {
 namespace {
 
-// Without a normal form all tokens are found in the text as it is.
-template <class NormalForm> std::vector<AddedToken> raw_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
-  std::vector<AddedToken> chosen;
-  for (const AddedToken& token : tokens)
-    if (!token.normalized || !normal_form) chosen.push_back(token);
-  return chosen;
-}
-
+// The tokens that are looked for in the normal form, or those that are looked for in the text as it is; all, where it has no normal form.
 template <class NormalForm>
-std::vector<AddedToken> normalized_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form) {
+std::vector<AddedToken> tokens_in(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool is_normal) {
   std::vector<AddedToken> chosen;
   for (AddedToken token : tokens) {
-    if (!token.normalized || !normal_form) continue;
-    token.content = normal_form(token.content, 0);
-    if (!token.content.empty()) chosen.push_back(token);
+    if ((token.normalized && normal_form) != is_normal) continue;
+    if (is_normal) token.content = normal_form(token.content, 0);
+    if (!token.content.empty() || !is_normal) chosen.push_back(token);
   }
   return chosen;
 }
@@ -34,8 +27,8 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
     : vocabulary_(std::move(vocabulary)),
       added_(std::move(added)),
       normal_form_(std::move(normal_form)),
-      raw_(raw_tokens(added_, normal_form_)),
-      normalized_(normalized_tokens(added_, normal_form_)) {
+      raw_(tokens_in(added_, normal_form_, false)),
+      normalized_(tokens_in(added_, normal_form_, true)) {
   const int64_t most = vocabulary_.size() + static_cast<int64_t>(added_.size()) + kSpareIds;
   for (const AddedToken& token : added_) {
     const int32_t known = vocabulary_.find(token.content);
@@ -48,7 +41,7 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
   added_of_id_.resize(static_cast<size_t>(vocabulary_.size()), nullptr);
   for (const AddedToken& token : added_) added_of_id_[static_cast<size_t>(token.id)] = &token;
-  // Where such a token stands is known in the normal form alone, and there is no cut inside letters and digits.
+  // The place of such a token is known in the normal form alone, and there is no cut inside letters and digits.
   for (const AddedToken& token : added_)
     if (normal_form_ && token.normalized) divisible_ = divisible_ && std::all_of(token.content.begin(), token.content.end(), is_ascii_word);
 }

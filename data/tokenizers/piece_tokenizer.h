@@ -1,11 +1,10 @@
-// What the tokenizers with a vocabulary of pieces share: tokens added to the vocabulary are found first, the text between them
+// Shared by the tokenizers with a vocabulary of pieces: tokens added to the vocabulary are found first, the text between them
 // is normalised and encoded by the kind of the tokenizer.
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "data/tokenizers/added_tokens.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/vocabulary.h"
 
@@ -27,12 +26,12 @@ class PieceTokenizer : public Tokenizer {
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset)>;
 
   // Tokens that the vocabulary does not have yet are added to it. An empty function leaves the text as it is.
-  // Errors: a token whose id is that of another piece, or does not follow the vocabulary.
+  // Errors: a token whose id another piece has, or that does not follow the vocabulary.
   PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form = {});
 
   // Appends the ids of text without added tokens.
   virtual void append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const = 0;
-  // Whether the text may be cut before byte `at`, so that both sides encode to the ids of the whole.
+  // True where the text may be cut before byte `at`, so that both sides encode to the ids of the whole.
   virtual bool may_cut(std::string_view text, size_t at) const = 0;
   // complete_prefix of a text in which may_cut finds no place; 0: none. It is asked only where no added token is looked for in the
   // normal form.

@@ -9,7 +9,7 @@
 
 namespace ricci {
 
-// What decoding remembers from one token to the next.
+// The state of decoding from one token to the next.
 struct DecodeState {
   std::string held;      // the first bytes of a character; the next tokens bring the others
   bool at_start = true;  // no word stands before: the next one is written without a space
@@ -33,7 +33,7 @@ class Tokenizer {
   std::string decode_next(int64_t id, DecodeState& state) const;
   // The state behind ids whose text is shown already, such as a prompt.
   DecodeState state_behind(std::span<const int64_t> ids) const;
-  // What is held back when no more tokens come: the bytes of a character that was never completed.
+  // The text held back when no more tokens come: the bytes of a character that was never completed.
   std::string decode_end(DecodeState& state) const;
 
   // Everything needed to build the same tokenizer again, as one JSON object.
@@ -59,8 +59,31 @@ class Tokenizer {
 
 inline constexpr int64_t kMaxTokenizer = 64 << 20;  // bytes of its JSON
 
-// The tokenizer that to_json() or another program described (json/read.h). Errors: not JSON, too long or nested too deeply,
+// The tokenizer that to_json() or another program described (json/read.cpp). Errors: not JSON, too long or nested too deeply,
 // missing or wrong fields, and what is not supported, named.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
+
+// The same tokenizer with one more piece at the end of its vocabulary, found in texts as it is written. Error: a kind whose
+// vocabulary has no written pieces.
+std::shared_ptr<const Tokenizer> with_added_piece(const Tokenizer& tokenizer, const std::string& piece);
+
+// A text, or a piece of one that encodes on its own.
+struct Passage {
+  std::string_view text;
+  int64_t first_byte = 0;       // in the whole text; for messages
+  bool ends = false;            // a document, so that the ids that mark its end follow
+  std::string_view place = {};  // for messages; empty: none is told
+};
+
+// The ids of a part of a passage; the parts of all passages come in their order.
+struct EncodedPart {
+  size_t passage;
+  bool is_first;  // in its passage
+  std::vector<int64_t> ids;
+};
+
+// Texts to ids on all threads. The ids do not depend on the number of threads: a text is divided where the tokenizer says that both
+// sides encode on their own. Error: the first part that cannot be encoded.
+std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Passage> passages);
 
 }  // namespace ricci

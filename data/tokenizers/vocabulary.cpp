@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/json/value.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
 
@@ -12,13 +15,16 @@ Vocabulary::Vocabulary(const std::vector<std::string>& pieces) {
   for (const std::string& piece : pieces) add(piece, size());
 }
 
-Vocabulary Vocabulary::of_pairs(const std::vector<std::pair<std::string, int64_t>>& pairs) {
-  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(pairs.size()) + kSpareIds);
+Vocabulary Vocabulary::of_json(const JsonValue& object) {
+  const int64_t most = std::min(kMaxPieces, 2 * static_cast<int64_t>(object.keys().size()) + kSpareIds);
   Vocabulary vocabulary;
-  vocabulary.ids_.reserve(pairs.size());
-  for (const auto& [piece, id] : pairs) {
+  vocabulary.ids_.reserve(object.keys().size());
+  for (size_t i = 0; i < object.keys().size(); ++i) {
+    const std::string& piece = object.keys()[i];
+    if (!object.items()[i].is_integer()) fail("vocabulary: the id of '{}' is not an integer", {one_line(piece)});
+    const int64_t id = object.items()[i].integer();
     if (id < 0 || id >= most)
-      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {id, one_line(piece), pairs.size(), most - 1});
+      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {id, one_line(piece), object.keys().size(), most - 1});
     vocabulary.add(piece, id);
   }
   return vocabulary;
@@ -37,7 +43,73 @@ void Vocabulary::add(std::string_view piece, int64_t id) {
   if (place) fail("vocabulary: '{}' and '{}' have the same id {}", {one_line(*place), one_line(piece), id});
   place = &texts_.emplace_back(piece);
   ids_.emplace(*place, static_cast<int32_t>(id));
-  longest_ = std::max(longest_, piece.size());
+}
+
+namespace {
+
+// The class of the character that ends before byte `at`, 0 at the start of the text.
+uint8_t class_before(std::string_view text, size_t at, size_t* begin) {
+  const Utf8Character character = decode_utf8_before(text, at);
+  *begin = at - character.bytes;
+  return character.bytes > 0 ? unicode_classes()[character.code] : 0;
+}
+
+uint8_t class_at(std::string_view text, size_t at, size_t* end) {
+  const Utf8Character character = at < text.size() ? decode_utf8(text, at) : Utf8Character();
+  *end = at + character.bytes;
+  return character.bytes > 0 ? unicode_classes()[character.code] : 0;
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  constexpr uint8_t word = unicode::letter | unicode::number | unicode::nonspacing;
+  size_t ignored = 0;
+  const auto is_word = [&](uint8_t kind, char byte) { return (kind & word) != 0 || byte == '_'; };
+  const bool before = begin > 0 && is_word(class_before(text, begin, &ignored), text[begin - 1]);
+  const bool behind = end < text.size() && is_word(class_at(text, end, &ignored), text[end]);
+  return !before && !behind;
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  for (const AddedToken& token : tokens_) {
+    if (token.content.empty()) fail("added tokens: the one with id {} is empty", {token.id});
+    starts_[static_cast<unsigned char>(token.content[0])] = true;
+  }
+  std::stable_sort(
+      tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
+}
+
+AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
+  if (tokens_.empty()) return {text.size(), text.size(), -1};
+  for (size_t at = from; at < text.size(); ++at) {
+    if (!starts_[static_cast<unsigned char>(text[at])]) continue;
+    for (const AddedToken& token : tokens_) {
+      if (text.compare(at, token.content.size(), token.content) != 0) continue;
+      Match match{at, at + token.content.size(), token.id};
+      if (token.single_word && !stands_alone(text, match.begin, match.end)) break;
+      size_t next = 0;
+      while (token.lstrip && match.begin > from && (class_before(text, match.begin, &next) & unicode::space))
+        match.begin = std::max(next, from);
+      while (token.rstrip && match.end < text.size() && (class_at(text, match.end, &next) & unicode::space)) match.end = next;
+      return match;
+    }
+  }
+  return {text.size(), text.size(), -1};
+}
+
+bool AddedTokens::may_straddle(std::string_view text, size_t at) const {
+  for (const AddedToken& token : tokens_) {
+    const size_t length = token.content.size();
+    // The neighbours of a token that is a single word count, too.
+    const size_t last = token.single_word ? at : at - 1;
+    for (size_t begin = at - std::min(at, length); begin <= last; ++begin) {
+      const size_t end = std::min(begin + length, text.size());
+      const bool reaches = begin + length > at || ((token.rstrip || token.single_word) && begin + length == at);
+      if (reaches && text.substr(begin, end - begin) == std::string_view(token.content).substr(0, end - begin)) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace ricci

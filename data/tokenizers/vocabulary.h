@@ -1,14 +1,16 @@
-// The pieces of a subword or word tokenizer and their ids.
+// The pieces of a subword or word tokenizer and their ids, and the tokens that are looked for in a text before anything else.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace ricci {
+
+class JsonValue;
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
 inline constexpr int64_t kSpareIds = 1024;  // a file may leave out so many ids
@@ -19,9 +21,9 @@ class Vocabulary {
   Vocabulary(Vocabulary&&) = default;  // not to be copied: ids_ points into texts_
   // Ids 0, 1, 2, ... in this order. Error: a piece twice, with both ids.
   explicit Vocabulary(const std::vector<std::string>& pieces);
-  // As a file lists them. Some ids may be missing. Errors: an id or a piece twice, a negative id, or so large a one that
-  // more than half of the ids and kSpareIds would have no piece.
-  static Vocabulary of_pairs(const std::vector<std::pair<std::string, int64_t>>& pairs);
+  // An object of pieces and their ids. Some ids may be missing. Errors: an id that is no integer, negative, or so large that more than half
+  // of the ids and kSpareIds would have no piece; an id or a piece twice.
+  static Vocabulary of_json(const JsonValue& object);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }  // the largest id and one
   // The id of a piece; -1: not in the vocabulary.
@@ -29,16 +31,47 @@ class Vocabulary {
   bool has(int64_t id) const { return pieces_[static_cast<size_t>(id)] != nullptr; }
   // The piece of an id inside [0, size()); empty where the id has none.
   std::string_view piece(int64_t id) const { return has(id) ? std::string_view(*pieces_[static_cast<size_t>(id)]) : std::string_view(); }
-  size_t longest() const { return longest_; }  // bytes
 
-  // Gives the piece the id. Errors: those of of_pairs.
+  // Gives the piece the id. Errors: of_json's.
   void add(std::string_view piece, int64_t id);
 
  private:
   std::deque<std::string> texts_;  // its elements never move
   std::vector<const std::string*> pieces_;
   std::unordered_map<std::string_view, int32_t> ids_;
-  size_t longest_ = 0;
+};
+
+// A token such as [MASK] or <|endoftext|>, as Hugging Face's tokenizers define them.
+struct AddedToken {
+  int64_t id = 0;
+  std::string content;
+  bool single_word = false;  // only where no letter or digit stands beside it
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // takes the white space after it
+  bool normalized = false;   // looked for in the normalised text
+  bool special = true;       // controls the model and is no text
+};
+
+// The tokens with one value of `normalized`, to be found in a text by their first byte: they are few.
+class AddedTokens {
+ public:
+  AddedTokens() = default;
+  explicit AddedTokens(std::vector<AddedToken> tokens);  // error: an empty one
+
+  struct Match {
+    size_t begin, end;  // bytes of the text that the token takes, white space included
+    int64_t id;         // -1: no token; begin and end are the end of the text
+  };
+  // The leftmost token at or behind byte `from`, the longest where several start at one place.
+  Match find(std::string_view text, size_t from) const;
+
+  bool empty() const { return tokens_.empty(); }
+  // True where a token stands across byte `at` of the text, or could, once more text follows.
+  bool may_straddle(std::string_view text, size_t at) const;
+
+ private:
+  std::vector<AddedToken> tokens_;  // by length, the longest first
+  std::array<bool, 256> starts_{};  // first bytes of tokens
 };
 
 }  // namespace ricci

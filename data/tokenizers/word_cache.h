@@ -15,7 +15,23 @@ namespace ricci {
 // A table in which every word has one place; a later word takes it over. It begins small, for prompts, and grows with what is kept.
 class WordCache {
  public:
+  // Appends the ids of the word that the text begins with: remembered ones, or else those that encode() appends, which are remembered.
+  template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
+    if (word > kLongestWord) return encode();
+    const Key key = key_of(text.substr(0, word), text.size());
+    const Slot& slot = slots_[place_of(key)];
+    if (slot.key == key && slot.count > 0) {
+      for (uint32_t i = 0; i < slot.count; ++i) ids.push_back(slot.ids[i]);
+      return;
+    }
+    const size_t before = ids.size();
+    encode();
+    keep(key, std::span(ids).subspan(before));
+  }
+
+ private:
   static constexpr size_t kLongestWord = 23, kMaxIds = 8;  // bytes, ids
+  static constexpr int kMaxBits = 15;                      // 2 MiB
 
   // A word as three numbers: its bytes, zeros, and its length in the last byte.
   struct Key {
@@ -38,12 +54,13 @@ class WordCache {
     key.parts[2] |= static_cast<uint64_t>(word.size()) << 56;
     return key;
   }
+  struct alignas(64) Slot {
+    Key key{};  // empty: a word without bytes, which nobody looks for
+    uint32_t count = 0;
+    std::array<uint32_t, kMaxIds> ids;
+  };
+  static_assert(sizeof(Slot) == 64);  // one line of the processor's cache
 
-  // The ids of a word, or nothing.
-  std::span<const uint32_t> find(const Key& key) const {
-    const Slot& slot = slots_[place_of(key)];
-    return slot.key == key ? std::span(slot.ids.data(), slot.count) : std::span<const uint32_t>();
-  }
   void keep(const Key& key, std::span<const int64_t> ids) {
     if (ids.empty() || ids.size() > kMaxIds) return;
     if (++kept_ > slots_.size() && bits_ < kMaxBits) grow();
@@ -52,16 +69,6 @@ class WordCache {
     slot.count = static_cast<uint32_t>(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) slot.ids[i] = static_cast<uint32_t>(ids[i]);
   }
-
- private:
-  static constexpr int kMaxBits = 15;  // 2 MiB
-  struct alignas(64) Slot {
-    Key key{};  // of an empty slot: a word of no bytes, which nobody looks for
-    uint32_t count = 0;
-    std::array<uint32_t, kMaxIds> ids;
-  };
-  static_assert(sizeof(Slot) == 64);  // one line of the processor's cache
-
   size_t place_of(const Key& key) const {
     uint64_t hash = key.parts[0] * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29 ^ key.parts[1]) * 0xbf58476d1ce4e5b9u;
@@ -87,7 +94,7 @@ class WordCaches {
     explicit Loan(WordCaches& owner) : owner_(owner), cache_(owner.take()) {}
     ~Loan() { owner_.put_back(std::move(cache_)); }
     Loan(const Loan&) = delete;
-    WordCache& operator*() const { return *cache_; }
+    WordCache* operator->() const { return cache_.get(); }
 
    private:
     WordCaches& owner_;

@@ -47,13 +47,14 @@ Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf
   return result;
 }
 
-ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  ClassEvaluation result{0, Confusion(model.config().of<Classifier>().classes)};
-  result.nats_per_sequence = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
+Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
+  Confusion confusion(model.config().of<Classifier>().classes);
+  Evaluation result = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
     const Tensor logits_bk = model.logits(one.inputs);
-    result.confusion.add(logits_bk, one.inputs.targets);
+    confusion.add(logits_bk, one.inputs.targets);
     return item(cross_entropy(logits_bk, one.inputs.targets));
-  }).nats_per_token;
+  });
+  result.confusion = confusion;
   return result;
 }
 

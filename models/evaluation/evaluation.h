@@ -13,12 +13,17 @@ namespace ricci {
 
 struct Evaluation {
   double nats_per_token = 0;
-  int64_t tokens = 0;                           // that the loss counts
+  int64_t tokens = 0;                           // counted by the loss; documents for a classifier
   int64_t targets = 0;                          // other than -1
-  std::optional<Predictions> predictions = {};  // where they are counted
-  std::optional<double> accuracy = {};          // the part of the documents, or of the rows to sort, that is predicted right
+  std::optional<Predictions> predictions = {};  // by evaluate_predictions
+  std::optional<Confusion> confusion = {};      // by evaluate_classes
   double perplexity() const { return std::exp(nats_per_token); }
-  // Whether the loss counts every target. If not, the nats are those of a part of the text.
+  // The part of the documents, or of the sequences, that is predicted right. Nothing: predictions were not counted.
+  std::optional<double> accuracy() const {
+    if (confusion) return confusion->accuracy();
+    return predictions ? std::optional(predictions->sequence_accuracy()) : std::nullopt;
+  }
+  // True if the loss counts every target, so that the nats are about the whole text.
   bool of_whole_text() const { return tokens == targets; }
 
   // The same nats over other units of the text, so that models with different tokenizers can be compared. The first token of a text
@@ -41,12 +46,7 @@ Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, con
 // The same, and the predictions are counted.
 Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
 
-struct ClassEvaluation {
-  double nats_per_sequence = 0;
-  Confusion confusion;
-};
-
-// The same of a classifier, whose targets are classes.
-ClassEvaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+// The same for a classifier, whose targets are classes of documents.
+Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
 
 }  // namespace ricci

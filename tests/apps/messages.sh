@@ -143,7 +143,9 @@ cp "$trained" $broken
 echo '{' >runs/broken/tokenizer.json
 refuse 'corrupt tokenizer' 1 'runs/broken/tokenizer\.json: ' eval runs/broken
 echo '{"name":"byte"}' >runs/broken/tokenizer.json
-refuse 'tokenizer of another run' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: ' generate runs/broken
+refuse 'tokenizer of another run' 1 "$broken: it was trained with model\.vocab: 38, not 256" generate runs/broken
+sed -i 's/vocab: null  # /vocab: /' runs/broken/config.yaml
+refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: ' generate runs/broken
 
 # ---- ricci-probe
 # pairs HIGHEST: a safetensors file of ids and targets, i64 [1 3], with the highest id in the middle.
@@ -165,7 +167,7 @@ padded() {
   printf '\0\1\0\0\0\0\0\0%-256s' "{\"ids\":{$header:[0,24]},\"targets\":{$header:[24,48]},\"lengths\":{\"dtype\":\"$1\",\"shape\":$2,\"data_offsets\":[48,$((48 + 8 * ($# - 2)))]}}"
   words 1 0 2 3 4 5 "${@:3}"
 }
-vocab=$(sed -n 's/^  vocab: //p' runs/tiny/config.yaml)
+vocab=$(sed -n 's/^  vocab: null  # //p' runs/tiny/config.yaml)
 echo "model: {vocab: $vocab, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
 sed 's/}/, positions: none}/' model.yaml >fewer.yaml
 pairs $((vocab - 1)) >in.safetensors

@@ -77,6 +77,10 @@ accept 'shards and the tokenizer that is the default' train tiny.yaml name=defau
 verdict 'the default is passed over with a line' "$(grep -qE '^tokenizer: char is passed over; .*whole brings its own, a byte tokenizer of 256 tokens$' out || cat out)"
 accept 'shards and their tokenizer' train tiny.yaml name=named data=whole tokenizer=whole/tokenizer.json
 verdict 'nothing is passed over' "$(! grep 'passed over' out)"
+tar -xOf corpus.tar.gz >members.txt
+accept 'a text' train tiny.yaml name=text data=members.txt
+accept 'the members of a tar archive are a text, too' train tiny.yaml name=archive data=corpus.tar.gz
+verdict 'and it is the same' "$(cmp runs/{text,archive}/model.safetensors 2>&1)"
 accept 'texts are mixed, too' train tiny.yaml name=texts data='[text.txt, lines.txt]' weights='[1, 2]' order=shuffled
 
 # ---- What is wrong, in one line
@@ -84,7 +88,6 @@ shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
 refuse 'a weight of 0' 1 'weights: 0, expected more than 0' "${shuffled[@]}" data=whole weights='[0]'
 refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
-refuse 'an archive as a text' 1 'data: corpus\.tar\.gz is a tar archive; ricci-prepare reads its members' train tiny.yaml data=corpus.tar.gz
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
 refuse 'shards of different tokenizers' 1 'chars: the shards were made by another tokenizer, of 23 tokens, than the byte tokenizer of 256 tokens' "${shuffled[@]}" data='[whole, chars]'
 refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole brings its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "data/feeds/sequence_stream.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/tokens.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;

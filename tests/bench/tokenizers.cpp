@@ -6,10 +6,10 @@
 #include <exception>
 #include <filesystem>
 
-#include "apps/run/corpus/embedded_corpus.h"
+#include "apps/run/corpus/corpus.h"
 #include "core/cpu/clock.h"
 #include "core/files/file.h"
-#include "data/tokenizers/open.h"
+#include "data/tokenizers/kinds.h"
 #include "data/tokenizers/training/training.h"
 
 using namespace ricci;

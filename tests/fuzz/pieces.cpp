@@ -1,7 +1,7 @@
 // Fuzzes tokenizer.json files with pieces, and the texts that such tokenizers encode. The input is the JSON, a byte 0xff, and
 // the text.
+#include "data/text/utf8.h"
 #include "data/tokenizers/tokenizer.h"
-#include "data/tokenizers/utf8.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "data/shards/document_reader.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 #include "tests/fuzz/input.h"
 
 namespace fuzz {

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "core/files/checksum.h"
-#include "data/shards/shard_header.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/shard.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/fuzz/input.h"
 

@@ -1,7 +1,7 @@
 // Fuzzes tokenizer.json and the texts that a tokenizer meets.
+#include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/utf8.h"
 #include "tests/fuzz/input.h"
 
 using namespace ricci;

@@ -8,6 +8,7 @@
 #include "apps/lab/plot/records.h"
 #include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
+#include "apps/run/evaluation/evaluation.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
@@ -33,7 +34,7 @@ void add_evaluated(MemoryRow& row, const RunFolder& run) {
   const int64_t context = run.context();
   const EvaluationBatches batches =
       evaluation_batches(config, open_validation(config, run.tokenizer()), layout_of(config).sequences, context, context);
-  Progress progress({.steps = count_of(batches), .unit = "batch", .out = stderr});
+  Progress progress({.steps = batches.count, .unit = "batch", .out = stderr});
   row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
   row.loss_from = "evaluated";
 }

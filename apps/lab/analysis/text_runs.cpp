@@ -8,7 +8,7 @@
 #include "apps/run/corpus/corpus.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "apps/terminal/interrupt.h"
+#include "apps/terminal/signals.h"
 #include "core/error.h"
 
 namespace ricci::apps {

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/yaml.h"
 #include "apps/run/init/init.h"
 #include "core/error.h"
 #include "core/files/file.h"

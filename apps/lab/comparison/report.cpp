@@ -7,9 +7,8 @@
 
 #include "apps/lab/comparison/statistics.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/config/builds.h"
-#include "apps/run/config/yaml.h"
-#include "apps/run/folder/said.h"
+#include "apps/run/config/config.h"
+#include "apps/run/folder/provenance.h"
 #include "core/error.h"
 #include "core/files/file.h"
 

@@ -27,7 +27,7 @@ struct Outcome {
   double seconds = 0;                    // of training alone, evaluations and pauses left out
   double tokens_per_second = 0;          // the median of what was recorded
   double peak_bytes = 0;                 // the largest number of bytes of tensors at one time
-  std::vector<std::string> builds = {};  // that trained it, as its config.yaml tells (apps/run/config/builds.h)
+  std::vector<std::string> builds = {};  // that trained it, as its config.yaml tells (apps/run/config/config.h)
 };
 
 struct Compared {

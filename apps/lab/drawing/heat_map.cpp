@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

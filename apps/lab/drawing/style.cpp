@@ -5,7 +5,7 @@
 
 #include "apps/lab/drawing/svg.h"
 #include "core/error.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

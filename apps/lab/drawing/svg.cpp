@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

@@ -15,7 +15,7 @@
 #include "apps/run/metrics/metrics.h"
 #include "core/error.h"
 #include "core/files/file.h"
-#include "core/json/depth.h"
+#include "core/json/value.h"
 
 namespace ricci::apps {
 namespace {

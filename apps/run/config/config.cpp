@@ -8,9 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "apps/run/config/builds.h"
 #include "apps/run/config/nearest.h"
-#include "apps/run/config/yaml.h"
 #include "core/error.h"
 #include "core/files/file.h"
 
@@ -19,12 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string shown(const std::string& text) { return one_line(text); }
-
 using Kind = YamlValue::Kind;
 
 std::string shown(const YamlValue& node) {
-  if (node.kind == Kind::text) return "'" + shown(node.text) + "'";
+  if (node.kind == Kind::text) return "'" + one_line(node.text) + "'";
   if (node.kind == Kind::list) return "a list";
   return node.kind == Kind::keys ? "keys and values" : "nothing";
 }
@@ -33,7 +29,7 @@ struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   YamlValue value;
   bool may_be_unread = false;
-  std::string folder = {};  // of the run file; empty on the command line
+  std::string folder = {};  // beside which paths are; empty on the command line
   bool takes_back = false;  // what was said of the key before
 };
 
@@ -78,7 +74,7 @@ struct Collector {
   std::string source;  // file, or "command line"
   bool has_lines;
   bool may_be_unread = false;  // keys that nothing reads are passed over
-  std::string folder = {};     // of the file
+  std::string folder = {};     // as in Setting
   std::vector<Setting> settings = {};
   std::set<std::string> seen = {};
 
@@ -86,7 +82,7 @@ struct Collector {
   void add(const std::string& key, const std::string& where, const YamlValue& value) {
     if (is_section(fields, key)) return add_section(key + ".", where, value);
     if (!is_known(fields, key) && may_be_unread) return;
-    if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, shown(key), suggestion_for(key, fields)});
+    if (!is_known(fields, key)) fail("{}: unknown key '{}'{}", {where, one_line(key), suggestion_for(key, fields)});
     if (!seen.insert(key).second) fail("{}: {} is given twice", {where, key});
     settings.push_back({key, where, value, may_be_unread, folder});
   }
@@ -104,8 +100,7 @@ struct Collector {
   }
 };
 
-// The config.yaml of a run folder that was made before the first line of such files told the version. It lists every key that
-// there was.
+// The config.yaml of a run folder that was made before the first line of such files told the version. It lists every key that there was.
 bool lists_every_key(const std::string& text) {
   const std::vector<std::string_view> comments = comments_on_top(text);
   return !comments.empty() && comments[0].starts_with("# commit ") && std::none_of(comments.begin(), comments.end(), tells_version);
@@ -137,15 +132,15 @@ void read_override(const std::string& assignment, Collector& into) {
   if (assignment.starts_with('~')) {
     const std::string key = assignment.substr(1, assignment.find('=') - 1);
     if (!is_known(into.fields, key) && !is_section(into.fields, key))
-      fail("{}: unknown key '{}'{}", {into.source, shown(key), suggestion_for(key, into.fields)});
+      fail("{}: unknown key '{}'{}", {into.source, one_line(key), suggestion_for(key, into.fields)});
     if (key.size() + 1 < assignment.size())
-      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, shown(assignment)});
+      fail("{}: ~{} takes the key back and has no value, expected ~{}, got '{}'", {into.source, key, key, one_line(assignment)});
     into.settings.push_back({.key = key, .place = into.source, .value = {}, .takes_back = true});
     return;
   }
   const size_t equals = assignment.find('=');
-  if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, shown(assignment)});
-  const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + shown(assignment), false);
+  if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, one_line(assignment)});
+  const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + one_line(assignment), false);
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
 }

@@ -2,16 +2,36 @@
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
 // Keys of a struct inside a struct are dotted: model.layers is the key `layers` of the mapping `model`.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/fields.h"
 
 namespace ricci::apps {
 
-using TextsByKey = std::map<std::string, std::string>;  // by key
+// ---- YAML
+inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
+inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
+
+struct YamlValue {
+  enum class Kind : uint8_t { nothing, text, list, keys };
+  Kind kind = Kind::nothing;
+  std::string text = {};              // numbers are texts, too
+  std::vector<YamlValue> items = {};  // a list's; for keys: a key, its value, the next key, ...
+  int64_t line = 1;                   // where it starts
+};
+
+// The document of a text, nothing where the text is empty. Errors begin with `source`, and a line where the text has
+// lines. Errors: not YAML, more than one document, too long, nested too deeply, too many values.
+YamlValue parse_yaml(const std::string& text, const std::string& source, bool has_lines);
+
+// ---- Keys
+using TextsByKey = std::map<std::string, std::string>;
 
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
 // fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
@@ -20,21 +40,20 @@ using TextsByKey = std::map<std::string, std::string>;  // by key
 // known now which of them are read; then come the rest. Returns the keys that follow the choices (Field::follows_choices): nothing
 // was said of them, or null, and they have the default of the chosen preset and family.
 // Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
-// nothing reads as the config stands (with who does), a value of the wrong type or not allowed. Each names file and line:
+// nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
-// Only in the config.yaml of a run folder that was made before such files told the version (apps/run/config/builds.h), keys that
+// Only in the config.yaml of a run folder that was made before such files told the version (see below), keys that
 // nothing reads are passed over: it lists every key that there was.
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
     const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
-// keys in `following` is written in the place of their values, which come behind it as a comment:  ff: null  # 512
+// keys in `following` is written in the place of their values, which follow it as a comment:  ff: null  # 512
 std::string to_yaml(const std::vector<Field>& fields, const TextsByKey& following);
 // Every key with its description as a comment: what --help-config prints, and a run file to start from. A key that is not
-// read as the config stands is a comment as a whole; one that follows the choices is null.
+// read as the config is, is a comment as a whole; one that follows the choices is null.
 std::string describe(const std::vector<Field>& fields);
 
-struct YamlValue;
 // True if the node is a value of the field, which is stored then. What is expected completes "expected ...".
 bool parse_value(const YamlValue& node, const Field& field);
 std::string expected_value(const Field& field);
@@ -55,7 +74,7 @@ template <class Config> std::string to_yaml(Config config) {
 template <class Config> std::string describe(Config config) { return describe(fields_of(config)); }
 
 // Defaults, then what the presets give, then what is inherited, then the file, then the overrides; checked and resolved.
-// inherited(config) is asked once the keys that decide are known. Errors: those of store and of the config's check.
+// inherited(config) is asked once the keys that decide are known. Errors: as for store, and for the config's check.
 template <class Config>
 Config load_config(const std::string& path, const std::vector<std::string>& overrides = {},
     const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
@@ -74,6 +93,37 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
     for (const std::string& key : following) config.following[key] = "null";
   }
   return config;
+}
+
+// ---- Comments on top of the config.yaml of a run, for the builds that trained it:
+//   # ricci 0.1.0, commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
+//   # after step 250: ricci 0.1.0, commit 2b3c4d5e6f, g++ 12.2.0, device cpu (avx2), threads 2, seed 1337
+// The first line of a folder that was made before lines told the version is "# commit 1a2b3c4d5e, ...".
+
+// Line by line, without their ends.
+inline std::vector<std::string_view> comments_on_top(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (text.starts_with('#')) {
+    lines.push_back(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(lines.back().size() + 1, text.size()));
+  }
+  return lines;
+}
+
+inline bool tells_version(std::string_view comment) {
+  return comment.starts_with("# ricci ") || (comment.starts_with("# after step ") && comment.find(": ricci ") != comment.npos);
+}
+
+inline bool tells_build(std::string_view comment) {
+  return tells_version(comment) || comment.starts_with("# commit ") || comment.starts_with("# after step ");
+}
+
+// The lines that tell builds, oldest first, without their "# ".
+inline std::vector<std::string> builds_in(std::string_view text) {
+  std::vector<std::string> builds;
+  for (const std::string_view comment : comments_on_top(text))
+    if (tells_build(comment)) builds.emplace_back(comment.substr(2));
+  return builds;
 }
 
 }  // namespace ricci::apps

@@ -10,89 +10,55 @@
 namespace ricci::apps {
 namespace {
 
-constexpr OtherName kOtherNames[] = {
-    // nanoGPT: train.py and model.py
-    {"learning_rate", "lr"},
-    {"max_iters", "steps"},
-    {"lr_decay_iters", "schedule_steps"},
-    {"warmup_iters", "warmup"},
-    {"decay_lr", "schedule"},
-    {"grad_clip", "clip"},
-    {"batch_size", "batch"},
-    {"gradient_accumulation_steps", "accumulation"},
-    {"eval_interval", "eval_every"},
-    {"eval_iters", "eval_batches"},
-    {"log_interval", "log_every"},
-    {"init_from", "init"},
-    {"out_dir", "name"},
-    {"wandb_run_name", "name"},
-    {"dataset", "data"},
-    {"dtype", "precision"},
-    {"block_size", "model.ctx"},
-    {"n_layer", "model.layers"},
-    {"n_head", "model.heads"},
-    {"n_embd", "model.d"},
-    {"bias", "model.bias"},
-    {"dropout", "model.dropout"},
-    {"vocab_size", "model.vocab"},
-    // transformers: TrainingArguments and configurations of models
-    {"max_steps", "steps"},
-    {"warmup_steps", "warmup"},
-    {"lr_scheduler_type", "schedule"},
-    {"max_grad_norm", "clip"},
-    {"per_device_train_batch_size", "batch"},
-    {"eval_steps", "eval_every"},
-    {"logging_steps", "log_every"},
-    {"save_steps", "checkpoint_every"},
-    {"save_total_limit", "keep_checkpoints"},
-    {"output_dir", "name"},
-    {"adam_beta1", "beta1"},
-    {"adam_beta2", "beta2"},
-    {"adam_epsilon", "eps"},
-    {"optim", "optimizer"},
-    {"early_stopping_patience", "patience"},
-    {"gradient_checkpointing", "recompute"},
-    {"hidden_size", "model.d"},
-    {"d_model", "model.d"},
-    {"num_hidden_layers", "model.layers"},
-    {"num_layers", "model.layers"},
-    {"num_attention_heads", "model.heads"},
-    {"num_heads", "model.heads"},
-    {"intermediate_size", "model.ff"},
-    {"n_inner", "model.ff"},
-    {"n_positions", "model.ctx"},
-    {"n_ctx", "model.ctx"},
-    {"max_position_embeddings", "model.ctx"},
-    {"seq_len", "context"},
-    {"seq_length", "context"},
-    {"sequence_length", "context"},
-    {"max_seq_length", "context"},
-    {"context_length", "model.ctx"},
-    {"model_type", "model.family"},
-    {"tie_embeddings", "model.tie"},
-    {"tie_word_embeddings", "model.tie"},
-    {"attention_dropout", "model.dropout"},
-    {"save_every", "checkpoint_every"},
-    {"save_interval", "checkpoint_every"},
-    {"input", "data"},
-    {"train_file", "data"},
-    {"validation_file", "validation"},
-    {"num_labels", "model.classes"},
+// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, configurations of models).
+const std::vector<OtherNames> kOtherNames = {
+    {"lr", {"learning_rate"}},
+    {"steps", {"max_iters", "max_steps"}},
+    {"schedule_steps", {"lr_decay_iters"}},
+    {"warmup", {"warmup_iters", "warmup_steps"}},
+    {"schedule", {"decay_lr", "lr_scheduler_type"}},
+    {"clip", {"grad_clip", "max_grad_norm"}},
+    {"batch", {"batch_size", "per_device_train_batch_size"}},
+    {"accumulation", {"gradient_accumulation_steps"}},
+    {"eval_every", {"eval_interval", "eval_steps"}},
+    {"eval_batches", {"eval_iters"}},
+    {"log_every", {"log_interval", "logging_steps"}},
+    {"init", {"init_from"}},
+    {"name", {"out_dir", "wandb_run_name", "output_dir"}},
+    {"data", {"dataset", "input", "train_file"}},
+    {"precision", {"dtype"}},
+    {"model.ctx", {"block_size", "n_positions", "n_ctx", "max_position_embeddings", "context_length"}},
+    {"model.layers", {"n_layer", "num_hidden_layers", "num_layers"}},
+    {"model.heads", {"n_head", "num_attention_heads", "num_heads"}},
+    {"model.d", {"n_embd", "hidden_size", "d_model"}},
+    {"model.bias", {"bias"}},
+    {"model.dropout", {"dropout", "attention_dropout"}},
+    {"model.vocab", {"vocab_size"}},
+    {"checkpoint_every", {"save_steps", "save_every", "save_interval"}},
+    {"keep_checkpoints", {"save_total_limit"}},
+    {"beta1", {"adam_beta1"}},
+    {"beta2", {"adam_beta2"}},
+    {"eps", {"adam_epsilon"}},
+    {"optimizer", {"optim"}},
+    {"patience", {"early_stopping_patience"}},
+    {"recompute", {"gradient_checkpointing"}},
+    {"model.ff", {"intermediate_size", "n_inner"}},
+    {"context", {"seq_len", "seq_length", "sequence_length", "max_seq_length"}},
+    {"model.family", {"model_type"}},
+    {"model.tie", {"tie_embeddings", "tie_word_embeddings"}},
+    {"validation", {"validation_file"}},
+    {"model.classes", {"num_labels"}},
 };
 
 // Empty: neither of them has such a key.
-std::string_view own_name(std::string_view there) {
-  for (const OtherName& name : kOtherNames)
-    if (name.there == there) return name.here;
+std::string_view own_name(std::string_view word) {
+  for (const auto& [here, there] : kOtherNames)
+    if (std::find(there.begin(), there.end(), word) != there.end()) return here;
   return {};
 }
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
-
-}  // namespace
-
-std::span<const OtherName> other_names() { return kOtherNames; }
-
+// The least number of slips that turns a into b, in bytes: a letter inserted, removed or replaced, or two neighbours swapped (the
+// optimal string alignment distance).
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);  // for the first i - 1, i and i + 1 letters of a
   std::iota(above.begin(), above.end(), size_t{0});
@@ -107,6 +73,15 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return above[b.size()];
 }
+
+// True if a word of that many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
+bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
+
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+}  // namespace
+
+const std::vector<OtherNames>& other_names() { return kOtherNames; }
 
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known) {
   word = word.substr(0, 100);
@@ -136,7 +111,8 @@ std::string suggestion_for(const std::string& key, const std::vector<Field>& fie
   const auto consider = [&](const std::string& known) {
     weigh(std::min(edit_distance(start, known), edit_distance(last_part(start), last_part(known)) + 1), known);
   };
-  for (const OtherName& name : kOtherNames) weigh(edit_distance(last_part(start), name.there) + 1, name.here);
+  for (const auto& [here, there] : kOtherNames)
+    for (const std::string_view name : there) weigh(edit_distance(last_part(start), name) + 1, here);
   for (const Field& field : fields) {
     consider(field.key);
     if (const size_t dot = field.key.find('.'); dot != field.key.npos) consider(field.key.substr(0, dot));

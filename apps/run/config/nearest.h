@@ -1,7 +1,5 @@
-// The word that somebody may have meant, and the key.
+// The word, or the key, that a user may have meant.
 #pragma once
-#include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,24 +8,18 @@
 
 namespace ricci::apps {
 
-// The least number of slips that turns a into b, in bytes: a letter inserted, removed or replaced, or two neighbours swapped (the
-// optimal string alignment distance).
-size_t edit_distance(std::string_view a, std::string_view b);
-
-// True if a word of that many letters may be a slip of the pen for another at this distance: one letter in four may be wrong.
-constexpr bool is_near(size_t distance, size_t letters) { return distance <= (letters + 2) / 4; }
-
 // ", the nearest is 'heads'": the known word with the least distance, the first of several. Nothing where none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
-// The end of an error about an unknown key: its name here (kOtherNames), or the known key or section that is near. One in
-// another section is as near as one wrong letter. Of two that are equally near neither is told: "; --help-config prints every key".
+// The end of an error about an unknown key: its name here (other_names), or the known key or section that is near. One in
+// another section is as near as one wrong letter. Of two that are equally near neither is named: "; --help-config prints every key".
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields);
 
 // Names that nanoGPT and Hugging Face's transformers have for our keys.
-struct OtherName {
-  std::string_view there, here;
+struct OtherNames {
+  std::string_view here;
+  std::vector<std::string_view> there;
 };
-std::span<const OtherName> other_names();
+const std::vector<OtherNames>& other_names();
 
 }  // namespace ricci::apps

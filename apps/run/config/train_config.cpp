@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 namespace ricci::apps {
 namespace {
@@ -196,6 +195,12 @@ void resolve(TrainConfig& config) {
   resolve(config.model);
   config.context = config.context.value_or(config.model.ctx);
   if (config.schedule.ends()) config.schedule.steps = config.schedule.steps.value_or(config.steps);
+}
+
+void resolve_vocab(TrainConfig& config, int64_t size) {
+  if (config.model.vocab != 0) return;
+  config.model.vocab = size;
+  config.following.try_emplace("model.vocab", "0");  // unless nothing was said of it, or null
 }
 
 }  // namespace ricci::apps

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/choice.h"
-#include "data/shards/records.h"
+#include "data/shards/document_reader.h"
 #include "data/tokenizers/eos_tokenizer.h"
 #include "models/config.h"
 #include "models/decoding/sampling.h"
@@ -24,7 +24,7 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// The order in which training sequences are drawn (data/feeds/text_batches.h, data/feeds/sequence_stream.h).
+// The order in which training sequences are drawn (data/feeds/batches.h, data/feeds/sequence_stream.h).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
@@ -114,5 +114,7 @@ TrainStepOptions step_options(const TrainConfig& config);
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first value that cannot be, as "lr: -1, expected more than 0"
 void resolve(TrainConfig& config);      // fills in what follows from other keys: context, model.ff
+// The same for model.vocab, where the config leaves it to the tokenizer.
+void resolve_vocab(TrainConfig& config, int64_t size);
 
 }  // namespace ricci::apps

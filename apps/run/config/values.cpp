@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/yaml.h"
 
 namespace ricci::apps {
 namespace {
@@ -99,36 +98,41 @@ std::string what(int64_t) { return "integer"; }
 std::string what(uint64_t) { return "integer of 0 or more"; }
 std::string what(double) { return "number"; }
 std::string what(bool) { return "true or false"; }
-std::string what(const std::optional<int64_t>&) { return "integer or null"; }
-std::string what(const std::vector<std::string>&) { return "text or list of texts"; }
-std::string what(const std::vector<double>&) { return "number or list of numbers"; }
-std::string what(const std::vector<int64_t>&) { return "integer or list of integers"; }
 std::string what(const std::vector<Range>&) { return "ranges as 0:8, 8:256 or [[0, 8], [8, 256]]"; }
+template <class T> std::string what(const std::optional<T>&) { return what(T()) + " or null"; }
+template <class T> std::string what(const std::vector<T>&) { return what(T()) + " or list of " + what(T()) + "s"; }
 std::string what(const ChoiceMember& choice) {
   std::string list;
   for (const char* name : choice.names) list += (list.empty() ? "one of " : ", ") + std::string(name);
   return list;
 }
 
-}  // namespace
+std::string text_of(const std::string& text) { return yaml_text(text); }
+std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(int64_t value) { return std::to_string(value); }
+std::string text_of(uint64_t value) { return std::to_string(value); }
+std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
+std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
+std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
+template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
+template <class T> std::string text_of(const std::vector<T>& values) {
+  if (values.size() == 1) return text_of(values[0]);
+  std::string list = "[";
+  for (const T& value : values) list += (list.size() > 1 ? ", " : "") + text_of(value);
+  return list + "]";
+}
 
-bool parse_value(const YamlValue& node, const Field& field) {
+// f(member) for the member of a field; a choice is given as its ChoiceMember.
+template <class F> auto at_member(const Field& field, const F& f) {
   return std::visit(
       [&]<class Member>(const Member& member) {
-        if constexpr (std::is_pointer_v<Member>) return parse(node, *member);
-        else return parse(node, member);
+        if constexpr (std::is_pointer_v<Member>) return f(*member);
+        else return f(member);
       },
       field.value);
 }
 
-std::string expected_value(const Field& field) {
-  return std::visit(
-      []<class Member>(const Member& member) {
-        if constexpr (std::is_pointer_v<Member>) return what(*member);
-        else return what(member);
-      },
-      field.value);
-}
+}  // namespace
 
 // Plain where no reader can take it for anything but text or a number, else quoted as in JSON.
 std::string yaml_text(const std::string& text) {
@@ -146,32 +150,16 @@ std::string yaml_text(const std::string& text) {
   return quoted + '"';
 }
 
-namespace {
-
-std::string text_of(const std::string& text) { return yaml_text(text); }
-std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(int64_t value) { return std::to_string(value); }
-std::string text_of(uint64_t value) { return std::to_string(value); }
-std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
-std::string text_of(const Range& range) { return fmt::format("{}:{}", range.lo, range.hi); }
-template <class T> std::string text_of(const std::optional<T>& value) { return value ? text_of(*value) : "null"; }
-template <class T> std::string text_of(const std::vector<T>& values) {
-  if (values.size() == 1) return text_of(values[0]);
-  std::string list = "[";
-  for (const T& value : values) list += (list.size() > 1 ? ", " : "") + text_of(value);
-  return list + "]";
+bool parse_value(const YamlValue& node, const Field& field) {
+  return at_member(field, [&](auto& member) { return parse(node, member); });
 }
 
-}  // namespace
+std::string expected_value(const Field& field) {
+  return at_member(field, [](const auto& member) { return what(member); });
+}
 
 std::string value_text(const Field& field) {
-  if (const auto* choice = std::get_if<ChoiceMember>(&field.value)) return yaml_text(choice->names[*choice->number]);
-  return std::visit(
-      []<class Member>(const Member& member) {
-        if constexpr (std::is_pointer_v<Member>) return text_of(*member);
-        return std::string();
-      },
-      field.value);
+  return at_member(field, [](const auto& member) { return text_of(member); });
 }
 
 TextsByKey value_texts(const std::vector<Field>& fields) {

@@ -1,7 +1,5 @@
-// yaml-cpp tells what it meets, and the tree is built here: its own reading of several documents does not end at a comma that
-// stands where a document should start, and its nodes take ten times the memory.
-#include "apps/run/config/yaml.h"
-
+// yaml-cpp tells what it meets, and the tree is built here: its own reading of several documents does not end at a comma
+// where a document should start, and its nodes take ten times the memory.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -12,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "apps/run/config/config.h"
 #include "core/error.h"
 
 namespace ricci::apps {
@@ -24,7 +23,7 @@ class TreeBuilder final : public YAML::EventHandler {
   TreeBuilder(const std::string& text, const std::string& source, bool has_lines) : text_(text), source_(source), has_lines_(has_lines) {}
 
   YamlValue build() {
-    // yaml-cpp takes a quote for closed by the last line break of a text; a comment behind it makes it notice.
+    // yaml-cpp takes a quote for closed by the last line break of a text; a comment after it makes it notice.
     std::istringstream input(has_lines_ ? text_ + "\n#" : text_);
     try {
       YAML::Parser parser(input);
@@ -106,7 +105,7 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string &text_, &source_;
   bool has_lines_;
   int documents_ = 0;
-  int64_t values_ = 0;  // those behind aliases as often as they stand there
+  int64_t values_ = 0;  // with those of aliases, as often as these are used
   YamlValue root_;
   std::vector<Open> open_;  // the outermost first
   std::map<YAML::anchor_t, YamlValue> anchors_;

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include "apps/run/corpus/embedded_corpus.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "data/feeds/sorter.h"
-#include "data/shards/sharded_tokens.h"
 #include "data/shards/store.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
-#include "data/tokenizers/open.h"
 
 namespace ricci::apps {
 namespace {
@@ -22,7 +20,7 @@ TextSource open_text(const std::vector<std::string>& paths) {
   return list ? TextSource::of_paths(paths, built_in) : TextSource(paths[0]);
 }
 
-// What the config makes of files: a text, or documents. is_cut: the end of it is validation.
+// The files as the config reads them: a text, or documents. is_cut: the end of it is validation.
 StoreSource source_of(const TrainConfig& config, const std::vector<std::string>& paths, bool is_cut) {
   StoreSource source{.files = open_text(paths)};
   if (config.format != DocumentFormat::text)
@@ -58,7 +56,7 @@ std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const Tokenize
   return train(config, kind, TextSource::of_paths({all.name()}, std::array{BuiltInText{all.name(), text}}));
 }
 
-// The tokenizer that the config asks for. Characters are those of the validation text, too, where it is cut from the same files.
+// The tokenizer that the config asks for. Characters include the validation text's where it is cut from the same files.
 TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSource>& sources) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return {};
@@ -83,7 +81,7 @@ std::string found_or_given(const std::string& path) {
   }
 }
 
-// Whether these are shards. Error: some are and some are not.
+// True where these are shards. Error: some are and some are not.
 bool are_shards(const std::vector<std::string>& paths) {
   const auto is = [](const std::string& path) { return names_shards(found_or_given(path)); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);

@@ -3,14 +3,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
 #include "data/shards/tokens.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci::apps {
+
+// A text that is always there, carried inside the program: documentation and sources of this project as they once were (embedded.tar.gz).
+// It never changes, so that a run that learns it can go on after an update.
+std::string_view embedded_corpus();
 
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -18,16 +23,16 @@ struct Corpus {
   Tokens train, validation;     // train: the sources behind one another
   std::string note = {};        // a line about a key that was passed over, or nothing
 
-  uint64_t hash() const;  // of all tokens, whatever files they came from
+  uint64_t hash() const;  // hashes all tokens, whatever files they came from
 };
 
 // Opens the data that the config names: texts, the embedded one among them, JSONL or TSV, which become shards in the cache
-// (data/shards/store.h); prepared shards, or those of llm.c. Each entry of shards is a source of its own. Texts and documents are
+// (data/shards/store.h); prepared shards, or llm.c's. Each entry of shards is a source of its own. Texts and documents are
 // sources of their own where `weights` mixes them, else joined into one.
 //   tokenizer   null: the one that the config asks for. Prepared shards bring theirs. A vocabulary is made from the training text;
 //               one of characters from the validation text, too, where that was cut from the same files, as nanoGPT's is.
 // Errors: no data; a text that is missing, empty or too short to split; text with characters outside the vocabulary; shards beside texts,
-// and those of ShardedTokens::open; a classifier without labels, or with more classes than the model has.
+// and ShardedTokens::open's; a classifier without labels, or with more classes than the model has.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
 // The size of the tokenizer's vocabulary. Error: the config asks for another one.

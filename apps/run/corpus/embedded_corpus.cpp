@@ -1,4 +1,4 @@
-#include "apps/run/corpus/embedded_corpus.h"
+#include "apps/run/corpus/corpus.h"
 
 // The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
 __asm__(".section .rodata\n"

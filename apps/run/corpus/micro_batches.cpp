@@ -1,12 +1,17 @@
 #include "apps/run/corpus/micro_batches.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "apps/run/init/freeze.h"
+#include "apps/run/init/init.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "data/feeds/feed.h"
+#include "data/feeds/sequence_stream.h"
+#include "data/feeds/sorter.h"
 
 namespace ricci::apps {
+
 namespace {
 
 Tensor tensor_of(const std::vector<int64_t>& ids_bc, const Shape& shape, Device device) {
@@ -43,40 +48,51 @@ std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Devi
   return all;
 }
 
-EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
-  if (is_classifier(config)) return DocumentBatches(tokens, batch, context);
-  if (is_sorting(config)) return SortingBatches(tokens, config.sorting.length, batch, config.seed);
-  const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
-  if (config.eval_from >= window)
-    fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
-  return Windows(tokens, batch, window, window < context ? window : stride, config.eval_from);
+namespace {
+
+constexpr size_t kStepsAhead = 2;
+
+template <class Batches> std::unique_ptr<Feed> numbered(Batches batches, const StepLayout& layout) {
+  return std::make_unique<NumberedFeed<Batches>>(std::move(batches), layout.micro_batches);
 }
 
-int64_t count_of(const EvaluationBatches& batches) {
-  return std::visit([](const auto& each) { return each.batches(); }, batches);
-}
-
-MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device) {
-  return micro_batch_of(std::visit([&](const auto& each) { return each.at(index); }, batches), device);
-}
-
-Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  if (std::holds_alternative<Windows>(kind)) return ricci::evaluate(model, count, batch, after_batch);
-  if (std::holds_alternative<DocumentBatches>(kind)) {
-    const ClassEvaluation classes = evaluate_classes(model, count, batch, after_batch);
-    const int64_t documents = classes.confusion.total();
-    return {classes.nats_per_sequence, documents, documents, {}, classes.confusion.accuracy()};
+// The feed that the data and the order of the config ask for.
+std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config) {
+  const StepLayout layout = layout_of(config);
+  if (is_sorting(config)) return numbered(SortingBatches(corpus.train, config.sorting.length, layout.sequences, config.seed), layout);
+  if (is_shuffled(config)) {
+    SequenceStream stream(corpus.sources, {.context = *config.context,
+                                              .seed = config.seed,
+                                              .shuffle_buffer = config.shuffle_buffer,
+                                              .weights = config.weights,
+                                              .whole_documents = is_classifier(config),
+                                              .full_width = config.cuda_graph});
+    return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), layout.micro_batches, layout.sequences);
   }
-  Evaluation sorted = evaluate_predictions(model, count, batch, after_batch);
-  sorted.accuracy = sorted.predictions->sequence_accuracy();
-  return sorted;
+  if (config.order == Order::columns)
+    return numbered(ColumnBatches(corpus.train, config.batch * config.accumulation, layout.sequences, *config.context), layout);
+  return numbered(RandomCrops(corpus.train, layout.sequences, *config.context, config.seed), layout);
 }
 
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches,
-    const std::function<void(int64_t)>& after_batch) {
-  const int64_t count = max_batches > 0 ? std::min(max_batches, count_of(batches)) : count_of(batches);
-  return evaluate(
-      model, batches, count, [&](int64_t i) { return batch_at(batches, i, device); }, after_batch);
+}  // namespace
+
+StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config) : config_(config), feed_(feed_of(corpus, config)) {}
+
+void StepFeed::start(int64_t step, const std::string& place) {
+  step_ = step;
+  feed_->go_to(step, place);
+  thread_ = std::make_unique<Prefetch<StepData>>([this] { return make(); }, kStepsAhead);
+}
+
+std::optional<StepData> StepFeed::make() {
+  if (step_++ >= config_.steps) return {};
+  return StepData{feed_->next(), feed_->place()};
+}
+
+StepData StepFeed::next() {
+  std::optional<StepData> data = thread_->next();
+  if (!data) fail("training data: there is no step behind the last one");
+  return std::move(*data);
 }
 
 }  // namespace ricci::apps

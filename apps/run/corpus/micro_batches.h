@@ -1,14 +1,14 @@
 // From text to what models read: the batches of data/ as tensors on a device.
 #pragma once
-#include <functional>
-#include <variant>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "data/feeds/document_batches.h"
-#include "data/feeds/sorter.h"
-#include "data/feeds/text_batches.h"
-#include "models/evaluation/evaluation.h"
+#include "apps/run/corpus/corpus.h"
+#include "core/cpu/prefetch.h"
+#include "data/feeds/feed.h"
 #include "models/planning/plan.h"
 #include "models/training/micro_batch.h"
 
@@ -16,42 +16,46 @@ namespace ricci::apps {
 
 MicroBatch micro_batch_of(const Batch& batch, Device device);
 
-// How the sequences of a step are divided. batch_invariant takes one sequence at a time, whatever the batch, so that even
+// The division of the sequences of a step. batch_invariant takes one sequence at a time, whatever the batch, so that even
 // the order of all sums is the same.
 struct StepLayout {
-  int64_t sequences;      // of a micro-batch
-  int64_t micro_batches;  // of a step
+  int64_t sequences;      // in a micro-batch
+  int64_t micro_batches;  // in a step
 };
 StepLayout layout_of(const TrainConfig& config);
 
 // The same for a plan of the step (models/planning/plan.h).
 StepShape step_shape_of(const TrainConfig& config);
 
-// The batches of a step out of RandomCrops or ColumnBatches, whose `batch` must be layout_of(config).sequences.
-template <class Batches> std::vector<Batch> batches_of(const Batches& batches, const TrainConfig& config, int64_t step) {
-  std::vector<Batch> all;
-  for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(batches.at(step, i));
-  return all;
-}
-
-// The same on a device.
+// The batches of a step on a device. The crops are of layout_of(config).sequences rows.
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
 inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  return micro_batches_of(batches_of(crops, config, step), device);
+  return micro_batches_of(step_of(crops, step, layout_of(config).micro_batches), device);
 }
 
-// What a text is evaluated by: windows of it, scored from the config's eval_from on, or whole documents for a classifier, or whole rows of
-// the sorter, which have no use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
-using EvaluationBatches = std::variant<Windows, DocumentBatches, SortingBatches>;
-EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
-int64_t count_of(const EvaluationBatches& batches);
-MicroBatch batch_at(const EvaluationBatches& batches, int64_t index, Device device);
+struct StepData {
+  std::vector<Batch> batches;
+  std::string place;  // in the data behind this step; empty where the number of the step tells it
+};
 
-// The mean loss over batches; of classifiers and of the sorter the accuracy, too.
-Evaluation evaluate(const Model& model, const EvaluationBatches& kind, int64_t count, const BatchOf& batch, const AfterBatch& after_batch);
+// The batches of a training, step by step, made by a thread of its own while the step before is computed.
+class StepFeed {
+ public:
+  // Errors: from the feed that the config asks for.
+  StepFeed(const Corpus& corpus, const TrainConfig& config);
+  StepFeed(const StepFeed&) = delete;
 
-// Over all batches, or the first `max_batches` of them when that is not 0.
-Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
-    const std::function<void(int64_t done)>& after_batch = {});
+  // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.
+  void start(int64_t step, const std::string& place);
+  // The next step, in the order of their numbers. Errors: the data cannot be read.
+  StepData next();
+
+ private:
+  std::optional<StepData> make();
+  TrainConfig config_;
+  int64_t step_ = 0;  // the next to be made
+  std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Prefetch<StepData>> thread_;
+};
 
 }  // namespace ricci::apps

@@ -1,8 +1,10 @@
-// The places of runs, and of the files that they read.
+// The places of runs, and of the files that they read; and the lock of a place in which a run is trained.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "apps/run/config/train_config.h"
+#include "core/files/folder.h"
 
 namespace ricci::apps {
 
@@ -16,5 +18,30 @@ std::string find_run(const std::string& path_or_name);
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from
 // any folder, and without $RICCI_DATA. What is not found stays as it is.
 TrainConfig with_found_files(TrainConfig config);
+
+// A run folder while a run is trained in it: no other process trains there, and it is still the folder of this run.
+class RunLock {
+ public:
+  // Makes the folder where there is none, and locks it. Error: another process is at work in it, or it cannot be made.
+  explicit RunLock(const std::string& path);
+  // Gives the folder free. One that was made and in which no run has begun is removed again.
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+
+  const Folder& folder() const { return folder_; }
+
+  // From now on the folder is this run's, which is known by a random number in the file run_id. A run that goes on keeps its number.
+  void begin();
+  // To be called before what is in the folder is replaced or removed. Errors: the folder was removed, or its content was
+  // replaced by another run's.
+  void check() const;
+
+ private:
+  static Folder enter(const std::string& path, std::vector<std::string>& made);
+
+  std::vector<std::string> made_;  // folders that this made
+  Folder folder_;
+  std::string id_;  // empty before begin()
+};
 
 }  // namespace ricci::apps

@@ -1,11 +1,10 @@
-#include "apps/run/folder/replay.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "apps/run/config/config.h"
-#include "apps/run/init/freeze.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/run/init/init.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -67,7 +66,8 @@ void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<M
 
 int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides) {
   const RunFolder run = RunFolder::open(folder);
-  const TrainConfig config = load_config<TrainConfig>(run.path() + "/config.yaml", overrides);
+  TrainConfig config = load_config<TrainConfig>(run.path() + "/config.yaml", overrides);
+  resolve_vocab(config, run.config().model.vocab);
   if (config.threads) set_thread_count(static_cast<int>(config.threads));
   require(config.device);
   if (!OpenFile::find(run.place(kNonfiniteFile)))

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
-#include "apps/run/config/yaml.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/init/init.h"
@@ -15,7 +14,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "cuda/device/device.h"
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 
 namespace ricci::apps {
 namespace {
@@ -43,8 +42,7 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, ignored);
 }
 
-// True if a run of the text `was` may be told another path: the text is no longer where it was. Its contents are compared
-// when it is read.
+// True if a run of the text `was` may be given another path: the text is no longer where it was. Its contents are compared when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {
     try {
@@ -108,37 +106,39 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
       fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder",
           {run.path()});
   } else {
-    run.read_config();
+    run.read();
+    if (!run.tokenizer_) run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));  // an error: it is missing
     check_same_run(run.path(), run.config_, request.config);
     run.config_before_ = to_yaml(run.config_);
     run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
-    run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));
   }
   run.config_ = request.config;
   run.said_ = request.said;
   return run;
 }
 
-void RunFolder::read_config() {
+// Reads the config and, where there is one, the tokenizer.
+void RunFolder::read() {
   const OpenFile no_link(place("config.yaml"));
   config_ = load_config<TrainConfig>(no_link.path());
+  if (!OpenFile::find(place("tokenizer.json"))) return;
+  tokenizer_ = read_tokenizer(place("tokenizer.json"));
+  resolve_vocab(config_, tokenizer_->vocab_size());
 }
 
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
   const std::string path = find_run(path_or_name);
   if (!is_folder(path)) fail("{}: no such run folder", {path});
   RunFolder run{Folder(without_slashes(path))};
-  run.read_config();
-  const FilePlace tokenizer = run.place("tokenizer.json");
-  if (!OpenFile::find(tokenizer)) {
-    if (vocabulary == Vocabulary::optional) return run;
-    fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer.path});
-  }
-  run.tokenizer_ = read_tokenizer(tokenizer);
-  if (const int64_t tokens = run.tokenizer_->vocab_size(), vocab = run.config_.model.vocab; tokens != vocab)
-    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer.path, tokens, run.place("config.yaml").path, vocab});
+  run.read();
+  const std::string tokenizer = run.place("tokenizer.json").path;
+  const int64_t vocab = run.config_.model.vocab;
+  if (!run.tokenizer_ && (vocabulary == Vocabulary::needed || vocab == 0))
+    fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
+  if (run.tokenizer_ && run.tokenizer_->vocab_size() != vocab)
+    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.place("config.yaml").path, vocab});
   return run;
 }
 
@@ -181,7 +181,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
 }
 
 // Writes or removes files of the run, while the folder is its own. A write that fails because the folder was just taken away is
-// told as that.
+// reported as that.
 void RunFolder::replace(const std::function<void()>& write) const {
   lock_->check();
   try {
@@ -194,7 +194,7 @@ void RunFolder::replace(const std::function<void()>& write) const {
 
 void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
   replace([&] {
-    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance_of_training(config_, tokenizer_.get()));
+    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
   });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
@@ -205,7 +205,7 @@ void RunFolder::save_weights(
     const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
   std::vector<std::pair<std::string, Tensor>> tensors = more;
   model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
-  Metadata metadata = provenance_of_model(config_, tokenizer_.get());
+  Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
   replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
 }

@@ -1,13 +1,13 @@
-// runs/NAME: what a run leaves behind, and what it goes on from.
+// runs/NAME: the files that a run leaves and goes on from.
 //   config.yaml         the resolved config: ricci-train runs/NAME/config.yaml name=again trains the same model again.
 //                       Comments on top tell what its bits depend on beside the keys: version, build, device
-//   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/said.h
+//   run.yaml, overrides.yaml   the run file and the command line as they were given: apps/run/folder/provenance.h
 //   tokenizer.json      the vocabulary
 //   run_id              a random number that tells this run from another one of the same name
 //   metrics.jsonl       one line per record; events.out.tfevents.*: the same for TensorBoard
 //   checkpoints/        the newest states of the training and the best: models/training/checkpoint.h
 //   model.safetensors   the parameters when it ended or was interrupted, under the names of ricci-probe
-//   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite: apps/run/folder/replay.h
+//   nonfinite.safetensors   the step at which the training ended because its loss or gradient was not finite
 // All of them are regular files in the folder itself: links in their place are not followed.
 #pragma once
 #include <functional>
@@ -17,11 +17,12 @@
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "apps/run/folder/run_lock.h"
-#include "apps/run/folder/said.h"
+#include "apps/run/folder/places.h"
+#include "apps/run/folder/provenance.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
 #include "models/training/checkpoint.h"
+#include "models/training/micro_batch.h"
 
 namespace ricci::apps {
 
@@ -34,8 +35,8 @@ struct RunRequest {
   Said said = {};
 };
 
-// From a run file, or from a run by its folder or name, which stands for the config in it. The folder is NAME in folder_of_runs(), or
-// the one given unless an override names another run. Errors: those of load_config.
+// From a run file, or from a run by its folder or name, which means the config in it. The folder is NAME in folder_of_runs(), or
+// the one given unless an override names another run. Errors: as for load_config.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // After an evaluation: whether patience has run out, so that training ends.
@@ -63,14 +64,12 @@ class RunFolder {
   const Folder& folder() const { return folder_; }
   const std::string& path() const { return folder_.path(); }
   const TrainConfig& config() const { return config_; }
-  const std::shared_ptr<const Tokenizer>& tokenizer() const {
-    return tokenizer_;
-  }  // empty in a new run before begin(), or where there is none
+  // Empty in a new run before begin(), or where there is none.
+  const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }
-  // Tokens of a window: the number that is asked for, or that of the training where 0 is asked for. Error: more than
-  // the model can take.
+  // Tokens of a window: the number that is asked for, or as many as in training where 0 is asked for. Error: more than the model can take.
   int64_t context(int64_t asked = 0) const;
-  // " (trained with 64)", to be told behind another context than that of the training; empty behind the same.
+  // " (trained with 64)", to be printed after a context other than the training's; empty after the same.
   std::string context_note(int64_t context) const;
 
   // In a run that goes on: its texts are now given by other paths than before. Their contents are compared by resume().
@@ -81,18 +80,18 @@ class RunFolder {
   std::optional<int64_t> finished() const;
 
   // Puts the newest sound checkpoint into the model, the optimizer and the random state of this thread, and returns where
-  // it stands; in a new run only notes the hash of the text. Where the schedule of the learning rate ends is said by the config, else by
+  // it stands; in a new run only notes the hash of the text. The end of the learning rate's schedule comes from the config, else from
   // the checkpoint, whose run was begun for as many steps. A damaged checkpoint is passed over with a warning on stderr. Errors: all are
   // damaged; one of another config, seed, tokenizer or shape; a text other than before.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
 
-  // Makes the folder of a new run, or readies that of one that goes on after `step`: removes what an interrupted write left, and
+  // Makes the folder of a new run, or readies the folder of one that goes on after `step`: removes what an interrupted write left, and
   // nonfinite.safetensors, which belongs to the training before this one. `tokenizer`: null where there is none. Error: names the path
   // and the reason.
   void begin(const TrainConfig& config, const Tokenizer* tokenizer, int64_t step);
 
   // A checkpoint of this step, and the removal of those that are not kept. Error, also of save_model: the folder was removed or
-  // is no longer that of this run.
+  // is no longer this run's.
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
@@ -101,7 +100,7 @@ class RunFolder {
 
   // The weights of `which`, as in load_model, with its errors.
   SafetensorsFile open_weights(const std::string& which = "last") const;
-  // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: that of the
+  // The trained model on `device`, with weights and activations of `dtype`, also while a training is at work here: the model of the
   // `last` step saved, of the `best` evaluation, or of a step given by its number and still kept. Errors: no such checkpoint; a
   // damaged file; one that was trained with another model or tokenizer than config.yaml and tokenizer.json tell of; missing,
   // surplus or misshapen tensors, each named.
@@ -112,7 +111,7 @@ class RunFolder {
   void replace(const std::function<void()>& write) const;
   SafetensorsFile weights(const std::string& which) const;
   std::optional<SafetensorsFile> find_weights(const std::string& which) const;
-  void read_config();
+  void read();
 
   Folder folder_;
   TrainConfig config_;
@@ -123,5 +122,16 @@ class RunFolder {
   int64_t steps_before_ = 0;
   bool names_other_texts_ = false;
 };
+
+// ---- A training step whose loss or gradient was not finite, kept so that it can be computed again (replay.cpp).
+
+// Writes nonfinite.safetensors into the run folder: the weights before the step, the ids and targets of its micro-batches as
+// batch.0.ids, batch.0.targets, ..., and its number. The seed of dropout is in config.yaml.
+void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<MicroBatch>& micro_batches, int64_t step);
+
+// Runs the forward and the backward of that step again; overrides such as precision=f32 or device=cpu may differ from the run's keys.
+// Prints the loss where everything is finite this time. Errors: the step, the op that made the first NaN or infinity, and its place in
+// the source, as the training printed them; there is no such file.
+int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides);
 
 }  // namespace ricci::apps

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "apps/run/evaluation/scored_run.h"
-#include "apps/terminal/interrupt.h"
+#include "apps/run/evaluation/evaluation.h"
 #include "apps/terminal/progress.h"
+#include "apps/terminal/signals.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "models/decoding/sampling.h"
@@ -51,14 +51,11 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
          " to the next one";
 }
 
-std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& e) {
-  if (is_classifier(config))
-    return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} documents",
-               {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens)}) +
-           (e.accuracy ? format_message(", accuracy {:.4f}", {*e.accuracy}) : "");
-  return format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} tokens, perplexity {:.2f}",
-             {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.perplexity()}) +
-         (e.predictions ? predictions_note(*e.predictions) : "");
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
+  const std::string line = format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} {}",
+      {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.confusion ? "documents" : "tokens"});
+  if (e.confusion) return line + format_message(", accuracy {:.4f}", {e.confusion->accuracy()});
+  return line + format_message(", perplexity {:.2f}", {e.perplexity()}) + (e.predictions ? predictions_note(*e.predictions) : "");
 }
 
 void print_warnings(const TrainConfig& config) {

@@ -21,7 +21,7 @@ void print_warnings(const TrainConfig& config);
 
 // step 20: train loss 4.5581, validation loss 4.5873 over 93,835 tokens, perplexity 98.23
 // A classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
-std::string evaluation_line(const TrainConfig& config, int64_t step, double train_loss, const Evaluation& evaluation);
+std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
 
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);

@@ -1,12 +1,60 @@
 #include "apps/run/generation/writer.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "apps/terminal/streams.h"
 #include "core/error.h"
+#include "core/files/file.h"
 #include "core/json/value.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {
 
+// ---- Escapes
+struct Escape {
+  char letter;
+  char32_t code;
+};
+
+// YAML 1.2.2, section 5.7.
+constexpr std::array<Escape, 17> kLetters = {{{'0', 0}, {'a', 0x07}, {'b', 0x08}, {'t', 0x09}, {'n', 0x0a}, {'v', 0x0b}, {'f', 0x0c},
+    {'r', 0x0d}, {'e', 0x1b}, {' ', 0x20}, {'"', 0x22}, {'/', 0x2f}, {'\\', 0x5c}, {'N', 0x85}, {'_', 0xa0}, {'L', 0x2028}, {'P', 0x2029}}};
+
+// Number of hexadecimal digits after \x, \u and \U; 0: another letter.
+size_t digits_behind(char letter) {
+  if (letter == 'x') return 2;
+  if (letter == 'u') return 4;
+  return letter == 'U' ? 8 : 0;
+}
+
+bool is_character(uint32_t code) { return code <= kLargestCodePoint && (code < 0xd800 || code > 0xdfff); }
+
+// The character of the escape whose backslash is at byte `at`, which moves past it.
+char32_t read_escape(std::string_view text, size_t& at, const char* option) {
+  const size_t begin = at++;
+  if (at == text.size()) fail("{}: a backslash at the end; two of them stand for one", {option});
+  const char letter = text[at++];
+  if (const size_t digits = digits_behind(letter)) {
+    uint32_t code = 0;
+    const std::string_view number = text.substr(at, digits);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), code, 16);
+    if (number.size() < digits || error != std::errc() || end != number.data() + digits)
+      fail("{}: \\{} at byte {} needs {} hexadecimal digits", {option, std::string(1, letter), begin, digits});
+    if (!is_character(code)) fail("{}: {} at byte {} is no character", {option, std::string(text.substr(begin, digits + 2)), begin});
+    at += digits;
+    return code;
+  }
+  const auto* const known = std::find_if(kLetters.begin(), kLetters.end(), [&](const Escape& each) { return each.letter == letter; });
+  if (known == kLetters.end())
+    fail("{}: unknown escape '\\{}' at byte {}; two backslashes stand for one", {option, one_line(text.substr(begin + 1, 1)), begin});
+  return known->code;
+}
+
+// ---- Writing
 // One text while it is made.
 struct Writing {
   DecodeState decoding;
@@ -29,6 +77,20 @@ struct Writing {
 };
 
 }  // namespace
+
+std::string unescape(std::string_view text, const char* option) {
+  std::string meant;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] == '\\') append_utf8(read_escape(text, at, option), meant);
+    else meant += text[at++];
+  }
+  return meant;
+}
+
+std::string given_text(const std::string& text, const std::string& file, const char* option) {
+  if (file == "-" || (file.empty() && text == "-")) return read_stdin();
+  return file.empty() ? unescape(text, option) : read_text(file);
+}
 
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<int64_t> ids = tokenizer.encode(prompt);

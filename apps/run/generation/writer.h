@@ -1,24 +1,82 @@
-// Texts that a model writes: token ids become text, up to a stop string.
+// Prompts as they are typed, and texts that a model writes: token ids become text, up to a stop string.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "apps/run/generation/stop_strings.h"
 #include "apps/terminal/model_options.h"
+#include "core/error.h"
 #include "models/decoding/sampling.h"
 
 namespace ricci::apps {
 
+// The text that is meant by characters that are hard to type, written as in YAML's double quotes: \n, \t, \", \\, \x41, \u00e9, \U0001f600.
+// `option` is named in errors: an unknown escape, one that is cut off, a number that is no character; each
+// with its byte.
+std::string unescape(std::string_view text, const char* option);
+
+// The text that a user gives: the contents of the file, or the value of the option, with escapes; "-" for either: all of stdin.
+std::string given_text(const std::string& text, const std::string& file, const char* option);
+
+// The end of a generated text: before the string that is complete first of those given. The text comes in pieces, and a stop string may be
+// spread over several. What might be the beginning of one is held back.
+class StopStrings {
+ public:
+  // Error: an empty string.
+  explicit StopStrings(std::vector<std::string> strings) : strings_(std::move(strings)) {
+    for (const std::string& each : strings_)
+      if (each.empty()) fail("stop string: is empty");
+  }
+
+  // The text that may be shown once this piece is known. Nothing after a stop string was met.
+  std::string next(std::string_view piece) {
+    // Byte by byte, so that the first string that is complete counts, however the text is divided.
+    for (const char byte : piece) {
+      if (met_) break;
+      held_ += byte;
+      size_t longest = 0;
+      for (const std::string& each : strings_)
+        if (held_.ends_with(each)) longest = std::max(longest, each.size());
+      met_ = longest > 0;
+      held_.resize(held_.size() - longest);
+    }
+    if (met_) return end();
+    size_t kept = 0;
+    for (const std::string& each : strings_) kept = std::max(kept, begun(held_, each));
+    std::string text = held_.substr(0, held_.size() - kept);
+    held_.erase(0, text.size());
+    return text;
+  }
+  // The text that was held back, when no more pieces come.
+  std::string end() { return std::exchange(held_, {}); }
+  bool met() const { return met_; }
+
+ private:
+  // Bytes at the end of the text with which the string begins.
+  static size_t begun(std::string_view text, std::string_view string) {
+    for (size_t bytes = std::min(text.size(), string.size() - 1); bytes > 0; --bytes)
+      if (text.ends_with(string.substr(0, bytes))) return bytes;
+    return 0;
+  }
+
+  std::vector<std::string> strings_;
+  std::string held_;
+  bool met_ = false;
+};
+
 struct WritingOptions {
-  int64_t tokens = 200;            // of each text, at most
+  int64_t tokens = 200;            // in each text, at most
   int64_t samples = 1;             // texts at once
-  std::vector<std::string> stops;  // a text ends in front of the first of them
+  std::vector<std::string> stops;  // a text ends before the first of them
   Sampling sampling;
 };
 
 struct Written {
-  std::string text;  // behind the prompt
+  std::string text;  // after the prompt
   int64_t tokens = 0;
   bool stopped = false;  // by a stop string
 };
@@ -27,7 +85,7 @@ struct Written {
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt);
 
 // Continues the prompt. `show` is given each piece of the first text as soon as it is certain.
-// Errors: those of prompt_ids, generate and StopStrings.
+// Errors: as for prompt_ids, generate and StopStrings.
 std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
     const std::function<void(const std::string& piece)>& show);
 

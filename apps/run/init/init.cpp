@@ -4,7 +4,6 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 
 #include "apps/run/config/config.h"
@@ -12,7 +11,6 @@
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_folder.h"
-#include "apps/run/init/freeze.h"
 #include "apps/terminal/progress.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -40,32 +38,22 @@ std::map<std::string, InitKey> model_keys(TrainConfig config) {
   for (const Field& field : fields_of(config)) {
     if (!field.is_read || !says_what_a_model_is(field.key)) continue;
     const auto found = config.following.find(field.key);
-    const bool follows = found != config.following.end() && !field.follows_choices;
+    const bool follows = found != config.following.end() && (!field.follows_choices || field.key == kVocab);
     keys[field.key] = {value_text(field), follows ? found->second : value_text(field)};
   }
   return keys;
 }
 
-// f(key, value) for the lines "key: value" that provenance wrote under a name (apps/run/folder/provenance.h).
-template <class F> void each_line(const Metadata& metadata, const char* name, const F& f) {
-  const auto found = metadata.find(name);
-  std::istringstream lines(found == metadata.end() ? "" : found->second);
-  for (std::string line; std::getline(lines, line);)
-    if (const size_t colon = line.find(": "); colon != line.npos) f(line.substr(0, colon), line.substr(colon + 2));
-}
-
 std::map<std::string, InitKey> keys_in(const Metadata& metadata) {
   std::map<std::string, InitKey> keys;
-  each_line(metadata, "config", [&](const std::string& key, const std::string& value) {
+  for (const auto& [key, value] : lines_in(metadata, "config"))
     if (says_what_a_model_is(key)) keys[key] = {value, value};
-  });
-  each_line(metadata, "following", [&](const std::string& key, const std::string& said) {
+  for (const auto& [key, said] : lines_in(metadata, "following"))
     if (const auto found = keys.find(key); found != keys.end()) found->second.said = said;
-  });
   return keys;
 }
 
-// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than that of `init`, whose coefficients are for
+// Error: `levels` of a Dispatcher is null, and the context of this run needs another number than `init` has, whose coefficients are for
 // as many levels as it has.
 void check_levels(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
   const auto levels = before.find("model.levels"), ctx = before.find("model.ctx");
@@ -85,7 +73,12 @@ std::string step_of(const std::string& name) {
   return first == name.npos || first >= end ? "0" : name.substr(first, end - first);
 }
 
-}  // namespace
+// The place that `init` names. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is
+// that run; any other file is weights alone.
+struct InitPlace {
+  std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
+  std::string file = {};
+};
 
 InitPlace init_place(const std::string& init) {
   std::string path = find_run(init);
@@ -99,13 +92,16 @@ InitPlace init_place(const std::string& init) {
   return {.file = path};
 }
 
+// The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file
+// of weights tells. Empty for a file that tells nothing. Errors: as for load_config; an unreadable file.
 std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   const InitPlace place = init_place(init);
   if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());
   std::error_code ignored;
   if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
-  std::map<std::string, InitKey> keys = model_keys(with_found_files(load_config<TrainConfig>(place.run + "/config.yaml")));
-  if (is_file(place.run + "/tokenizer.json")) return keys;
+  const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
+  std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config()));
+  if (run.tokenizer()) return keys;
   keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
   keys.erase(kEos);
   return keys;
@@ -115,17 +111,11 @@ bool lists_change(const TrainConfig& config, const std::string& key) {
   return std::find(config.init_changes.begin(), config.init_changes.end(), key) != config.init_changes.end();
 }
 
-std::vector<std::string> keys_of_init(const TrainConfig& config) {
-  std::vector<std::string> assignments;
-  if (config.init.empty()) return assignments;
-  const bool other_tokenizer = lists_change(config, kTokenizer);
-  for (const auto& [key, before] : keys_in_init(config.init))
-    if (!other_tokenizer || !is_of_tokenizer(key)) assignments.push_back(key + "=" + before.said);
-  return assignments;
-}
-
-void check_changes(const TrainConfig& config) {
-  const std::map<std::string, InitKey> before = keys_in_init(config.init), now = model_keys(config);
+// Error: the first key of this run that is not as in `init`, and not in init_changes, the end of documents (eos) being a part of the
+// tokenizer; a name in init_changes that is no such key; a Dispatcher whose number of levels follows a context that needs another number.
+// Dropout may always differ: it changes how a model is trained, and not what it computes.
+void check_changes(const TrainConfig& config, const std::map<std::string, InitKey>& before) {
+  const std::map<std::string, InitKey> now = model_keys(config);
   std::vector<std::string> known;
   for (const auto* keys : {&now, &before})
     for (const auto& [key, value] : *keys)
@@ -149,9 +139,7 @@ void check_changes(const TrainConfig& config) {
 }
 
 // ---- The weights
-namespace {
-
-// Parameters that have nothing to do with those of `init` once the key differs. Paths are patterns of fits_path.
+// Parameters that have nothing to do with the same parameters of `init` once the key differs. Paths are patterns of fits_path.
 constexpr struct {
   const char *key, *path;
 } kDrawnAnew[] = {{"model.family", "head"}, {"model.classes", "head"}, {"model.tie", "head"}, {"model.head_bias", "head.bias"},
@@ -164,7 +152,7 @@ template <size_t N> bool fits_any(const char* const (&patterns)[N], const std::s
   return std::any_of(std::begin(patterns), std::end(patterns), [&](const char* pattern) { return fits_path(pattern, path); });
 }
 
-// The id of each token by the text it stands for. TextsByKey that several tokens have are left out.
+// The id of each token by its text. Texts that several tokens have are left out.
 std::unordered_map<std::string, int64_t> ids_by_text(const Tokenizer& tokenizer) {
   std::unordered_map<std::string, int64_t> ids;
   std::set<std::string> several;
@@ -196,8 +184,17 @@ bool same_rows(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+std::vector<std::string> keys_of_init(const TrainConfig& config) {
+  std::vector<std::string> assignments;
+  if (config.init.empty()) return assignments;
+  const bool other_tokenizer = lists_change(config, kTokenizer);
+  for (const auto& [key, before] : keys_in_init(config.init))
+    if (!other_tokenizer || !is_of_tokenizer(key)) assignments.push_back(key + "=" + before.said);
+  return assignments;
+}
+
 InitSource::InitSource(const TrainConfig& config) : config_(config), before_(keys_in_init(config.init)) {
-  check_changes(config);
+  check_changes(config, before_);
   const InitPlace place = init_place(config.init);
   if (place.file.empty()) {
     const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);

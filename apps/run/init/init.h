@@ -1,51 +1,39 @@
-// The start from another run (`init` in a run file): its weights, and the keys that say what its model is.
+// The parameters before the first step: a start from another run (`init` in a run file), with its weights and the keys that say what its
+// model is, and parameters that a training leaves as they are (`freeze`).
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "apps/run/config/nearest.h"
 #include "apps/run/config/train_config.h"
+#include "core/error.h"
 #include "core/files/safetensors.h"
 #include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
 
 namespace ricci::apps {
 
-// The place that `init` names. The name of a run, or the path of a run folder, of its model.safetensors or of one of its checkpoints is
-// that run; any other file is weights alone.
-struct InitPlace {
-  std::string run = {}, which = "last";  // as in RunFolder::load_model; an empty run: weights alone
-  std::string file = {};
-};
-InitPlace init_place(const std::string& init);
-
 // A key that `init` was trained with.
 struct InitKey {
   std::string value;
-  std::string said;  // the same, unless the value follows from the sizes of the model: then the user's word, such as "null" of model.ff
+  std::string said;  // the same, unless the value follows from the sizes of the model or from the tokenizer: then the user's word, such as
+                     // "null" of model.ff
 };
 
-// The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file
-// of weights tells. Empty for a file that tells nothing. Errors: those of load_config, an unreadable file.
-std::map<std::string, InitKey> keys_in_init(const std::string& init);
-
-// The same as assignments for load_config, without those that follow from a tokenizer that is listed in init_changes. What follows from
-// the sizes of the model follows from those of the new one. Empty where there is no init.
+// The keys of model and tokenizer that `init` was trained with, as assignments for load_config, without those that follow from a tokenizer
+// that is listed in init_changes. What follows from the sizes of the model follows from the sizes of the new one. Empty where there is no
+// init.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
-
-// Error: the first key of this run that is not as in `init`, and not in init_changes, the end of documents (eos) being a part of the
-// tokenizer; or a name in init_changes that is no such key;
-// a Dispatcher whose number of levels follows a context that needs another number.
-// Dropout may always differ: it changes how a model is trained, and not what it computes.
-void check_changes(const TrainConfig& config);
-
-bool lists_change(const TrainConfig& config, const std::string& key);
 
 // The weights that a new run starts from.
 class InitSource {
  public:
-  // Opens config.init. Errors: those of check_changes and of RunFolder::open_weights.
+  // Opens config.init. Errors: as for RunFolder::open_weights; a key of this run that is not as in `init`,
+  // and not in init_changes; a name there that is no such key. Dropout may always differ.
   explicit InitSource(const TrainConfig& config);
 
   // The tokenizer that the new run takes over. Null: it makes its own, as the key tokenizer says.
@@ -69,5 +57,43 @@ class InitSource {
   std::shared_ptr<const Tokenizer> old_tokenizer_, kept_tokenizer_;
   std::shared_ptr<const SafetensorsFile> weights_;
 };
+
+// ---- freeze
+// True if the path is the pattern, or starts with it up to a dot: tok, blocks.0.fc, blocks.*.ln1. An asterisk stands for any one part
+// between dots.
+inline bool fits_path(const std::string& pattern, const std::string& path) {
+  for (size_t in_pattern = 0, in_path = 0; in_path <= path.size();) {
+    const size_t end = std::min(pattern.find('.', in_pattern), pattern.size()), path_end = std::min(path.find('.', in_path), path.size());
+    const std::string part = pattern.substr(in_pattern, end - in_pattern);
+    if (part != "*" && part != path.substr(in_path, path_end - in_path)) return false;
+    if (end == pattern.size()) return true;
+    in_pattern = end + 1;
+    in_path = path_end + 1;
+  }
+  return false;
+}
+
+// Every path, and every beginning of one up to a dot.
+inline std::vector<std::string> beginnings(Model& model) {
+  std::set<std::string> all;
+  model.each_parameter([&](const std::string& path, Parameter&) {
+    for (size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', dot + 1)) all.insert(path.substr(0, dot));
+    all.insert(path);
+  });
+  return {all.begin(), all.end()};
+}
+
+// Marks every parameter whose path fits one of the patterns. Errors: a pattern that fits no parameter, with the nearest that does;
+// nothing is left to train.
+inline void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    bool found = false;
+    model.each_parameter([&](const std::string& path, Parameter& p) {
+      if (fits_path(pattern, path)) found = p.frozen = true;
+    });
+    if (!found) fail("freeze: '{}' fits no parameter{}", {one_line(pattern), nearest_note(one_line(pattern), beginnings(model))});
+  }
+  if (model.trained_parameters().empty()) fail("freeze: no parameter is left to train");
+}
 
 }  // namespace ricci::apps

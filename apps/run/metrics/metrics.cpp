@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/files/file.h"
-#include "core/json/depth.h"
+#include "core/json/value.h"
 
 namespace ricci::apps {
 namespace {

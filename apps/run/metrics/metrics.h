@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 
-#include "apps/run/metrics/append_file.h"
 #include "apps/run/metrics/tensorboard.h"
 
 namespace ricci::apps {
@@ -16,10 +15,10 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training, up to here
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // of a classifier: of documents; of the sorter: of rows
+  std::optional<double> val_accuracy = {};               // documents of a classifier, or rows of the sorter
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
-  std::optional<double> tokens_per_s = {};               // of training since the record before, evaluations left out
-  std::optional<int64_t> peak_bytes = {};                // of tensors on the device
+  std::optional<double> tokens_per_s = {};               // in training since the record before, evaluations left out
+  std::optional<int64_t> peak_bytes = {};                // by tensors on the device
   std::optional<double> time = {};                       // seconds since 1970; MetricsFile fills it in
 };
 

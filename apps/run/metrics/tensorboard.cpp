@@ -7,6 +7,9 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <optional>
+
+#include "apps/run/config/config.h"
 
 namespace ricci::apps {
 namespace {
@@ -66,6 +69,28 @@ int64_t newest(const Folder& folder) {
   return latest;
 }
 
+using HyperValue = decltype(HyperParameter::value);
+
+// True for keys that say where something is, and not how it is trained.
+bool is_place(const Field& field) {
+  if (field.key == "name" || field.key == "runs") return true;
+  const std::string* const* const text = std::get_if<std::string*>(&field.value);
+  return field.names_file && (!text || (*text)->empty() || field.names_file(**text));
+}
+
+std::optional<HyperValue> hyper_value(const Field& field) {
+  return std::visit(
+      [&]<class Member>(const Member& member) -> std::optional<HyperValue> {
+        if constexpr (std::is_same_v<Member, bool*> || std::is_same_v<Member, std::string*>) return *member;
+        else if constexpr (std::is_same_v<Member, int64_t*> || std::is_same_v<Member, uint64_t*> || std::is_same_v<Member, double*>)
+          return static_cast<double>(*member);
+        else if constexpr (std::is_same_v<Member, std::optional<int64_t>*>)
+          return *member ? std::optional<HyperValue>(static_cast<double>(**member)) : std::nullopt;
+        else return value_text(field);
+      },
+      field.value);
+}
+
 // After the others by name, whatever the clock says.
 FilePlace next_place(const Folder& folder, double time) {
   const int64_t second = std::max(static_cast<int64_t>(time), newest(folder) + 1);
@@ -73,6 +98,15 @@ FilePlace next_place(const Folder& folder, double time) {
 }
 
 }  // namespace
+
+std::vector<HyperParameter> hyper_parameters(const std::vector<Field>& fields) {
+  std::vector<HyperParameter> parameters;
+  for (const Field& field : fields) {
+    if (!field.is_read || is_place(field)) continue;
+    if (std::optional<HyperValue> value = hyper_value(field)) parameters.push_back({field.key, std::move(*value)});
+  }
+  return parameters;
+}
 
 uint32_t crc32c(std::string_view bytes) {
   static constexpr std::array<uint32_t, 256> kTable = crc_table();

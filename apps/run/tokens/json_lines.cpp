@@ -9,7 +9,7 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 namespace ricci::apps {
 namespace {

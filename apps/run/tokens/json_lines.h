@@ -10,7 +10,7 @@ namespace ricci::apps {
 
 // Reads lines from an open file until its end, and writes answer(line) and a line end for each. Lines that are there together are
 // answered by all threads; what is answered is written before more is waited for, so that a program may ask line by line.
-// Errors: that of the first line that cannot be answered, with its number, after the answers before it; a failing read or write.
+// Errors: the first line that cannot be answered, with its number, after the answers before it; a failing read or write.
 void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer);
 
 // {"text": "..."} to {"ids": [1, 2, 3]} and back. Other members of a line are passed over. Text that is not UTF-8 once decoded has

@@ -1,12 +1,14 @@
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 
+#include <array>
+#include <cstdint>
+
 #include "core/error.h"
-#include "data/tokenizers/bpe/byte_letters.h"
-#include "data/tokenizers/json/write.h"
-#include "data/tokenizers/unicode/forms.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
+
 namespace {
 
 uint32_t id_of(const Vocabulary& vocabulary, const std::string& piece, size_t merge) {
@@ -54,8 +56,6 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   }
 }
 
-std::string BpeTokenizer::to_json() const { return json_of(*this); }
-
 void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
   if (options_.ignore_merges) {
     if (const auto found = whole_.find(word); found != whole_.end()) {
@@ -80,24 +80,11 @@ void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vecto
 }
 
 void BpeTokenizer::append_words(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
-  const WordCaches::Loan loan(caches_);
-  WordCache& cache = *loan;
+  const WordCaches::Loan cache(caches_);
   for (size_t at = 0; at < text.size();) {
     const size_t end = options_.pattern->word_end(text, at);
-    const std::string_view word = text.substr(at, end - at);
-    if (word.size() > WordCache::kLongestWord) {
-      append_word(word, offset + static_cast<int64_t>(at), ids);
-    } else {
-      const WordCache::Key key = WordCache::key_of(word, text.size() - at);
-      const std::span<const uint32_t> known = cache.find(key);
-      if (!known.empty()) {
-        for (const uint32_t id : known) ids.push_back(id);
-      } else {
-        const size_t before = ids.size();
-        append_word(word, offset + static_cast<int64_t>(at), ids);
-        cache.keep(key, std::span(ids).subspan(before));
-      }
-    }
+    const auto encode = [&] { append_word(text.substr(at, end - at), offset + static_cast<int64_t>(at), ids); };
+    cache->append(text.substr(at), end - at, ids, encode);
     at = end;
   }
 }
@@ -119,7 +106,7 @@ bool BpeTokenizer::may_cut(std::string_view text, size_t at) const {
 
 size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
   if (!options_.compose && !options_.add_prefix_space) return certain_split(*options_.pattern, text);
-  // Words are those of the normal form, and what follows must begin with a blank where it would be given one.
+  // Words are found in the normal form, and what follows must begin with a blank where it would be given one.
   return last_word_end(text, [&](char32_t before, char32_t behind) {
     return (!options_.add_prefix_space || behind == ' ') && (!options_.compose || composes_apart(before, behind));
   });
@@ -128,6 +115,45 @@ size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
   text += bytes_of_id_[static_cast<size_t>(id)];
   state.at_start = false;
+}
+
+namespace {
+
+constexpr bool prints(int byte) { return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae; }
+
+constexpr std::array<char16_t, 256> kLetters = [] {
+  std::array<char16_t, 256> letters{};
+  char16_t next = 0x100;
+  for (int byte = 0; byte < 256; ++byte) letters[static_cast<size_t>(byte)] = prints(byte) ? static_cast<char16_t>(byte) : next++;
+  return letters;
+}();
+
+constexpr char32_t kPastLetters = 0x100 + 68;
+
+constexpr std::array<int16_t, kPastLetters> kBytes = [] {
+  std::array<int16_t, kPastLetters> bytes{};
+  bytes.fill(-1);
+  for (size_t byte = 0; byte < 256; ++byte) bytes[kLetters[byte]] = static_cast<int16_t>(byte);
+  return bytes;
+}();
+
+}  // namespace
+
+std::string bytes_to_letters(std::string_view bytes) {
+  std::string letters;
+  for (const char byte : bytes) append_utf8(kLetters[static_cast<unsigned char>(byte)], letters);
+  return letters;
+}
+
+std::optional<std::string> letters_to_bytes(std::string_view letters) {
+  std::string bytes;
+  for (size_t at = 0; at < letters.size();) {
+    const Utf8Character letter = decode_utf8(letters, at);
+    if (letter.bytes == 0 || letter.code >= kPastLetters || kBytes[letter.code] < 0) return {};
+    bytes += static_cast<char>(kBytes[letter.code]);
+    at += letter.bytes;
+  }
+  return bytes;
 }
 
 }  // namespace ricci

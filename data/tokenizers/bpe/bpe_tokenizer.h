@@ -2,6 +2,9 @@
 // learnt list of pairs. Every text, valid UTF-8 or not, has ids and comes back from them byte by byte.
 #pragma once
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "data/tokenizers/bpe/merges.h"
 #include "data/tokenizers/bpe/split.h"
@@ -22,7 +25,7 @@ struct BpeOptions {
 class BpeTokenizer final : public PieceTokenizer {
  public:
   using Pair = std::pair<std::string, std::string>;
-  // Pieces and merges in the letters of byte_letters.h. Errors: a merge of pieces, or to a piece, that the vocabulary has not,
+  // Pieces and merges in the letters of bytes_to_letters(). Errors: a merge of pieces, or to a piece, that the vocabulary has not,
   // a piece with other letters, a byte without a piece where `unknown` is none either.
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
@@ -49,5 +52,13 @@ class BpeTokenizer final : public PieceTokenizer {
   std::unordered_map<std::string_view, int32_t> whole_;  // pieces by their bytes, where merges are ignored
   mutable WordCaches caches_;
 };
+
+// GPT-2 writes every byte of a piece as one visible character: printable Latin-1 as itself, the 68 other bytes as U+0100 and
+// the code points that follow it. A space is written as U+0120, a capital G with a dot. These are the characters of the bytes, as
+// UTF-8.
+std::string bytes_to_letters(std::string_view bytes);
+
+// The bytes of the characters; nothing where one of them stands for no byte.
+std::optional<std::string> letters_to_bytes(std::string_view letters);
 
 }  // namespace ricci

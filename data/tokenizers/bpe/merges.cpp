@@ -24,24 +24,23 @@ Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
   slots_.resize(places);
   for (size_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];
-    const uint64_t pair = pair_of(merge.left, merge.right);
-    size_t place = mix(pair) >> shift_;
-    while (slots_[place].rank != kNone && slots_[place].pair != pair) place = (place + 1) & (places - 1);
-    if (slots_[place].rank == kNone) slots_[place] = {pair, static_cast<uint32_t>(rank), merge.merged};
+    Slot& slot = slots_[place_of(merge.left, merge.right)];
+    if (slot.rank == kNone) slot = {pair_of(merge.left, merge.right), static_cast<uint32_t>(rank)};
   }
 }
 
-const Merges::Slot& Merges::find(uint32_t left, uint32_t right) const {
+// The slot of a pair, or an empty one where it has none.
+size_t Merges::place_of(uint32_t left, uint32_t right) const {
   const uint64_t pair = pair_of(left, right);
   size_t place = mix(pair) >> shift_;
   while (slots_[place].rank != kNone && slots_[place].pair != pair) place = (place + 1) & (slots_.size() - 1);
-  return slots_[place];
+  return place;
 }
 
 size_t Merges::apply(std::span<uint32_t> pieces) const { return pieces.size() <= kLongestShort ? apply_short(pieces) : apply_long(pieces); }
 
 size_t Merges::apply_short(std::span<uint32_t> pieces) const {
-  std::array<uint32_t, kLongestShort> ranks;  // of each piece with the next
+  std::array<uint32_t, kLongestShort> ranks;  // for each piece and the next
   size_t count = pieces.size();
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = rank_of(pieces[i], pieces[i + 1]);
   while (count > 1) {

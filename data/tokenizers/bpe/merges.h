@@ -23,10 +23,10 @@ class Merges {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Slot {
     uint64_t pair = UINT64_MAX;
-    uint32_t rank = kNone, merged = 0;
+    uint32_t rank = kNone;
   };
-  const Slot& find(uint32_t left, uint32_t right) const;
-  uint32_t rank_of(uint32_t left, uint32_t right) const { return find(left, right).rank; }
+  size_t place_of(uint32_t left, uint32_t right) const;
+  uint32_t rank_of(uint32_t left, uint32_t right) const { return slots_[place_of(left, right)].rank; }
   size_t apply_short(std::span<uint32_t> pieces) const;
   size_t apply_long(std::span<uint32_t> pieces) const;
 

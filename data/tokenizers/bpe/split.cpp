@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/error.h"
-#include "data/tokenizers/unicode/classes.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
 namespace {
@@ -125,7 +125,7 @@ constexpr SplitPattern kPatterns[] = {
         SplitPattern::Kind::llama3, 1},
 };
 
-// Whether the character that ends before byte `end` is white space.
+// True where the character that ends before byte `end` is white space.
 bool ends_in_space(std::string_view text, size_t end) {
   const Utf8Character character = decode_utf8_before(text, end);
   return character.bytes > 0 && (unicode_classes()[character.code] & unicode::space) != 0;

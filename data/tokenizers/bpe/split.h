@@ -1,4 +1,4 @@
-// How byte-level BPE divides a text into words before it merges bytes. The patterns are known by their text, and scanned by
+// Byte-level BPE divides a text into words before it merges bytes. The patterns are known by their text, and scanned by
 // code of our own. A byte that is no valid UTF-8 counts as a character that is neither letter, number nor space.
 #pragma once
 #include <cstddef>
@@ -15,7 +15,7 @@ struct SplitPattern {
   const char* name;
   const char* regex;  // as tokenizer.json files write it
   Kind kind;
-  int most_digits;  // of a number, for the kind llama3
+  int most_digits;  // in a number, for the kind llama3
 
   // The end of the word that starts at byte `at` of the text, which lies inside.
   size_t word_end(std::string_view text, size_t at) const;
@@ -28,7 +28,7 @@ std::span<const SplitPattern> split_patterns();
 const SplitPattern& split_pattern_of_name(std::string_view name);
 const SplitPattern& split_pattern_of_regex(std::string_view regex);
 
-// Where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
+// The place where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
 size_t certain_split(const SplitPattern& pattern, std::string_view text);
 
 // The same by two neighbouring characters alone, whatever the pattern: a word ends behind a letter or number that none of the two

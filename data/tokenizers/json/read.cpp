@@ -1,5 +1,4 @@
-#include "data/tokenizers/json/read.h"
-
+// Reads tokenizer.json files: Hugging Face's, and ricci's own for what they cannot describe.
 #include <algorithm>
 
 #include "core/error.h"
@@ -14,28 +13,11 @@
 namespace ricci {
 namespace {
 
-// A member of a type; null where it is not there or null. Error: it is of another type.
-const JsonValue* find(const JsonValue& object, const char* key, bool (JsonValue::*fits)() const, const char* expected) {
-  const JsonValue& value = object[key];
-  if (value.is_null()) return nullptr;
-  if (!(value.*fits)()) fail("tokenizer: '{}' in the JSON is not {}", {key, expected});
-  return &value;
+// A member of a type. Error: it is of another type.
+template <class T> T at(const JsonValue& object, const char* key, const T& otherwise) {
+  return object.member<T>(key, "tokenizer: '", "' in the JSON is not ").value_or(otherwise);
 }
-
-std::string text_at(const JsonValue& object, const char* key, const std::string& otherwise) {
-  const JsonValue* value = find(object, key, &JsonValue::is_text, "a text");
-  return value ? value->text() : otherwise;
-}
-
-bool bool_at(const JsonValue& object, const char* key, bool otherwise) {
-  const JsonValue* value = find(object, key, &JsonValue::is_bool, "true or false");
-  return value ? value->boolean() : otherwise;
-}
-
-int64_t integer_at(const JsonValue& object, const char* key, int64_t otherwise) {
-  const JsonValue* value = find(object, key, &JsonValue::is_integer, "an integer");
-  return value ? value->integer() : otherwise;
-}
+std::string text_at(const JsonValue& object, const char* key, const std::string& otherwise) { return at(object, key, otherwise); }
 
 // The type of a component, such as the pre_tokenizer; empty where it is null.
 std::string type_of(const JsonValue& component) { return text_at(component, "type", ""); }
@@ -44,26 +26,26 @@ std::string type_of(const JsonValue& component) { return text_at(component, "typ
   fail("tokenizer.json: the {} '{}' is not supported, {}", {part, one_line(found), supported});
 }
 
-// Where a component must be what ricci does by itself.
+// A component must be what ricci does by itself.
 void expect(bool holds, const char* part, const std::string& found, const char* supported) {
   if (!holds) unsupported(part, found.empty() ? "null" : found, supported);
 }
 
 Vocabulary vocabulary_of(const JsonValue& model) {
   if (!model["vocab"].is_object()) fail("tokenizer.json: the model has no vocabulary of pieces and ids");
-  return Vocabulary::of_pairs(pieces_of(model["vocab"]));
+  return Vocabulary::of_json(model["vocab"]);
 }
 
 std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
   std::vector<AddedToken> tokens;
   for (const JsonValue& each : root["added_tokens"].items())
-    tokens.push_back({.id = integer_at(each, "id", -1),
+    tokens.push_back({.id = at<int64_t>(each, "id", -1),
         .content = text_at(each, "content", ""),
-        .single_word = bool_at(each, "single_word", false),
-        .lstrip = bool_at(each, "lstrip", false),
-        .rstrip = bool_at(each, "rstrip", false),
-        .normalized = bool_at(each, "normalized", true),
-        .special = bool_at(each, "special", false)});
+        .single_word = at(each, "single_word", false),
+        .lstrip = at(each, "lstrip", false),
+        .rstrip = at(each, "rstrip", false),
+        .normalized = at(each, "normalized", true),
+        .special = at(each, "special", false)});
   return tokens;
 }
 
@@ -79,7 +61,7 @@ BpeTokenizer::Pair merge_of(const JsonValue& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// How a text is divided into words: by a ByteLevel component alone, or by a pattern and then ByteLevel.
+// The division of a text into words: by a ByteLevel component alone, or by a pattern and then ByteLevel.
 void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern followed by ByteLevel";
   const bool sequence = type_of(component) == "Sequence";
@@ -88,15 +70,15 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   expect(parts.size() == 1 || parts.size() == 2, "pre_tokenizer", type_of(component), supported);
   const JsonValue& last = parts.back();
   expect(type_of(last) == "ByteLevel", "pre_tokenizer", type_of(last), supported);
-  options.add_prefix_space = bool_at(last, "add_prefix_space", true);
+  options.add_prefix_space = at(last, "add_prefix_space", true);
   if (parts.size() == 1) {
-    expect(bool_at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
+    expect(at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false", supported);
     return;
   }
   const JsonValue& split = parts.front();
   expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
-  expect(!bool_at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
-  expect(text_at(split, "behavior", "") == "Isolated" && !bool_at(split, "invert", false), "pre_tokenizer",
+  expect(!at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
+  expect(text_at(split, "behavior", "") == "Isolated" && !at(split, "invert", false), "pre_tokenizer",
       "Split with behavior " + text_at(split, "behavior", ""), "supported is Isolated");
   const JsonValue& regex = split["pattern"]["Regex"];
   expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
@@ -110,7 +92,7 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
     expect(text_at(model, suffix, "").empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
-  expect(!bool_at(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
+  expect(!at(model, "byte_fallback", false), "model", "BPE with byte_fallback", "supported is byte-level BPE");
   expect(model["dropout"].is_null() || model["dropout"].to_json() == "0.0", "model", "BPE with dropout", "supported is BPE without");
   read_pre_tokenizer(root["pre_tokenizer"], options);
   const std::string normalizer = type_of(root["normalizer"]);
@@ -119,9 +101,9 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   const std::string decoder = type_of(root["decoder"]);
   expect(decoder.empty() || decoder == "ByteLevel", "decoder", decoder, "supported for BPE is ByteLevel");
   options.compose = normalizer == "NFC";
-  options.ignore_merges = bool_at(model, "ignore_merges", false);
+  options.ignore_merges = at(model, "ignore_merges", false);
   options.unknown = text_at(model, "unk_token", "");
-  expect(options.unknown.empty() || !bool_at(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
+  expect(options.unknown.empty() || !at(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
   options.post_processor = kept_json(root["post_processor"]);
   std::vector<BpeTokenizer::Pair> merges;
   for (const JsonValue& merge : model["merges"].items()) merges.push_back(merge_of(merge, merges.size()));
@@ -136,14 +118,14 @@ std::shared_ptr<const Tokenizer> read_wordpiece(const JsonValue& root, std::vect
   expect(pre_tokenizer == "BertPreTokenizer", "pre_tokenizer", pre_tokenizer, "supported for WordPiece is BertPreTokenizer");
   expect(decoder.empty() || decoder == "WordPiece", "decoder", decoder, "supported for WordPiece is WordPiece");
   WordPieceOptions options;
-  options.text.lowercase = bool_at(normalizer, "lowercase", true);
-  options.text.clean = bool_at(normalizer, "clean_text", true);
-  options.text.ideographs = bool_at(normalizer, "handle_chinese_chars", true);
-  options.text.strip_accents = bool_at(normalizer, "strip_accents", options.text.lowercase);
+  options.text.lowercase = at(normalizer, "lowercase", true);
+  options.text.clean = at(normalizer, "clean_text", true);
+  options.text.ideographs = at(normalizer, "handle_chinese_chars", true);
+  options.text.strip_accents = at(normalizer, "strip_accents", options.text.lowercase);
   options.unknown = text_at(model, "unk_token", options.unknown);
   options.prefix = text_at(model, "continuing_subword_prefix", options.prefix);
-  options.longest_word = integer_at(model, "max_input_chars_per_word", options.longest_word);
-  options.cleanup = bool_at(root["decoder"], "cleanup", true);
+  options.longest_word = at(model, "max_input_chars_per_word", options.longest_word);
+  options.cleanup = at(root["decoder"], "cleanup", true);
   options.post_processor = kept_json(root["post_processor"]);
   expect(text_at(root["decoder"], "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model",
       "supported is the same");
@@ -162,8 +144,7 @@ std::shared_ptr<const Tokenizer> read_hugging_face(const JsonValue& root, const 
   const std::string type = text_at(root["model"], "type", root["model"]["merges"].is_null() ? "" : "BPE");
   std::vector<AddedToken> added = added_tokens_of(root);
   if (!piece.empty()) {
-    int64_t next = 0;
-    for (const auto& [known, id] : pieces_of(root["model"]["vocab"])) next = std::max(next, id + 1);
+    int64_t next = Vocabulary::of_json(root["model"]["vocab"]).size();
     for (const AddedToken& token : added) next = std::max(next, token.id + 1);
     added.push_back({.id = next, .content = piece});
   }
@@ -193,17 +174,6 @@ std::shared_ptr<const Tokenizer> read_any(const JsonValue& root, const std::stri
 }
 
 }  // namespace
-
-std::vector<std::pair<std::string, int64_t>> pieces_of(const JsonValue& object) {
-  std::vector<std::pair<std::string, int64_t>> pairs;
-  pairs.reserve(object.keys().size());
-  for (size_t i = 0; i < object.keys().size(); ++i) {
-    const JsonValue& id = object.items()[i];
-    if (!id.is_integer()) fail("vocabulary: the id of '{}' is not an integer", {one_line(object.keys()[i])});
-    pairs.emplace_back(object.keys()[i], id.integer());
-  }
-  return pairs;
-}
 
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { return read_any(parse_json(json, "tokenizer"), ""); }
 

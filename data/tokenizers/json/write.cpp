@@ -1,5 +1,4 @@
-#include "data/tokenizers/json/write.h"
-
+// Tokenizers as tokenizer.json files that Hugging Face's tokenizers read.
 #include "core/json/value.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
 #include "data/tokenizers/words/word_tokenizer.h"
@@ -61,42 +60,38 @@ std::string merges_of(const BpeTokenizer& tokenizer) {
 
 }  // namespace
 
-std::string json_of(const BpeTokenizer& tokenizer) {
-  const BpeOptions& options = tokenizer.options();
+std::string BpeTokenizer::to_json() const {
   Components c;
-  c.normalizer = options.compose ? R"({"type":"NFC"})" : "null";
-  c.pre_tokenizer = pre_tokenizer_of(options);
-  c.post_processor = options.post_processor;
+  c.normalizer = options_.compose ? R"({"type":"NFC"})" : "null";
+  c.pre_tokenizer = pre_tokenizer_of(options_);
+  c.post_processor = options_.post_processor;
   c.decoder = byte_level(true, true);
-  c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options.unknown) +
+  c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options_.unknown) +
             R"(,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
-            boolean(options.ignore_merges) + R"(,"vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"merges":)" + merges_of(tokenizer) +
-            "}";
-  return json_of(tokenizer, c);
+            boolean(options_.ignore_merges) + R"(,"vocab":)" + json_of(vocabulary()) + R"(,"merges":)" + merges_of(*this) + "}";
+  return json_of(*this, c);
 }
 
-std::string json_of(const WordPieceTokenizer& tokenizer) {
-  const WordPieceOptions& options = tokenizer.options();
+std::string WordPieceTokenizer::to_json() const {
   Components c;
-  c.normalizer = std::string(R"({"type":"BertNormalizer","clean_text":)") + boolean(options.text.clean) + R"(,"handle_chinese_chars":)" +
-                 boolean(options.text.ideographs) + R"(,"strip_accents":)" + boolean(options.text.strip_accents) + R"(,"lowercase":)" +
-                 boolean(options.text.lowercase) + "}";
+  c.normalizer = std::string(R"({"type":"BertNormalizer","clean_text":)") + boolean(options_.text.clean) + R"(,"handle_chinese_chars":)" +
+                 boolean(options_.text.ideographs) + R"(,"strip_accents":)" + boolean(options_.text.strip_accents) + R"(,"lowercase":)" +
+                 boolean(options_.text.lowercase) + "}";
   c.pre_tokenizer = R"({"type":"BertPreTokenizer"})";
-  c.post_processor = options.post_processor;
-  c.decoder = R"({"type":"WordPiece","prefix":)" + quoted_json(options.prefix) + R"(,"cleanup":)" + boolean(options.cleanup) + "}";
-  c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options.unknown) + R"(,"continuing_subword_prefix":)" +
-            quoted_json(options.prefix) + R"(,"max_input_chars_per_word":)" + std::to_string(options.longest_word) + R"(,"vocab":)" +
-            json_of(tokenizer.vocabulary()) + "}";
-  return json_of(tokenizer, c);
+  c.post_processor = options_.post_processor;
+  c.decoder = R"({"type":"WordPiece","prefix":)" + quoted_json(options_.prefix) + R"(,"cleanup":)" + boolean(options_.cleanup) + "}";
+  c.model = R"({"type":"WordPiece","unk_token":)" + quoted_json(options_.unknown) + R"(,"continuing_subword_prefix":)" +
+            quoted_json(options_.prefix) + R"(,"max_input_chars_per_word":)" + std::to_string(options_.longest_word) + R"(,"vocab":)" +
+            json_of(vocabulary()) + "}";
+  return json_of(*this, c);
 }
 
-std::string json_of(const WordTokenizer& tokenizer) {
+std::string WordTokenizer::to_json() const {
   Components c;
   c.normalizer = c.decoder = "null";
   c.pre_tokenizer = R"({"type":"WhitespaceSplit"})";
-  c.model =
-      R"({"type":"WordLevel","vocab":)" + json_of(tokenizer.vocabulary()) + R"(,"unk_token":)" + quoted_json(tokenizer.unknown()) + "}";
-  return json_of(tokenizer, c);
+  c.model = R"({"type":"WordLevel","vocab":)" + json_of(vocabulary()) + R"(,"unk_token":)" + quoted_json(unknown()) + "}";
+  return json_of(*this, c);
 }
 
 }  // namespace ricci

@@ -39,7 +39,7 @@ void note(Pairs& pairs, Pair pair, int64_t count, uint32_t word) {
   if (occurrences.words.empty() || occurrences.words.back() != word) occurrences.words.push_back(word);
 }
 
-// Counts the pairs of all words, each thread those of its share.
+// Counts the pairs of all words; each thread has its share of the words.
 Pairs count_pairs(const std::vector<PieceWord>& words) {
   const auto lanes = static_cast<size_t>(thread_count());
   const size_t share = (words.size() + lanes - 1) / lanes;

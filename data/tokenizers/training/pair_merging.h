@@ -18,14 +18,14 @@ struct PieceWord {
 };
 
 struct PairMerging {
-  size_t vocab;       // pieces to end with, those of the start included
+  size_t vocab;       // pieces to end with, the first ones included
   int64_t min_count;  // a pair that occurs less often is not merged
   // The text of two pieces as one.
   std::function<std::string(std::string_view left, std::string_view right)> join;
 };
 
 // Adds to `pieces`, the texts of the pieces by their ids, what is learnt, and returns the merges in their order. Of pairs of equal
-// count that of the smaller left id is first, then that of the smaller right id. Where two merges lead to one text, both have
+// count the one with the smaller left id is first, then the one with the smaller right id. Where two merges lead to one text, both have
 // the same piece.
 std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vector<std::string>& pieces, const PairMerging& options);
 

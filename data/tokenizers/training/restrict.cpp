@@ -1,11 +1,8 @@
-#include <algorithm>
-
 #include "core/error.h"
-#include "data/text/text_stream.h"
+#include "data/text/text.h"
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/bpe/byte_letters.h"
-#include "data/tokenizers/encode.h"
 #include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/training/training.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
@@ -51,7 +48,7 @@ std::shared_ptr<const Tokenizer> restrict_bpe(const BpeTokenizer& tokenizer, std
     keep(all, bytes_to_letters({&letter, 1}), kept);
   }
   keep(all, tokenizer.options().unknown, kept);
-  // What leads to a piece that remains. The pieces of a merge mostly come from merges before it.
+  // The parts of a piece that remains remain, too. The pieces of a merge mostly come from merges before it.
   const std::span<const Merges::Merge> merges = tokenizer.merges().all();
   for (bool found = true; found;) {
     found = false;

@@ -2,16 +2,14 @@
 #include <array>
 
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/bpe/byte_letters.h"
+#include "data/tokenizers/training/common.h"
 #include "data/tokenizers/training/pair_merging.h"
-#include "data/tokenizers/training/special_pieces.h"
 #include "data/tokenizers/training/training.h"
-#include "data/tokenizers/training/word_counts.h"
 
 namespace ricci {
 namespace {
 
-// The special pieces, then those of single bytes.
+// The special pieces, then a piece for each byte.
 std::vector<std::string> byte_pieces(const std::vector<std::string>& special) {
   std::vector<std::string> pieces = special, letters;
   for (int byte = 0; byte < 256; ++byte) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/text/text_source.h"
+#include "data/text/text.h"
 #include "data/tokenizers/bpe/split.h"
 #include "data/tokenizers/tokenizer.h"
 
@@ -14,10 +14,10 @@ struct TrainingOptions {
   int64_t vocab = 0;                                   // pieces, special ones included; of words: 0 for all
   int64_t min_count = 2;                               // a pair, or a word, that occurs less often becomes no piece
   std::vector<std::string> special = {};               // pieces with the first ids, found in texts as they are written
-  const SplitPattern* pattern = &split_patterns()[0];  // of BPE
-  bool lines = false;                                  // of BPE: the ends of lines are no text, as with <eos> behind every line
-  bool lowercase = false;                              // of WordPiece: lower case without accents
-  int64_t alphabet = 1000;                             // of WordPiece: characters; a word with a rarer one is unknown
+  const SplitPattern* pattern = &split_patterns()[0];  // for BPE
+  bool lines = false;                                  // for BPE: the ends of lines are no text, as with <eos> behind every line
+  bool lowercase = false;                              // for WordPiece: lower case without accents
+  int64_t alphabet = 1000;                             // for WordPiece: characters; a word with a rarer one is unknown
 };
 
 // Byte-level BPE: the 256 bytes, then the most frequent pair of neighbouring pieces becomes a piece, and again; of equally

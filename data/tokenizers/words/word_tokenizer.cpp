@@ -1,9 +1,8 @@
 #include "data/tokenizers/words/word_tokenizer.h"
 
 #include "core/error.h"
-#include "data/tokenizers/json/write.h"
-#include "data/tokenizers/unicode/classes.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
 namespace {
@@ -36,8 +35,6 @@ WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> adde
       unknown_id_(this->vocabulary().find(unknown_)) {
   if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
 }
-
-std::string WordTokenizer::to_json() const { return json_of(*this); }
 
 void WordTokenizer::append_plain(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   check_utf8("word tokenizer", text, offset);

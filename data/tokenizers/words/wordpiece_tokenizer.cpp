@@ -1,19 +1,18 @@
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <set>
 
 #include "core/error.h"
-#include "data/tokenizers/json/write.h"
-#include "data/tokenizers/unicode/classes.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/unicode.h"
 
 namespace ricci {
+
 namespace {
 
-constexpr int64_t kMaxLetters = 1000;  // of a word
+constexpr int64_t kMaxLetters = 1000;  // in a word
 
 }  // namespace
 
@@ -38,8 +37,6 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
   lengths_.assign(lengths.begin(), lengths.end());
   lengths_going_on_.assign(going_on.begin(), going_on.end());
 }
-
-std::string WordPieceTokenizer::to_json() const { return json_of(*this); }
 
 void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>& ids) const {
   const size_t before = ids.size();
@@ -68,23 +65,12 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<int64_t>
 }
 
 void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vector<int64_t>& ids) const {
-  const WordCaches::Loan loan(caches_);
-  WordCache& cache = *loan;
+  const WordCaches::Loan cache(caches_);
   for (size_t at = 0; at < text.size();) {
     size_t space_end = 0;
     const size_t end = bert_word_end(text, at, space_end);
-    const std::string_view word = text.substr(at, end - at);
-    if (word.empty()) {
-      at = space_end;
-      continue;
-    }
-    const WordCache::Key key = word.size() <= WordCache::kLongestWord ? WordCache::key_of(word, text.size() - at) : WordCache::Key{};
-    const std::span<const uint32_t> known = word.size() <= WordCache::kLongestWord ? cache.find(key) : std::span<const uint32_t>();
-    const size_t before = ids.size();
-    if (known.empty()) append_word(word, ids);
-    for (const uint32_t id : known) ids.push_back(id);
-    if (known.empty() && word.size() <= WordCache::kLongestWord) cache.keep(key, std::span(ids).subspan(before));
-    at = end;
+    if (end > at) cache->append(text.substr(at), end - at, ids, [&] { append_word(text.substr(at, end - at), ids); });
+    at = end > at ? end : space_end;
   }
 }
 
@@ -107,7 +93,7 @@ size_t WordPieceTokenizer::complete_prefix_by_splitting(std::string_view text) c
 }
 
 void WordPieceTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
-  // What Hugging Face's decoder draws to the word before it.
+  // Hugging Face's decoder draws these to the word before them.
   static constexpr std::string_view kClose[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
   const std::string_view piece = vocabulary().piece(id);
   const bool goes_on = !state.at_start && piece.starts_with(options_.prefix);
@@ -124,6 +110,88 @@ std::vector<AddedToken> bert_special_tokens(const Vocabulary& vocabulary) {
     if (const int32_t id = vocabulary.find(content); id >= 0) tokens.push_back({.id = id, .content = content});
   std::sort(tokens.begin(), tokens.end(), [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   return tokens;
+}
+
+namespace {
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
+}
+
+// Calls use(code, bytes, class) for every character of valid UTF-8.
+template <class Use> void for_each_character(std::string_view text, const Use& use) {
+  const uint8_t* const classes = unicode_classes();
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = decode_utf8(text, at);
+    use(character.code, text.substr(at, character.bytes), classes[character.code]);
+    at += character.bytes;
+  }
+}
+
+constexpr bool is_tab_or_line_end(char32_t code) { return code == '\t' || code == '\n' || code == '\r'; }
+
+std::string cleaned(std::string_view text, bool clean, bool ideographs) {
+  std::string result;
+  result.reserve(text.size() + text.size() / 8);
+  for_each_character(text, [&](char32_t code, std::string_view bytes, uint8_t kind) {
+    const bool control = (kind & unicode::other) && !is_tab_or_line_end(code);
+    if (clean && (control || code == 0 || code == 0xfffd)) return;
+    if (clean && (kind & unicode::space)) {
+      result += ' ';
+    } else if (ideographs && (kind & unicode::ideograph)) {
+      (result += ' ').append(bytes) += ' ';
+    } else {
+      result += bytes;
+    }
+  });
+  return result;
+}
+
+std::string without_accents(std::string_view text) {
+  std::string result;
+  for_each_character(decompose_characters(text), [&](char32_t, std::string_view bytes, uint8_t kind) {
+    if (!(kind & unicode::nonspacing)) result += bytes;
+  });
+  return result;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result;
+  for_each_character(text, [&](char32_t code, std::string_view, uint8_t) { append_lower_case(code, result); });
+  return result;
+}
+
+std::string ascii_lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+}  // namespace
+
+std::string BertText::normalize(std::string_view text, int64_t offset) const {
+  check_utf8("wordpiece tokenizer", text, offset);
+  std::string result = clean || ideographs ? cleaned(text, clean, ideographs) : std::string(text);
+  if (is_ascii(result)) return lowercase ? ascii_lower_case(std::move(result)) : result;
+  if (strip_accents) result = without_accents(result);
+  return lowercase ? lower_case(result) : result;
+}
+
+size_t bert_word_end(std::string_view text, size_t at, size_t& space_end) {
+  const uint8_t* const classes = unicode_classes();
+  const size_t begin = at;
+  while (at < text.size()) {
+    const Utf8Character character = decode_utf8(text, at);
+    const uint8_t kind = classes[character.code];
+    if (at == begin && (kind & unicode::space)) {
+      space_end = at + character.bytes;
+      return begin;
+    }
+    if (kind & unicode::space) break;
+    if (kind & unicode::punctuation) return at == begin ? at + character.bytes : at;
+    at += character.bytes;
+  }
+  return at;
 }
 
 }  // namespace ricci

@@ -1,15 +1,34 @@
 // WordPiece, as BERT uses it: a word is its longest beginning that is a piece, then the longest piece that goes on, and so forth.
 #pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "data/tokenizers/piece_tokenizer.h"
 #include "data/tokenizers/word_cache.h"
-#include "data/tokenizers/words/bert_text.h"
 
 namespace ricci {
+
+// BERT does this to a text before it looks for pieces, as in its tokenization.py and in Hugging Face's BertNormalizer and
+// BertPreTokenizer.
+struct BertText {
+  bool clean = true;       // white space becomes a blank; control characters, U+0000 and U+FFFD go
+  bool ideographs = true;  // a Chinese character is a word of its own
+  bool strip_accents = false;
+  bool lowercase = false;
+
+  // The text in its normal form. Error: not UTF-8, with the byte's place where the text starts at `offset`.
+  std::string normalize(std::string_view text, int64_t offset) const;
+};
+
+// The end of the word that starts at byte `at` of a text in normal form: a punctuation character, or all up to the next one or
+// white space. `at` itself where white space is there, whose end is then in `space_end`.
+size_t bert_word_end(std::string_view text, size_t at, size_t& space_end);
 
 struct WordPieceOptions {
   BertText text = {};
   std::string unknown = "[UNK]";    // the piece for a word that no pieces make up
-  std::string prefix = "##";        // of pieces that go on with a word
+  std::string prefix = "##";        // pieces that go on with a word have it
   int64_t longest_word = 100;       // characters; a longer one is unknown
   bool cleanup = true;              // decoding writes no blank before . ? ! , and the ends of contractions
   std::string post_processor = {};  // JSON of a file, kept for those who read the file again; not used here
@@ -40,7 +59,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
   mutable WordCaches caches_;
 };
 
-// The tokens of BERT's vocabularies that are recognised in a text, those of them that the vocabulary has.
+// The tokens that BERT recognises in a text, as far as the vocabulary has them.
 std::vector<AddedToken> bert_special_tokens(const Vocabulary& vocabulary);
 
 }  // namespace ricci

@@ -1,11 +1,10 @@
 // Small models with the names of the Dispatcher paper's repository (tests/interop/dispatcher.py) become run folders with the logits that
 // their definition has.
-#include "apps/interop/dispatcher.h"
-
 #include <doctest/doctest.h>
 
 #include <functional>
 
+#include "apps/interop/interop.h"
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_logits.h"

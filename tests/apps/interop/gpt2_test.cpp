@@ -1,13 +1,12 @@
 // Small models that Hugging Face's transformers wrote (tests/interop/gpt2.py) become run folders with the logits that it computed, and
 // folders again with the tensors that it wrote.
-#include "apps/interop/gpt2.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "apps/interop/hugging_face.h"
+#include "apps/interop/interop.h"
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
 #include "tests/apps/interop/stored_logits.h"

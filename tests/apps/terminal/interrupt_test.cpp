@@ -1,6 +1,4 @@
 // Signals that this process sends to itself, and to a child for the second one.
-#include "apps/terminal/interrupt.h"
-
 #include <doctest/doctest.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,6 +8,8 @@
 #include <algorithm>
 #include <initializer_list>
 #include <vector>
+
+#include "apps/terminal/signals.h"
 
 using ricci::apps::Interrupt;
 

@@ -1,6 +1,4 @@
 // Output to pipes and terminals whose readers have stopped.
-#include "apps/terminal/output.h"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +8,8 @@
 #include <csignal>
 #include <thread>
 
-#include "apps/terminal/interrupt.h"
+#include "apps/terminal/signals.h"
+#include "apps/terminal/streams.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

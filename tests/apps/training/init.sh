@@ -73,6 +73,16 @@ accept 'a start from them' train next.yaml name=near2 init=runs/near model.ctx=6
 verdict 'keeps them' "$(diff <(follows windows near2) - <<<'windows: ["0:8", "8:16"]')"
 accept 'the same config with another width and context' train runs/retina/config.yaml name=wide model.d=32 model.ctx=32 init_changes=[]
 verdict 'has what follows from those' "$(diff <(follows 'ff|windows|context' wide | sort) <(printf '%s\n' 'context: null  # 32' 'ff: null  # 128' 'windows: []  # [0:32, 0:32]'))"
+verdict 'a vocabulary is written as what was said of it' "$(diff <(follows vocab first) - <<<'vocab: null  # 38')"
+accept 'the same config with another tokenizer' train runs/first/config.yaml name=bytes tokenizer=byte steps=1
+accept 'it goes on' train runs/bytes steps=2
+verdict 'with the size of its own' "$(diff <(follows vocab bytes) - <<<'vocab: null  # 256')"
+sed -i 's/vocab: null  # 256/vocab: 256/' runs/bytes/config.yaml
+accept 'a folder with a number, as older ones are, goes on' train runs/bytes steps=3
+accept 'it is a start' train next.yaml name=from_bytes init=runs/bytes
+verdict 'the number is kept' "$(diff <(follows vocab bytes; follows vocab from_bytes) <(printf 'vocab: 256\nvocab: 256\n'))"
+accept 'a size of 0' train tiny.yaml name=zero model.vocab=0 steps=1
+verdict 'is that of the tokenizer, too' "$(diff <(follows vocab zero) - <<<'vocab: 0  # 38')"
 accept 'a preset' train tiny.yaml name=preset model.preset=msa model.tie=true steps=1
 verdict 'gives keys of which nothing was said' "$(diff <(follows 'norm|positions|tie' preset | sort) <(printf '%s\n' 'norm: null  # post' 'positions: null  # sinusoidal' 'tie: true'))"
 accept 'the same config with another preset' train runs/preset/config.yaml name=other_preset model.preset=gpt

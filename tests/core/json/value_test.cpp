@@ -21,6 +21,24 @@ TEST_CASE("json: members in their order, numbers, escapes") {
   CHECK(test::bounded_error([] { parse_json("\"\\ud800\"", "test"); }).starts_with("test: not JSON: fault at byte"));
 }
 
+TEST_CASE("json: members of a type, and an error that names another one") {
+  const JsonValue value = parse_json(R"({"n":3,"x":2.5,"b":true,"t":"a","l":["a","b"],"o":{"k":"v"},"none":null,"mixed":["a",1]})", "test");
+  CHECK(value.member<int64_t>("n", "", "") == 3);
+  CHECK(value.member<double>("n", "", "") == 3.0);
+  CHECK(value.member<double>("x", "", "") == 2.5);
+  CHECK(value.member<bool>("b", "", "") == true);
+  CHECK(value.member<std::string>("t", "", "") == "a");
+  CHECK(value.member<std::vector<std::string>>("l", "", "") == std::vector<std::string>{"a", "b"});
+  CHECK(value.member<std::map<std::string, std::string>>("o", "", "") == std::map<std::string, std::string>{{"k", "v"}});
+  for (const char* key : {"none", "missing"}) CHECK(!value.member<int64_t>(key, "", "").has_value());
+  const auto error = [&](const auto& read) { return test::bounded_error(read); };
+  CHECK(error([&] { value.member<int64_t>("x", "a.json: ", ": expected "); }) == "a.json: x: expected an integer");
+  CHECK(error([&] { value.member<bool>("n", "'", "' is not "); }) == "'n' is not true or false");
+  CHECK(error([&] { value.member<std::string>("n", "", ": "); }) == "n: a text");
+  CHECK(error([&] { value.member<std::vector<std::string>>("mixed", "", ": "); }) == "mixed: a list of texts");
+  CHECK(error([&] { value.member<std::map<std::string, std::string>>("l", "", ": "); }) == "l: names with texts");
+}
+
 TEST_CASE("json: what is too large is refused before it is read") {
   const auto fault = [](const char* text, const JsonLimits& limits) {
     return test::bounded_error([&] { parse_json(text, "test", limits); });

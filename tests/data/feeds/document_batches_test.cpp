@@ -1,12 +1,11 @@
 // Whole documents as sequences: rows, labels and lengths, each document once per epoch, and going on from any place.
-#include "data/feeds/document_batches.h"
-
 #include <doctest/doctest.h>
 
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "data/feeds/feed.h"
 #include "data/feeds/sequence_stream.h"
 #include "data/shards/tokens.h"
 #include "tests/data/shards/shard_files.h"
@@ -24,7 +23,7 @@ Tokens labelled(const ScratchFolder& folder, const std::string& name, int count)
   for (int i = 0; i < count; ++i)
     text += std::to_string(i % 5) + "\t" + std::string(static_cast<size_t>(i + 1), static_cast<char>('a' + i % 26)) + "\n";
   make_folders(folder / name);
-  const auto files = TextSource(folder.write(name + ".tsv", text)).each_file();
+  const auto files = TextSource(folder.write(name + ".tsv", text));
   prepare_shards(files, ByteTokenizer(), Folder(folder / name),
       {.documents = {.format = DocumentFormat::tsv, .label_field = "1", .classes = 5}, .shard_tokens = 100});
   return ShardedTokens::open(folder / name, ByteTokenizer());

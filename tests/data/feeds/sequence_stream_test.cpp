@@ -7,7 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "data/feeds/document_order.h"
 #include "data/shards/tokens.h"
 #include "tests/data/ids.h"
 #include "tests/data/shards/shard_files.h"

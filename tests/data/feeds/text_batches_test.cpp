@@ -1,6 +1,4 @@
 // Batches against their definitions, on texts whose ids are their own positions, over odd sizes.
-#include "data/feeds/text_batches.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "core/files/checksum.h"
 #include "core/random.h"
+#include "data/feeds/feed.h"
 #include "tests/data/files.h"
 #include "tests/data/ids.h"
 

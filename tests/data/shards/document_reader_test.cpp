@@ -5,7 +5,7 @@
 
 #include <tuple>
 
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -14,7 +14,7 @@ using namespace test_data;
 namespace {
 
 std::vector<DocumentPiece> pieces_of(const std::string& paths, const DocumentOptions& options, const InputPlace& from = {}) {
-  DocumentReader reader(TextSource(paths).each_file(), options, complete_utf8_prefix, from);
+  DocumentReader reader(TextSource(paths), options, complete_utf8_prefix, from);
   std::vector<DocumentPiece> pieces;
   for (DocumentPiece piece; reader.next(piece);) pieces.push_back(piece);
   return pieces;
@@ -105,7 +105,7 @@ TEST_CASE("reading goes on from the end of any piece") {
   }
 }
 
-TEST_CASE("members of tar archives, compressed or not, but no folders and hidden files") {
+TEST_CASE("members of tar archives, compressed or not, but no folders and hidden files, as documents or as one text") {
   const ScratchFolder folder;
   const std::string large = mixed_text(300'000, 2) + "\n";
   const std::vector<std::pair<std::string, std::string>> files = {
@@ -115,6 +115,10 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
     const std::string path = write_tar(folder, name, files, filter);
     CHECK(documents_of(path, {}) == Texts{"one", large});
     CHECK(pieces_of(path, {})[0].place == std::string(name) + ": a/one.txt");
+    std::string joined;
+    TextStream stream(TextSource(path + "," + folder.write("b.txt", "end")));
+    for (std::string_view block; !(block = stream.next()).empty();) joined += block;
+    CHECK((joined == "one" + large + "end"));
   }
   const std::string whole = read_file(folder / "x.tar");
   const std::string cut = folder.write("cut.tar", whole.substr(0, whole.size() / 2));

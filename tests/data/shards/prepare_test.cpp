@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/cpu/parallel.h"
-#include "data/shards/shard_writer.h"
+#include "data/shards/shard.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/kinds.h"
 #include "tests/data/shards/shard_files.h"
@@ -30,7 +30,7 @@ std::string long_lines(int count) {
 
 struct Corpus {
   ScratchFolder folder;
-  std::vector<TextSource> files = TextSource(folder.write("a.txt", long_lines(700)) + "," + folder.write("b.txt", "the end")).each_file();
+  TextSource files{folder.write("a.txt", long_lines(700)) + "," + folder.write("b.txt", "the end")};
   PrepareOptions options{.documents = {.documents = "<end>"}, .shard_tokens = 40'000};
   std::shared_ptr<const Tokenizer> tokenizer = char_tokenizer_of(files, options.documents);
 
@@ -74,7 +74,7 @@ TEST_CASE("the error of the first document is told, whatever the number of threa
       make_folders(folder / name);
       const std::string expected =
           "a.txt: document 100: char tokenizer: '?' (U+003F) at byte 0 is not among the 1 characters of the vocabulary";
-      CHECK(error_of([&] { prepare_shards(source.each_file(), tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
+      CHECK(error_of([&] { prepare_shards(source, tokenizer, Folder(folder / name), {.documents = lines}); }) == expected);
     }
   set_thread_count(before);
 }
@@ -106,7 +106,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   corpus.options.shard_tokens = 50'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   corpus.options.shard_tokens = 40'000;
-  corpus.files.pop_back();
+  corpus.files = TextSource(corpus.folder / "a.txt");
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);
   std::filesystem::remove(whole + "/" + shard_name(0));  // the others are still those of all files
@@ -117,8 +117,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
-    return error_of(
-        [&] { prepare_shards(TextSource::of_paths(paths).each_file(), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
+    return error_of([&] { prepare_shards(TextSource::of_paths(paths), ByteTokenizer(), Folder(corpus.folder.path()), corpus.options); });
   };
   CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
   CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
@@ -142,7 +141,7 @@ TEST_CASE("labels come with their documents, each of which is in one shard") {
   for (int i = 0; i < 300; ++i)
     text +=
         std::to_string(i % 7) + "\t" + std::string(static_cast<size_t>(i == 100 ? 900'000 : 5 + i), static_cast<char>('a' + i % 7)) + "\n";
-  const auto files = TextSource(folder.write("r.tsv", text)).each_file();
+  const auto files = TextSource(folder.write("r.tsv", text));
   make_folders(folder / "r");
   const Prepared made = prepare_shards(files, ByteTokenizer(), Folder(folder / "r"),
       {.documents = {.format = DocumentFormat::tsv, .text_field = "2", .label_field = "1", .classes = 7}, .shard_tokens = 10'000});
@@ -168,7 +167,7 @@ TEST_CASE("<eos> behind every document, and behind every line") {
     const auto tokenizer = train_tokenizer(*find_tokenizer_kind("word"), text, {}, {.behind = behind});
     const std::string name = std::string(name_of(behind)) + options.documents;
     make_folders(folder / name);
-    prepare_shards(text.each_file(), *tokenizer, Folder(folder / name), {.documents = options});
+    prepare_shards(text, *tokenizer, Folder(folder / name), {.documents = options});
     const Tokens tokens = ShardedTokens::open(folder / name, *tokenizer);
     std::vector<int64_t> ids(static_cast<size_t>(tokens.size()));
     tokens.read(0, ids);

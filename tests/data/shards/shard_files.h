@@ -5,7 +5,7 @@
 
 #include "core/files/file.h"
 #include "data/shards/prepare.h"
-#include "data/shards/sharded_tokens.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "tests/data/files.h"
 
@@ -24,7 +24,7 @@ inline std::string llmc_shard(int32_t magic, int32_t version, const std::vector<
 inline std::string prepared(const ScratchFolder& folder, const std::string& name, const std::string& text, int64_t shard_tokens = 1 << 20) {
   using namespace ricci;
   make_folders(folder / name);
-  const std::vector<TextSource> files = TextSource(folder.write(name + ".txt", text)).each_file();
+  const TextSource files = TextSource(folder.write(name + ".txt", text));
   prepare_shards(files, ByteTokenizer(), Folder(folder / name), {.documents = {.documents = "line"}, .shard_tokens = shard_tokens});
   return folder / name;
 }

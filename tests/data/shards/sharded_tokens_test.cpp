@@ -1,12 +1,11 @@
 // Shards as one corpus: its tokens and documents, and what is said of shards that do not belong together, were cut or altered.
-#include "data/shards/sharded_tokens.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
 
 #include "core/files/checksum.h"
-#include "data/shards/shard_writer.h"
+#include "data/shards/shard.h"
+#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "tests/data/shards/shard_files.h"
 
@@ -187,7 +186,7 @@ TEST_CASE("shards that do not make one corpus") {
   CHECK(error_of_folder(a) == place(a, 1) + ": a shard of another corpus than " + place(a, 0));
 
   make_folders(folder / "chars");
-  const std::vector<TextSource> files = TextSource(folder / "a.txt").each_file();
+  const TextSource files = TextSource(folder / "a.txt");
   const auto chars = char_tokenizer_of(files, {});
   prepare_shards(files, *chars, Folder(folder / "chars"), {.documents = {.documents = "line"}, .shard_tokens = 1000});
   std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
@@ -218,5 +217,5 @@ TEST_CASE("reading a large corpus does not fill the memory") {
     tokens.read(static_cast<int64_t>(sequence.below(static_cast<uint64_t>(tokens.size() - 1000))), ids);
     if (i % 100 == 0) most = std::max(most, resident_bytes() - before);
   }
-  CHECK(most < kMaxResident + 20'000'000 + kSanitizerBytes);
+  CHECK(most < 20'000'000 + kSanitizerBytes);
 }

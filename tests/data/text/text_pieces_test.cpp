@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "data/text/text_stream.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/text.h"
+#include "data/text/utf8.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -1,8 +1,7 @@
 // Words counted by hand, across the blocks of a stream, and the published numbers of a real corpus.
-#include "data/text/text_size.h"
-
 #include <doctest/doctest.h>
 
+#include "data/text/text.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
 

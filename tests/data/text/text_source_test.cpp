@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/text/text_stream.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/text.h"
+#include "data/text/utf8.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

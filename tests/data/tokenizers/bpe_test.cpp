@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "data/tokenizers/bpe/bpe_tokenizer.h"
-#include "data/tokenizers/bpe/byte_letters.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

@@ -1,8 +1,8 @@
 // tokenizer.json: what is written is read again, and what is not supported is named.
 #include <doctest/doctest.h>
 
-#include "data/tokenizers/json/read.h"
-#include "data/tokenizers/open.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/tokenizer.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

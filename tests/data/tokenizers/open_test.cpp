@@ -1,10 +1,9 @@
 // Tokenizers from the files that they are published in.
-#include "data/tokenizers/open.h"
-
 #include <doctest/doctest.h>
 
 #include "core/json/value.h"
-#include "data/tokenizers/bpe/byte_letters.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/kinds.h"
 #include "data/tokenizers/words/word_tokenizer.h"
 #include "tests/data/files.h"
 

@@ -5,9 +5,9 @@
 
 #include <set>
 
+#include "data/text/utf8.h"
 #include "data/tokenizers/byte_tokenizer.h"
 #include "data/tokenizers/char_tokenizer.h"
-#include "data/tokenizers/utf8.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"

@@ -1,9 +1,9 @@
 // Classes and forms of characters, against the Unicode standard's own examples.
+#include "data/tokenizers/unicode.h"
+
 #include <doctest/doctest.h>
 
-#include "data/tokenizers/unicode/classes.h"
-#include "data/tokenizers/unicode/forms.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
 
 using namespace ricci;
 

@@ -7,8 +7,8 @@
 
 #include "core/json/value.h"
 #include "data/shards/pieces.h"
-#include "data/tokenizers/open.h"
-#include "data/tokenizers/utf8.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/kinds.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"
 

@@ -1,7 +1,6 @@
 // WordPiece and BERT's treatment of texts.
 #include <doctest/doctest.h>
 
-#include "data/tokenizers/words/bert_text.h"
 #include "data/tokenizers/words/wordpiece_tokenizer.h"
 #include "tests/data/files.h"
 

@@ -49,7 +49,7 @@ TEST_CASE("classes: loss and counts do not depend on the batches, and targets of
   for (const int64_t size : {1, 2, 9}) {
     CAPTURE(size);
     int64_t calls = 0;
-    const ClassEvaluation got = evaluate_classes(
+    const Evaluation got = evaluate_classes(
         model, (kSequences + size - 1) / size,
         [&](int64_t i) {
           const int64_t first = i * size, count = std::min(size, kSequences - first);
@@ -58,11 +58,11 @@ TEST_CASE("classes: loss and counts do not depend on the batches, and targets of
           return MicroBatch{{ids_of(ids_from(first, count), {count, kLength}, Device::cpu), ids_of(some, {count}, Device::cpu)}, scored};
         },
         [&](int64_t done) { CHECK(done == ++calls); });
-    CHECK(got.nats_per_sequence == doctest::Approx(nats / 7).epsilon(1e-13));
-    CHECK(got.confusion.total() == 7);
+    CHECK(got.nats_per_token == doctest::Approx(nats / 7).epsilon(1e-13));
+    CHECK(got.tokens == 7);
     for (int64_t target = 0; target < kClasses; ++target)
       for (int64_t predicted = 0; predicted < kClasses; ++predicted)
-        CHECK(got.confusion.count(target, predicted) == expected.count(target, predicted));
+        CHECK(got.confusion->count(target, predicted) == expected.count(target, predicted));
     CHECK(calls == (kSequences + size - 1) / size);
   }
 }

@@ -1,6 +1,7 @@
 // What the tests of training share: a small model and a text that can be learned.
 #pragma once
 #include "apps/run/corpus/micro_batches.h"
+#include "apps/run/evaluation/evaluation.h"
 #include "models/config.h"
 #include "tests/data/ids.h"
 #include "tests/ops/values.h"

@@ -1,7 +1,7 @@
 // The comments on top of the config.yaml of a run, which tell builds.
-#include "apps/run/config/builds.h"
-
 #include <doctest/doctest.h>
+
+#include "apps/run/config/config.h"
 
 using namespace ricci::apps;
 

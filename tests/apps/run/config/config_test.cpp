@@ -259,8 +259,8 @@ TEST_CASE("config: what is printed reads back to the same config") {
 
 TEST_CASE("config: the order and the form of what is printed") {
   const std::string text = to_yaml(read("lr: 3e-4", {"data=[a, b]"}));
-  CHECK(text.starts_with(
-      "name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: 0\n  ctx: 64\n  d: 128\n  layers: 4\n"));
+  CHECK(text.starts_with("name: run\nruns: \"\"\nmodel:\n  family: decoder\n  preset: gpt\n  mixer: sdp\n  vocab: null  # 0\n  ctx: 64\n  "
+                         "d: 128\n  layers: 4\n"));
   CHECK(contains(text, "\n  ff: null  # 512\n"));
   CHECK(contains(text, "\n  window: null\n"));
   CHECK(contains(text, "\n  head_bias: null  # false\ndata: [a, b]\nvalidation: []\n"));

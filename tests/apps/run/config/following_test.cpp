@@ -58,6 +58,19 @@ TEST_CASE("config: one number of layers for all scales is one number for those o
   CHECK(again(first, {"model.scales=[1, 4, 16]"}).model.stack_layers.layers == std::vector<int64_t>{3, 3, 3});
 }
 
+TEST_CASE("config: a vocabulary of which nothing was said has the size of the tokenizer, whatever that is") {
+  for (const char* said : {"null", "0"}) {
+    TrainConfig first = read({std::string("model.vocab=") + said});
+    resolve_vocab(first, 65);
+    CHECK(first.model.vocab == 65);
+    CHECK(contains(to_yaml(first), std::string("  vocab: ") + said + "  # 65\n"));
+    CHECK(again(first, {"tokenizer=byte"}).model.vocab == 0);
+  }
+  TrainConfig known = read({"model.vocab=65"});
+  resolve_vocab(known, 66);
+  CHECK(contains(to_yaml(known), "  vocab: 65\n"));
+}
+
 TEST_CASE("config: keys that a preset or a family gives are null where nothing else was said") {
   const TrainConfig first = read({"model.preset=msa", "model.tie=true"});
   CHECK(contains(to_yaml(first), "  norm: null  # post\n"));

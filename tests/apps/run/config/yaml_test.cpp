@@ -1,8 +1,7 @@
 // Texts of YAML that cost time and memory in proportion to their length, whatever they hold.
-#include "apps/run/config/yaml.h"
-
 #include <doctest/doctest.h>
 
+#include "apps/run/config/config.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 

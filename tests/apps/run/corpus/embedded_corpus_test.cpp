@@ -1,8 +1,7 @@
 // The embedded text is the same in every build: runs that learn it go on after an update, and evaluations score the same bytes.
-#include "apps/run/corpus/embedded_corpus.h"
-
 #include <doctest/doctest.h>
 
+#include "apps/run/corpus/corpus.h"
 #include "core/files/checksum.h"
 
 TEST_CASE("the embedded text never changes") {

@@ -1,10 +1,10 @@
 // What ricci-eval prints, and the units it counts in, by hand.
-#include "apps/run/evaluation/scored_run.h"
-
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <vector>
+
+#include "apps/run/evaluation/evaluation.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -36,11 +36,11 @@ TEST_CASE("a run that was scored: a line, a table, JSON") {
   ScoredRun sorter = a;
   sorter.stride = {};
   CHECK(line_of(sorter).starts_with("a.txt: 12 tokens, context 16 (trained with 8): 0.5000 nats"));
-  CHECK(table_of(std::vector{sorter}).find("       16       -      0.5000") != std::string::npos);
+  CHECK(text_of(std::vector{sorter, a}).find("       16       -      0.5000") != std::string::npos);
   CHECK(json_of(std::vector{sorter}).find("stride") == std::string::npos);
-  CHECK(table_of(std::vector{a, b}) == "run          tokens  context  stride  nats/token  perplexity  bits/byte  word perplexity  text\n"
-                                       "runs/a           12       16       4      0.5000       1.649     0.2164             7.39  a.txt\n"
-                                       "runs/longer   1,200       16       4      0.5000       1.649    21.6404           403.43  b.txt");
+  CHECK(text_of(std::vector{a, b}) == "run          tokens  context  stride  nats/token  perplexity  bits/byte  word perplexity  text\n"
+                                      "runs/a           12       16       4      0.5000       1.649     0.2164             7.39  a.txt\n"
+                                      "runs/longer   1,200       16       4      0.5000       1.649    21.6404           403.43  b.txt");
   a.result.nats_per_token = std::numeric_limits<double>::infinity();
   a.text = "bad \xff";
   CHECK(json_of(std::vector{a}) ==
@@ -53,6 +53,6 @@ TEST_CASE("the scores of a classifier as JSON") {
   Confusion confusion(2);
   for (const auto& [target, predicted] : {std::pair{0, 0}, {0, 0}, {0, 1}, {1, 1}}) confusion.add(target, predicted);
   CHECK(
-      json_of(ClassEvaluation{0.25, confusion}) ==
+      json_of(Evaluation{.nats_per_token = 0.25, .confusion = confusion}) ==
       R"({"sequences":4,"nats_per_sequence":0.25,"accuracy":0.75,"macro_precision":0.75,"macro_recall":0.8333333333333333,"macro_f1":0.7333333333333334,"confusion":[[2,1],[0,1]]})");
 }

@@ -33,7 +33,7 @@ std::string compared(const Metadata& metadata, const std::vector<std::string>& n
 
 TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
   const CharTokenizer tokenizer("abc");
-  const Metadata told = provenance_of_model(config_of({"seed=1"}), &tokenizer);
+  const Metadata told = provenance(config_of({"seed=1"}), &tokenizer, Compare::model);
   const auto compare = [&](const std::vector<std::string>& now) { return compared(told, now, tokenizer, Compare::model); };
   CHECK(compare({"seed=1"}) == "no error");
   CHECK(compare({"seed=2", "lr=0.5", "batch=3", "steps=9", "data=other"}) == "no error");
@@ -47,7 +47,7 @@ TEST_CASE("provenance: the keys that shape the model, and the tokenizer") {
 
 TEST_CASE("provenance: every key that may not change while a run goes on") {
   const ByteTokenizer tokenizer;
-  const Metadata told = provenance_of_training(config_of({"seed=7", "data=a.txt"}), &tokenizer);
+  const Metadata told = provenance(config_of({"seed=7", "data=a.txt"}), &tokenizer, Compare::training);
   const auto compare = [&](const std::vector<std::string>& now, Compare what = Compare::training) {
     return compared(told, now, tokenizer, what);
   };
@@ -64,13 +64,13 @@ TEST_CASE("provenance: what other versions tell, and what is no text") {
   const ByteTokenizer tokenizer;
   CHECK(compared({{"format", "ricci"}}, {}, tokenizer, Compare::model) ==
         "warning: FILE: it does not tell what it was trained with; the config and the tokenizer beside it are believed");
-  Metadata told = provenance_of_model(config_of({}), &tokenizer);
+  Metadata told = provenance(config_of({}), &tokenizer, Compare::model);
   told["config"] += "model.of_the_future: 3\nno key\n";
   CHECK(compared(told, {}, tokenizer, Compare::model) == "no error");
-  const Metadata odd = provenance_of_training(config_of({"data=\"caf\\xe9\\n\\\"b\""}), &tokenizer);
+  const Metadata odd = provenance(config_of({"data=\"caf\\xe9\\n\\\"b\""}), &tokenizer, Compare::training);
   CHECK(compared(odd, {"data=\"caf\\xe9\\n\\\"b\""}, tokenizer, Compare::training) == "no error");
   TrainConfig bytes = config_of({});
   bytes.data = {"caf\xe9.txt"};  // no UTF-8, as paths may be
   const ScratchFolder folder;
-  CHECK_NOTHROW(save_safetensors(folder / "a", {}, provenance_of_training(bytes, &tokenizer)));
+  CHECK_NOTHROW(save_safetensors(folder / "a", {}, provenance(bytes, &tokenizer, Compare::training)));
 }

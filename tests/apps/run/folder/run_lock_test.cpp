@@ -1,11 +1,10 @@
 // A run folder belongs to one run at a time.
-#include "apps/run/folder/run_lock.h"
-
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <optional>
 
+#include "apps/run/folder/places.h"
 #include "core/files/file.h"
 #include "tests/data/files.h"
 

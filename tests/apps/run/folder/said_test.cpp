@@ -1,9 +1,8 @@
 // What the user said, and config.yaml of a run that goes on: the keys, the builds, and comments.
-#include "apps/run/folder/said.h"
-
 #include <doctest/doctest.h>
 
 #include "apps/run/config/config.h"
+#include "apps/run/folder/provenance.h"
 #include "core/files/file.h"
 #include "tests/data/files.h"
 

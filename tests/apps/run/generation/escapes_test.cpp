@@ -1,6 +1,5 @@
 // Escapes of prompts, as in YAML's double quotes.
-#include "apps/run/generation/escapes.h"
-
+#include "apps/run/generation/writer.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

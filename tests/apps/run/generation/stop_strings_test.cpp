@@ -1,6 +1,5 @@
 // Texts that end in front of a stop string, however they are divided into pieces.
-#include "apps/run/generation/stop_strings.h"
-
+#include "apps/run/generation/writer.h"
 #include "tests/ops/values.h"
 
 using namespace ricci;

@@ -1,7 +1,6 @@
-#include "apps/run/init/freeze.h"
-
 #include <doctest/doctest.h>
 
+#include "apps/run/init/init.h"
 #include "tests/data/files.h"
 
 using namespace ricci;

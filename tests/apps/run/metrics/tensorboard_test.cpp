@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "apps/run/config/train_config.h"
-#include "apps/run/metrics/hyper_parameters.h"
 #include "apps/run/metrics/metrics.h"
 #include "tests/data/files.h"
 #include "tests/skip.h"

@@ -1,0 +1,66 @@
+// Models that other programs trained: their files of weights, the names of their parameters, and a run folder around them.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/files/safetensors.h"
+#include "data/tokenizers/tokenizer.h"
+#include "models/model.h"
+
+namespace ricci::apps {
+
+// The weights in a folder that another program wrote: model.safetensors, or several files that model.safetensors.index.json lists.
+class WeightFiles {
+ public:
+  // Errors: neither is there; an index that is damaged, or that names a file outside the folder or a tensor that is not in its file.
+  static WeightFiles in_folder(const std::string& folder);
+  explicit WeightFiles(const std::string& file);
+
+  const std::string& path() const { return path_; }  // the folder or the file, for messages
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(const std::string& name) const { return where_.contains(name); }
+  const SafetensorsFile& file_of(const std::string& name) const;  // error: there is no such tensor
+
+ private:
+  WeightFiles() = default;
+  void add(const std::string& file);
+
+  std::string path_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<std::string> names_;
+  std::map<std::string, size_t> where_;
+};
+
+// A parameter as it is called there and here, in a table of an architecture:
+//   {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true}
+// {i} stands for the number of a block, the same on both sides.
+struct Row {
+  const char *theirs, *ours;
+  bool transposed = false;  // a matrix: theirs is (in, out), ours is (out, in)
+};
+
+struct Architecture {
+  const char* name;  // for messages: "GPT-2"
+  std::span<const Row> rows;
+  std::span<const char* const> not_read;  // tensors of theirs that are no parameters, such as masks
+  std::string prefix = {};                // before their names in this file
+  const char* without_prefix = "";        // one of their names that never has it
+};
+
+// Fills every parameter of the model from the files. Errors name the file and the tensor that is missing or misshapen, or that is
+// neither a parameter of this model nor among those that are not read.
+void load_theirs(Model& model, const Architecture& architecture, const WeightFiles& files);
+
+// Every parameter of the model, on the CPU and in f32, as the other side calls and stores it. Error: a parameter that no row has.
+std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Architecture& architecture);
+
+// Makes the folder, which is named after its last part: config.yaml with the keys of the model, no data, as the text of its training
+// is elsewhere, and defaults for the rest; tokenizer.json unless null; model.safetensors. Returns a line about it. `origin`: where the
+// weights came from, for that line.
+// Error: the folder holds a model or checkpoints already, or cannot be written.
+std::string write_imported_run(const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin);
+
+}  // namespace ricci::apps

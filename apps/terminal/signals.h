@@ -1,0 +1,125 @@
+// Signals to a training. Ctrl-C, SIGTERM and the loss of the terminal are a flag: training finishes its step, saves, and leaves. A program
+// that is stopped by Ctrl-Z and goes on later has not worked in between.
+#pragma once
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+
+#include "core/cpu/clock.h"
+
+namespace ricci::apps {
+
+// While alive, the first SIGINT, SIGTERM or SIGHUP sets the flag, and the next one, of whichever kind, ends the program at
+// once. SIGHUP stays ignored where it was ignored before, as under nohup. Ctrl-C on a terminal is answered, because a step or an
+// evaluation may take a while. A call that waits in the system, such as a write to a terminal that has stopped, ends with EINTR.
+// Made by the program's first thread: the system gives signals to it alone.
+class Interrupt {
+ public:
+  Interrupt() {
+    flag() = 0;
+    const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStackBytes};
+    ::sigaltstack(&stack, &old_stack_);
+    struct sigaction action = {};
+    action.sa_handler = answer;
+    action.sa_flags = SA_ONSTACK;
+    // While one signal is answered the others wait, so that the next one meets the default action, which ends the program.
+    ::sigemptyset(&action.sa_mask);
+    for (const int signal : kSignals) ::sigaddset(&action.sa_mask, signal);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &action, &old_[i]);
+      if (kSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &old_[i], nullptr);
+    }
+  }
+  ~Interrupt() {
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &old_[i], nullptr);
+    ::sigaltstack(&old_stack_, nullptr);
+  }
+  Interrupt(const Interrupt&) = delete;
+
+  static bool requested() { return flag() != 0; }
+
+ private:
+  static void answer(int signal) {
+    flag() = 1;
+    for (const int each : kSignals) {
+      struct sigaction now = {};
+      if (::sigaction(each, nullptr, &now) == 0 && now.sa_handler == answer) std::signal(each, SIG_DFL);
+    }
+    static constexpr char kAnswer[] = "\nsaving after this step; Ctrl-C again ends at once\n";
+    const int before = errno;
+    pollfd terminal{STDERR_FILENO, POLLOUT, 0};  // one that has stopped is not waited for
+    if (signal == SIGINT && ::isatty(STDERR_FILENO) && ::poll(&terminal, 1, 0) == 1 && (terminal.revents & POLLOUT)) [[maybe_unused]]
+      const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
+    errno = before;
+  }
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+  // Of its own: oneDNN's products use the stack pointer for other things, and what the system puts below it at a signal
+  // would go into their data or into the heap.
+  static constexpr size_t kStackBytes = 64 << 10;
+
+  static volatile std::sig_atomic_t& flag() {
+    static volatile std::sig_atomic_t value = 0;
+    return value;
+  }
+  const std::unique_ptr<char[]> stack_{new char[kStackBytes]};
+  stack_t old_stack_ = {};
+  std::array<struct sigaction, kSignals.size()> old_ = {};
+};
+
+// While alive, SIGTSTP still stops the program, and the time until it goes on is counted. SIGTSTP stays ignored where it was
+// ignored before. The signal handler runs on the stack that Interrupt has given to the first thread, so an Interrupt must be alive.
+class Pause {
+ public:
+  Pause() {
+    struct sigaction action = {};
+    action.sa_handler = stop;
+    action.sa_flags = SA_ONSTACK | SA_RESTART;
+    ::sigaction(SIGTSTP, &action, &old_);
+    if (old_.sa_handler == SIG_IGN) ::sigaction(SIGTSTP, &old_, nullptr);
+  }
+  ~Pause() { ::sigaction(SIGTSTP, &old_, nullptr); }
+  Pause(const Pause&) = delete;
+
+  // A clock as seconds_now(), which does not run while the program is stopped.
+  static double seconds_running() { return seconds_now() - static_cast<double>(paused()) * 1e-9; }
+
+ private:
+  static std::atomic<int64_t>& paused() {
+    static std::atomic<int64_t> nanoseconds = 0;
+    return nanoseconds;
+  }
+  static int64_t now() {
+    timespec time = {};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  }
+  // The default action stops the program: it is put back, and the signal sent again, which comes as soon as it is not blocked.
+  static void stop(int signal) {
+    const int before = errno;
+    const int64_t stopped = now();
+    struct sigaction action = {}, own = {};
+    action.sa_handler = SIG_DFL;
+    ::sigaction(signal, &action, &own);
+    ::raise(signal);
+    sigset_t only = {}, mask = {};
+    ::sigemptyset(&only);
+    ::sigaddset(&only, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &only, &mask);
+    ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    ::sigaction(signal, &own, nullptr);
+    paused() += now() - stopped;
+    errno = before;
+  }
+
+  struct sigaction old_ = {};
+};
+
+}  // namespace ricci::apps

@@ -1,0 +1,243 @@
+// .gz through zlib, because libarchive does not compare the length and CRC-32 of its members (RFC 1952); everything else through
+// libarchive. It reads tar archives out of a FileStream, so that every compression works for them as well.
+#include "data/text/file_stream.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+constexpr size_t kBlock = 256 * 1024, kTarBlock = 512;
+
+bool is_gzip(const OpenFile& file) {
+  constexpr std::array mark = {'\x1f', '\x8b', '\x08'};
+  std::array<char, 3> start{};
+  return file.read(start.data(), start.size(), 0) == start.size() && start == mark;
+}
+
+// POSIX and GNU archives have this word in the header of their first member.
+bool is_tar(std::string_view start) { return start.size() >= kTarBlock && start.substr(257, 5) == "ustar"; }
+
+// A hidden file, or one in a hidden folder.
+bool is_hidden(std::string_view path) {
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view name = path.substr(begin, end - begin);
+    if (name.starts_with('.') && name != "." && name != "..") return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool is_empty_block(std::string_view bytes) { return bytes.size() == kTarBlock && bytes.find_first_not_of('\0') == bytes.npos; }
+
+[[noreturn]] void fail_reading(const std::string& name, const char* reason) {
+  fail("data: cannot read {}: {}", {name, reason ? reason : "damaged or cut short"});
+}
+
+// The next block of an archive's entry; nothing: it is damaged.
+std::optional<std::string_view> read_data(archive* handle) {
+  const void* data = nullptr;
+  size_t bytes = 0;
+  la_int64_t position = 0;
+  int status = ARCHIVE_OK;
+  while (status == ARCHIVE_OK && bytes == 0) status = archive_read_data_block(handle, &data, &bytes, &position);
+  if (status == ARCHIVE_EOF) return "";
+  return status == ARCHIVE_OK ? std::optional(std::string_view(static_cast<const char*>(data), bytes)) : std::nullopt;
+}
+
+Archive new_archive() {
+  Archive handle(archive_read_new());
+  if (!handle) throw std::bad_alloc();
+  return handle;
+}
+
+}  // namespace
+
+void FreeArchive::operator()(archive* handle) const { archive_read_free(handle); }
+
+class GzipStream : z_stream {
+ public:
+  explicit GzipStream(const OpenFile& file) : z_stream{}, file_(file), packed_(kBlock, '\0'), text_(kBlock, '\0') {
+    constexpr int gzip = 16;
+    if (inflateInit2(this, gzip + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ~GzipStream() { inflateEnd(this); }
+  GzipStream(const GzipStream&) = delete;
+  int64_t bytes_of_file() const { return read_; }
+
+  // Errors: damaged, cut short, bytes after the last member.
+  std::string_view next() {
+    next_out = reinterpret_cast<Bytef*>(text_.data());
+    avail_out = static_cast<uInt>(text_.size());
+    while (avail_out == text_.size()) {
+      const bool more = refill();
+      if (!inside_ && !more) return {};
+      if (!more) fail_reading(file_.path(), "cut short");
+      if (!inside_) inflateReset(this);
+      const bool starts = !inside_;
+      const int status = inflate(this, Z_NO_FLUSH);
+      const bool is_sound = status == Z_OK || status == Z_STREAM_END;
+      if (!is_sound) fail_reading(file_.path(), starts ? "bytes that are not gzip follow its end" : msg);
+      inside_ = status != Z_STREAM_END;
+    }
+    return std::string_view(text_).substr(0, text_.size() - avail_out);
+  }
+
+ private:
+  // False at the end of the file.
+  bool refill() {
+    if (avail_in > 0) return true;
+    const size_t got = file_.read(packed_.data(), packed_.size(), read_);
+    read_ += static_cast<int64_t>(got);
+    next_in = reinterpret_cast<Bytef*>(packed_.data());
+    avail_in = static_cast<uInt>(got);
+    return got > 0;
+  }
+  const OpenFile& file_;
+  std::string packed_, text_;
+  int64_t read_ = 0;    // bytes of the file
+  bool inside_ = true;  // a member
+};
+
+FileStream::FileStream(const TextFile& file) : built_in_(file.built_in) {
+  if (built_in_) return;
+  about_data([&] { file_.emplace(file.path.string()); });
+  if (is_gzip(*file_)) {
+    gzip_ = std::make_unique<GzipStream>(*file_);
+    return;
+  }
+  handle_ = new_archive();
+  archive* const handle = handle_.get();
+  // Only filters with a distinct mark at the start of the file, so that no plain text is taken for a compressed one.
+  archive_read_support_filter_zstd(handle);
+  archive_read_support_filter_xz(handle);
+  archive_read_support_filter_bzip2(handle);
+  archive_read_support_format_raw(handle);
+  archive_read_support_format_empty(handle);
+  archive_entry* entry = nullptr;
+  int status = archive_read_open_fd(handle, file_->descriptor(), kBlock);
+  if (status == ARCHIVE_OK) status = archive_read_next_header(handle, &entry);
+  if (status == ARCHIVE_EOF) fail("data: {} is empty after decompression", {file_->path()});
+  if (status != ARCHIVE_OK) fail_reading(file_->path(), archive_error_string(handle));
+}
+
+FileStream::~FileStream() = default;
+
+int64_t FileStream::bytes_of_file() const {
+  if (gzip_) return gzip_->bytes_of_file();
+  return handle_ ? archive_filter_bytes(handle_.get(), -1) : 0;
+}
+
+std::string_view FileStream::next() {
+  if (built_in_) {
+    const std::string_view block = built_in_->substr(0, kBlock);
+    built_in_->remove_prefix(block.size());
+    return block;
+  }
+  const auto block = gzip_ ? gzip_->next() : read_data(handle_.get());
+  if (!block) fail_reading(file_->path(), archive_error_string(handle_.get()));
+  yielded_ |= !block->empty();
+  if (!yielded_) fail("data: {} is empty after decompression", {file_->path()});
+  return *block;
+}
+
+struct MemberStream::Tar {
+  MemberStream& from;
+  Archive handle = new_archive();
+  std::exception_ptr error = {};  // thrown by the file below
+  int64_t given = 0;              // bytes of the file
+  std::string last = {};          // the last of them, a block or fewer
+
+  explicit Tar(MemberStream& members) : from(members) {
+    archive_read_support_format_tar(handle.get());
+    if (archive_read_open(handle.get(), this, nullptr, read, nullptr) != ARCHIVE_OK) reject();
+  }
+  Tar(const Tar&) = delete;
+
+  // Exceptions must not pass through the library.
+  static la_ssize_t read(archive* handle, void* self, const void** block) {
+    Tar& tar = *static_cast<Tar*>(self);
+    try {
+      const std::string_view bytes = tar.from.next_of_file();
+      tar.note(bytes);
+      *block = bytes.data();
+      return static_cast<la_ssize_t>(bytes.size());
+    } catch (...) {
+      tar.error = std::current_exception();
+      archive_set_error(handle, EIO, "unreadable");
+      return -1;
+    }
+  }
+
+  void note(std::string_view bytes) {
+    given += static_cast<int64_t>(bytes.size());
+    last.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTarBlock)));
+    last.erase(0, last.size() - std::min(last.size(), kTarBlock));
+  }
+
+  // Empty blocks end an archive. The library takes the end of the file for one as well, and so one that was cut between members.
+  // A compressed file tells by itself whether it is whole.
+  void check_end() const {
+    const int64_t consumed = archive_filter_bytes(handle.get(), 0);
+    const bool at_end_of_file = consumed == given && (archive_read_header_position(handle.get()) == consumed || !is_empty_block(last));
+    if (at_end_of_file && given == from.bytes_on_disk_) fail_reading(from.file_name_, "it has no end, and was cut short behind a member");
+  }
+
+  [[noreturn]] void reject() const {
+    if (error) std::rethrow_exception(error);
+    const char* const reason = archive_error_string(handle.get());
+    fail_reading(from.file_name_, reason ? one_line(reason).c_str() : nullptr);
+  }
+};
+
+MemberStream::MemberStream(const TextFile& file) : file_name_(file.name()), name_(file_name_), stream_(file), bytes_on_disk_(file.bytes) {
+  while (first_.size() < kTarBlock) {
+    const std::string_view block = stream_.next();
+    if (block.empty()) break;
+    first_ += block;
+  }
+  if (is_tar(first_)) tar_ = std::make_unique<Tar>(*this);
+}
+
+MemberStream::~MemberStream() = default;
+
+std::string_view MemberStream::next_of_file() { return std::exchange(first_given_, true) ? stream_.next() : std::string_view(first_); }
+
+bool MemberStream::next_member() {
+  if (!tar_) return !std::exchange(started_, true);
+  for (;;) {
+    archive_entry* entry = nullptr;
+    const int status = archive_read_next_header(tar_->handle.get(), &entry);
+    if (status == ARCHIVE_EOF) {
+      tar_->check_end();
+      return false;
+    }
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) tar_->reject();
+    const char* const path = archive_entry_pathname(entry);
+    if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;
+    name_ = file_name_ + ": " + one_line(path);
+    return true;
+  }
+}
+
+std::string_view MemberStream::next() {
+  if (!tar_) return next_of_file();
+  const std::optional<std::string_view> block = read_data(tar_->handle.get());
+  if (!block) tar_->reject();
+  return *block;
+}
+
+}  // namespace ricci

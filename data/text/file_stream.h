@@ -1,0 +1,90 @@
+// One file of a text as a stream: its bytes, unpacked (.gz .zst .xz .bz2), and the files inside of it, which are the members of a tar
+// archive; any other file is its only member. Compression and archives are known by their content.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+#include "core/files/file.h"
+
+struct archive;
+
+namespace ricci {
+
+// f(), with "data: " in front of its error.
+template <class F> auto about_data(const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    fail("data: {}", {error.what()});
+  }
+}
+
+// A file as it was found, or a text that the program carries.
+struct TextFile {
+  std::filesystem::path path;  // or the name of a built-in text
+  int64_t bytes;               // on disk
+  uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
+  bool settled = true;
+  std::optional<std::string_view> built_in = {};
+  std::string name() const { return path.filename().string(); }
+};
+
+class GzipStream;
+
+struct FreeArchive {
+  void operator()(archive* handle) const;
+};
+using Archive = std::unique_ptr<archive, FreeArchive>;
+
+// The bytes of a file. A file that was cut is an error. So is damage where the format has checksums: .gz, .xz, .bz2, and .zst as the
+// zstd program writes it.
+class FileStream {
+ public:
+  // Errors: unreadable, or damaged at its start.
+  explicit FileStream(const TextFile& file);
+  ~FileStream();
+  // The next block, 256 KiB or less, valid until the next call; empty at the end.
+  // Errors: unreadable, damaged or cut; a compressed file that holds nothing.
+  std::string_view next();
+  int64_t bytes_of_file() const;  // bytes on disk that were read; nearly, and for telling how far a reader is
+
+ private:
+  std::optional<std::string_view> built_in_;  // what is left of it
+  std::optional<OpenFile> file_;
+  std::unique_ptr<GzipStream> gzip_;
+  Archive handle_;
+  bool yielded_ = false;
+};
+
+class MemberStream {
+ public:
+  explicit MemberStream(const TextFile& file);  // errors: its start cannot be read
+  ~MemberStream();
+  MemberStream(const MemberStream&) = delete;
+
+  // Goes to the next member that is a regular file, neither hidden nor in a hidden folder; false at the end. Error: a damaged or cut
+  // archive.
+  bool next_member();
+  // "corpus.txt", or "corpus.tar: a/b.txt"
+  const std::string& name() const { return name_; }
+  // The next block of the member, valid until the next call; empty at its end.
+  std::string_view next();
+  int64_t bytes_of_file() const { return stream_.bytes_of_file(); }
+
+ private:
+  struct Tar;
+  std::string_view next_of_file();
+  std::string file_name_, name_;
+  FileStream stream_;
+  int64_t bytes_on_disk_;
+  std::string first_;  // what was read of the file to recognise it
+  bool first_given_ = false, started_ = false;
+  std::unique_ptr<Tar> tar_;
+};
+
+}  // namespace ricci
