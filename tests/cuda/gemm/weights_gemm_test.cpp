@@ -2,6 +2,7 @@
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/gemm/backends.h"
+#include "cuda/gemm/onednn/pieces.h"
 #include "tests/cuda/gemm/cases.h"
 #include "tests/skip.h"
 
