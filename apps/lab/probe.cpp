@@ -89,11 +89,6 @@ Inputs load_inputs(const SafetensorsFile& file, Objective objective, Device devi
 // A tensor for the output file: on the CPU, bf16 widened to f32.
 Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
 
-void print_scores(const Model& model, const Inputs& inputs) {
-  const Evaluation scores = evaluate_classes(model, 1, [&](int64_t) { return micro_batch_from(inputs); });
-  std::puts(apps::json_of(scores).c_str());
-}
-
 int probe(const Options& options) {
   ModelConfig config = apps::load_config<ProbeConfig>(options.config).model;
   if (options.scores && config.traits().objective != Objective::label)
@@ -108,7 +103,8 @@ int probe(const Options& options) {
   model.place(options.compute.numbers(), device);
 
   const Inputs inputs = load_inputs(input, config.traits().objective, device);
-  if (options.scores) print_scores(model, inputs);
+  const auto batch = [&](int64_t) { return micro_batch_from(inputs); };
+  if (options.scores) std::puts(apps::json_of(evaluate_classes(model, 1, batch)).c_str());
   std::vector<std::pair<std::string, Tensor>> outputs = {{"logits", result(model.logits(inputs))}};
   check_embedding_ids(device);
   Tape tape;
