@@ -12,12 +12,10 @@ bool multiplies_bf16_faster() { return false; }
 
 #else
 
-#include <algorithm>
 #include <vector>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
-#include "core/memory/scratch.h"
 #include "cuda/gemm/onednn/pieces.h"
 #include "cuda/gemm/onednn/product.h"
 
@@ -32,8 +30,7 @@ constexpr int64_t kMaxTermsF32 = 512;
 constexpr int64_t kMaxOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
 // Rows of an f32 a whose columns lie together: of more, gemm_blocked takes 0.5 to 0.98 of the time.
 constexpr int64_t kMaxRowsOfTransposed = 1023;
-constexpr int64_t kLibraryBytes = 7 << 19;  // held by the library on each thread: code and packed matrices, about, measured
-constexpr double kMaxTermsBf16 = 1 << 26;   // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
+constexpr double kMaxTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 
 // The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in
 // memory would be fetched for each, so such a c is made without gaps in a buffer and copied.
@@ -71,11 +68,6 @@ bool multiply_pieces(const Gemm& g) {
   {
     const OneThread one;
     if (!can_multiply(as_made(pieces[0]))) return false;
-  }
-  if (is_dry_run()) {
-    DryScratch::threads = std::min<int64_t>(thread_count(), pieces.count);
-    const DryScratch library(kLibraryBytes);
-    return true;
   }
   parallel_for(pieces.count, 1, [&](int64_t begin, int64_t end) {
     const OneThread one;

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/memory/dry_run.h"
 #include "cuda/gemm/backends.h"
 
 extern "C" {  // from the OpenMP library that oneDNN links; clang has no <omp.h> of it
@@ -20,6 +22,8 @@ namespace {
 
 using dnnl::memory;
 
+// Memory of the library, measured: its own code, and the code and buffers that a thread makes for a product.
+constexpr int64_t kLibraryBytes = 3 << 20, kProductBytes = 144 << 10;
 constexpr size_t kMaxPrimitives = 1024;  // per thread; sequences have many lengths
 
 // A primitive is made for this: all of a Gemm but the pointers.
@@ -132,7 +136,14 @@ OneThread::~OneThread() {
   if (before_ != 1) omp_set_num_threads(before_);
 }
 
-bool can_multiply(const Gemm& g) { return static_cast<bool>(prepared(g)); }
+bool can_multiply(const Gemm& g) {
+  const bool can = static_cast<bool>(prepared(g));
+  if (!can || !is_dry_run()) return can;
+  const Key key = key_of(g);
+  keep_in_dry_run({}, kLibraryBytes);
+  keep_in_dry_run({key.begin(), key.end()}, thread_count() * kProductBytes);
+  return true;
+}
 
 void multiply(const Gemm& g) {
   Prepared& product = prepared(g);
