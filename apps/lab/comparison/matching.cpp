@@ -94,7 +94,7 @@ Choices choices_of(const TrainConfig& config, Change change) {
     return {[](int64_t n) { return "model.ff=" + std::to_string(n); }, model.block.feed_forward(model.d), 4 * kMaxWidth};
   if (change == Change::layers) {
     const std::vector<int64_t> layers =
-        model.traits().reads_stacks ? model.stack_layers.of(model.scales) : std::vector<int64_t>{model.layers};
+        model.traits().reads_stacks ? model.stack_layers.per_scale(model.scales) : std::vector<int64_t>{model.layers};
     return {[layers](int64_t n) { return "model.layers=" + layers_text(layers, n); },
         std::accumulate(layers.begin(), layers.end(), int64_t{0}), kMaxOfLayers};
   }
