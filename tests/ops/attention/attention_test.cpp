@@ -142,7 +142,7 @@ TEST_CASE("the heads of a projection may be shared out to several attentions") {
     for (auto [first, heads] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}}) {
       const auto view = [&, first = first, heads = heads](size_t i) { return Rows{of[i], first * whole.width, heads * whole.width}; };
       ys.push_back(attention(view(0), view(1), view(2), whole.sees, {.heads = heads}));
-      const Element y(Rows{expected.y}), got(Rows{ys.back()}), all_dy(Rows{dy});
+      const ViewElement y(Rows{expected.y}), got(Rows{ys.back()}), all_dy(Rows{dy});
       Values values;
       for (int64_t t = 0; t < whole.c; ++t)
         for (int64_t n = 0; n < heads * whole.width; ++n) {

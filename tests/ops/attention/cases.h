@@ -135,10 +135,10 @@ inline bool same_bits(const ForwardAndBackward& a, const ForwardAndBackward& b) 
 }
 
 // Column x of a view at a position, of a tensor's values.
-struct Element {
+struct ViewElement {
   Rows rows;
   Values values;
-  explicit Element(const Rows& view) : rows(view), values(values_of(view.of)) {}
+  explicit ViewElement(const Rows& view) : rows(view), values(values_of(view.of)) {}
   double operator()(int64_t b, int64_t t, int64_t x) const {
     const Shape& shape = rows.of.shape();
     return values[static_cast<size_t>((b * shape[1] + t) * shape[2] + rows.offset + x)];
@@ -165,7 +165,7 @@ template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device devic
   const ForwardAndBackward got = run_padded(of, dtype, device, std::numeric_limits<double>::quiet_NaN());
   CHECK(same_bits(got, run_padded(of, dtype, device, 1)));
   const Three views = of.views(got.gradients);
-  const Element y({got.y}), dq(views[0]), dk(views[1]), dv(views[2]);
+  const ViewElement y({got.y}), dq(views[0]), dk(views[1]), dv(views[2]);
   const auto visible = [&](int64_t b, int64_t t, int64_t j) { return j < of.keys_of(b) && sees(t, j); };
   bool right = true;  // one check for all: there are many elements
   for (int64_t b = 0; b < of.b; ++b) {

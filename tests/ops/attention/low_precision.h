@@ -106,7 +106,7 @@ template <class S> void check_errors(const Case& of, const std::vector<Tensor>& 
   const Three got_views = of.views(got.gradients), exact_views = of.views(exact.gradients), naive_views = of.views(naive.gradients);
   for (size_t view : {0, 1, 2}) {
     CAPTURE(view);
-    const Element a(got_views[view]), b(exact_views[view]), c(naive_views[view]);
+    const ViewElement a(got_views[view]), b(exact_views[view]), c(naive_views[view]);
     double got_error = 0, naive_error = 0;
     for (int64_t i = 0; i < of.b; ++i)
       for (int64_t t = 0; t < (view == 0 ? of.c : of.key_count()); ++t)
