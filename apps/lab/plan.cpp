@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/init.h"
@@ -125,7 +124,7 @@ int print_published() {
 int plan(const Options& options) {
   if (options.published) return print_published();
   TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
-  if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+  config.model.vocab = planned_vocab(config, options.run.file());
   print_warnings(config);
   const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
   if (options.as_json) print(json_text(json_of(table_of(config, levels, options.memory > 0))));

@@ -84,9 +84,9 @@ accept 'a plan for decimal units' plan tiny.yaml --memory 64MB --json
 batch=$(largest | cut -d' ' -f1)
 verdict 'its largest batch fits' "$([ "$(bytes peak_bytes $batch)" -le 64000000 ] || cat out)"
 verdict 'and no larger one does' "$([ "$(bytes process_bytes $((batch + 1)))" -gt 64000000 ] || cat out)"
-run plan tiny.yaml --memory 64MB --json
-verdict 'is that for so many bytes' "$(decimal=$(largest); run plan tiny.yaml --memory 64000000 --json; [ "$decimal" = "$(largest)" ] || echo "$decimal")"
-verdict 'and not that for binary ones' "$(decimal=$(largest); run plan tiny.yaml --memory 64MiB --json; [ "$decimal" != "$(largest)" ] || echo "$decimal")"
+run plan tiny.yaml --memory 1GB --json
+verdict 'is that for so many bytes' "$(decimal=$(largest); run plan tiny.yaml --memory 1000000000 --json; [ "$decimal" = "$(largest)" ] || echo "$decimal")"
+verdict 'and not that for binary ones' "$(decimal=$(largest); run plan tiny.yaml --memory 1GiB --json; [ "$decimal" != "$(largest)" ] || echo "$decimal")"
 accept 'a plan for batch_invariant' plan tiny.yaml --memory 64MiB --json batch_invariant=true
 verdict 'any batch fits' "$([ "$(largest)" = 'any any' ] || cat out)"
 accept 'or none' plan tiny.yaml --memory 64kB --json batch_invariant=true

@@ -6,10 +6,10 @@
 
 #include "apps/lab/analysis/analyses.h"
 #include "apps/lab/plot/records.h"
-#include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/run/folder/run_folder.h"
+#include "apps/run/init/init.h"
 #include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -42,7 +42,7 @@ MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
 
 MemoryRow row_of_file(const std::string& path, const MemoryOptions& options) {
   TrainConfig config = request_run(path, {}).config;
-  if (!config.model.vocab) config.model.vocab = vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+  config.model.vocab = planned_vocab(config, path);
   return memory_row(config.name, config, options);
 }
 

@@ -8,7 +8,6 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/config/nearest.h"
-#include "apps/run/corpus/corpus.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/init/init.h"
 #include "core/error.h"
@@ -162,7 +161,8 @@ void check_same_data(const std::vector<Contestant>& contestants, const std::vect
     for (size_t i = 1; i < configs.size(); ++i) {
       TrainConfig first = configs[0], other = configs[i];
       const std::string expected = value_of(first, key), found = value_of(other, key);
-      if (found != expected)
+      const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
+      if (found != expected && !is_left_open)
         fail("{}: {}: {}, but {} has {}: they would not read the same tokens",
             {contestants[i].name, key, one_line(found), contestants[0].name, one_line(expected)});
     }
@@ -232,7 +232,7 @@ std::vector<Matched> matched(const std::vector<Contestant>& contestants, const s
   for (const Contestant& contestant : contestants) configs.push_back(contestant.config(common));
   check_same_data(contestants, configs);
   check_same_loss(contestants, configs);
-  const int64_t vocab = configs[0].model.vocab ? configs[0].model.vocab : vocab_of(configs[0], *open_corpus(configs[0], nullptr).tokenizer);
+  const int64_t vocab = planned_vocab(configs[0], contestants[0].file);
   const int64_t from = common_eval_from(contestants, configs, vocab);
   if (std::any_of(configs.begin(), configs.end(), [&](const TrainConfig& config) { return config.eval_from != from; }))
     all_common.push_back("eval_from=" + std::to_string(from));

@@ -8,6 +8,7 @@
 
 #include "apps/run/config/config.h"
 #include "apps/run/config/nearest.h"
+#include "apps/run/corpus/corpus.h"
 #include "apps/run/folder/places.h"
 #include "apps/run/folder/provenance.h"
 #include "apps/run/folder/run_folder.h"
@@ -183,6 +184,19 @@ bool same_rows(const Tensor& a, const Tensor& b) {
 }
 
 }  // namespace
+
+int64_t planned_vocab(const TrainConfig& config, const std::string& file) {
+  if (config.model.vocab) return config.model.vocab;
+  if (!config.init.empty())
+    if (const auto kept = InitSource(config).tokenizer()) return kept->vocab_size();
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (fs::path(file).filename() == "config.yaml" && is_file(folder / "tokenizer.json")) {
+    const TrainConfig trained = RunFolder::open(folder, RunFolder::Vocabulary::optional).config();
+    const bool asks_for_it = trained.data == config.data && trained.tokenizer == config.tokenizer && trained.eos == config.eos;
+    if (asks_for_it) return trained.model.vocab;
+  }
+  return vocab_of(config, *open_corpus(config, nullptr).tokenizer);
+}
 
 std::vector<std::string> keys_of_init(const TrainConfig& config) {
   std::vector<std::string> assignments;

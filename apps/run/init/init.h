@@ -29,6 +29,11 @@ struct InitKey {
 // init.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
 
+// The number of tokens that a training of this config would know, for plans: what it says; else that of the tokenizer which `init` gives,
+// which stands beside the config.yaml of a run (`file`: what was loaded), or which the data asks for. Errors: as for InitSource and
+// open_corpus.
+int64_t planned_vocab(const TrainConfig& config, const std::string& file);
+
 // The weights that a new run starts from.
 class InitSource {
  public:

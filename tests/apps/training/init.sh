@@ -81,6 +81,13 @@ sed -i 's/vocab: null  # 256/vocab: 256/' runs/bytes/config.yaml
 accept 'a folder with a number, as older ones are, goes on' train runs/bytes steps=3
 accept 'it is a start' train next.yaml name=from_bytes init=runs/bytes
 verdict 'the number is kept' "$(diff <(follows vocab bytes; follows vocab from_bytes) <(printf 'vocab: 256\nvocab: 256\n'))"
+# parameters RUN_FILE...: how many a plan tells.
+parameters() { run plan "$@" --json; sed -nE 's/^ *"parameters": ([0-9]+),?$/\1/p' out | head -1; }
+printf 'aabb aabb aabb aabb aabb aabb aabb aabb aabb aabb' >few.txt
+verdict 'a plan of a run that starts from another has its vocabulary' "$(diff <(parameters next.yaml data=few.txt) <(parameters runs/first/config.yaml))"
+mv text.txt away.txt
+verdict 'a plan of a run needs none of its text' "$(diff <(parameters runs/first/config.yaml) <(parameters runs/first/config.yaml model.vocab=38))"
+mv away.txt text.txt
 accept 'a size of 0' train tiny.yaml name=zero model.vocab=0 steps=1
 verdict 'is that of the tokenizer, too' "$(diff <(follows vocab zero) - <<<'vocab: 0  # 38')"
 accept 'a preset' train tiny.yaml name=preset model.preset=msa model.tie=true steps=1
