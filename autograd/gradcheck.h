@@ -23,9 +23,6 @@ struct GradCheck {
 // `inputs` are f64 (i64 inputs stay as they are), all on one device. f must give the same value for the same inputs.
 GradCheck gradcheck(const CheckedFunction& f, std::vector<Parameter> inputs, double h = 1e-5);
 
-// The gradients of a function of one's own, checked on every device of this machine:
-//   check_gradients([](const Arg& x_rc, const Arg& w_c) { return softmax(x_rc * w_c); }, randn({3, 5}, 1), randn({5}, 2));
-// On the emulator this runs the kernels that a GPU would run, so that no GPU is needed to check them.
 struct DeviceCheck {
   Device device;
   GradCheck result;
@@ -34,7 +31,10 @@ struct DeviceCheck {
 // Largest error of a gradient that passes, relative to the largest gradient of the same input.
 inline constexpr double kGradientTolerance = 1e-6;
 
-// gradcheck() of f on each device that is there: cpu, cuda_emulated and, with a GPU, cuda. Floating-point inputs are copied as f64,
+// The gradients of a function of one's own, checked on every device of this machine:
+//   check_gradients([](const Arg& x_rc, const Arg& w_c) { return softmax(x_rc * w_c); }, randn({3, 5}, 1), randn({5}, 2));
+// On the emulator this runs the kernels that a GPU would run, so that no GPU is needed to check them.
+// It is gradcheck() of f on each device that is there: cpu, cuda_emulated and, with a GPU, cuda. Floating-point inputs are copied as f64,
 // i64 inputs stay as they are. Every call of f draws the same random numbers, so that dropout may be a part of it.
 // Errors, each with the device: a gradient that is wrong, and in which element; a gradient that is zero everywhere, which would
 // prove nothing; what f throws.

@@ -2,11 +2,15 @@
 // gradient, so that a gradient check that still passes is caught. In every other build this is nothing.
 #pragma once
 #include <cstddef>
-#include <string>
 
 #include "core/tensor.h"
+
+#ifdef RICCI_MUTATION
+#include <string>
+
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#endif
 
 namespace ricci {
 

@@ -17,7 +17,7 @@ const char* name_of(Device device);
 inline constexpr const char* kFloatingDtypes = "f32, f64 or bf16";
 Dtype parse_dtype(const char* name);  // one of kFloatingDtypes; error: another name
 int64_t size_of(Dtype dtype);         // bytes per element
-// In which sums of such numbers are held, and what must not lose small changes: f64 of f64, else f32.
+// The dtype in which sums of such numbers are held, and what must not lose small changes: f64 for f64, else f32.
 inline Dtype sums_of(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 // The dtype that stores a C++ type.

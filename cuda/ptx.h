@@ -34,7 +34,7 @@
 //
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
 //
-//   uint4 load16(const void* p);                 p is a multiple of 16, as of all that follow
+//   uint4 load16(const void* p);                 p is a multiple of 16, as for all that follow
 //   uint4 load16_once(const void* global);       of what nobody writes and nobody reads again: past the L1 cache
 //   void store16(void* p, uint4 value);
 //   void store16_once(void* global, uint4 value);

@@ -1,6 +1,8 @@
 // The keys of a model and their relations.
 #include "models/config.h"
 
+#include <type_traits>
+
 namespace ricci {
 
 namespace {
@@ -55,6 +57,7 @@ void check(const ModelConfig& c) {
   check_bounds(fields);
   Mixers::call_for(c.mixer, [&]<class M>() {
     if constexpr (requires { check(c.settings<M>(), shape_of(c)); }) check(c.settings<M>(), shape_of(c));
+    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), family.name, Sdp::kName});

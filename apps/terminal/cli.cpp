@@ -101,14 +101,16 @@ int run_app(
   app.set_version_flag("--version", std::string(text.name) + " " + RICCI_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(36);
   try {
-    setup(app);
-    app.parse(argc, argv);
+    try {
+      setup(app);
+      app.parse(argc, argv);
+    } catch (const CLI::Success& request) {  // --help, --version
+      return after_output(text, app.exit(request));
+    } catch (const CLI::Error& mistake) {
+      return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
+    }
     const int exit_code = main();
     return text.prints_result ? after_output(text, exit_code) : exit_code;
-  } catch (const CLI::Success& request) {  // --help, --version
-    return after_output(text, app.exit(request));
-  } catch (const CLI::Error& mistake) {
-    return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
   } catch (const std::bad_alloc&) {
     return report(text, "out of memory", 1);
   } catch (const std::length_error&) {  // more elements than any memory holds

@@ -61,8 +61,8 @@ class Interrupt {
     errno = before;
   }
   static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-  // Of its own: oneDNN's products use the stack pointer for other things, and what the system puts below it at a signal
-  // would go into their data or into the heap.
+  // Signals have a stack of their own: oneDNN's products use the stack pointer for other things, and what the system puts below it at a
+  // signal would go into their data or into the heap.
   static constexpr size_t kStackBytes = 64 << 10;
 
   static volatile std::sig_atomic_t& flag() {

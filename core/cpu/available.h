@@ -4,7 +4,7 @@
 
 namespace ricci {
 
-// Those of its affinity mask (taskset, a container's set of processors), and no more than the quota of its control groups gives time
+// The number in its affinity mask (taskset, a container's set of processors), and no more than the quota of its control groups gives time
 // for: a container with the time of one and a half processors has 2. At least 1.
 int available_processors();
 

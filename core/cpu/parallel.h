@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// Those that OMP_NUM_THREADS asks for; else available_processors() (core/cpu/available.h).
+// The number of threads that OMP_NUM_THREADS asks for; else available_processors() (core/cpu/available.h).
 int thread_count();
 void set_thread_count(int threads);  // error: less than 1
 

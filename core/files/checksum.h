@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace ricci {
@@ -13,6 +14,7 @@ class OpenFile;
 
 // The values as they lie in memory.
 template <class Values> std::string_view bytes_of(const Values& values) {
+  static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(*std::data(values))>>, "these bytes are not all of a value");
   return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
 }
 

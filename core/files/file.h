@@ -40,7 +40,7 @@ class OpenFile {
 // of the file, but not its truncation by another program.
 class MappedFile {
  public:
-  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: as of OpenFile
+  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: as for OpenFile
   explicit MappedFile(const OpenFile& file);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/bf16.h"
+#include "core/choice.h"
 #include "core/error.h"
 
 namespace ricci {
@@ -19,10 +20,17 @@ struct ElementType {
   int64_t bytes;
   int dtype;  // a Dtype, or -1: Tensor has no such type
 };
-// Those that Tensor has stand first, in the order of Dtype.
+// The types that Tensor has stand first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
     {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1}, {"I32", 4, -1}, {"I16", 2, -1}, {"I8", 1, -1}, {"U64", 8, -1}, {"U32", 4, -1},
     {"U16", 2, -1}, {"U8", 1, -1}, {"BOOL", 1, -1}, {"C64", 8, -1}, {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1}};
+
+constexpr bool begin_with_dtypes() {
+  for (size_t i = 0; i < choices(Dtype()).size(); ++i)
+    if (kElementTypes[i].dtype != static_cast<int>(i)) return false;
+  return true;
+}
+static_assert(begin_with_dtypes(), "type_of finds a type by the number of its Dtype");
 
 const ElementType* find_type(const std::string& name) {
   for (const ElementType& type : kElementTypes)

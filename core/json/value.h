@@ -28,7 +28,7 @@ class JsonValue {
   bool is_number() const { return is<int64_t>() || is<double>(); }
   bool is_bool() const { return is<bool>(); }
 
-  // Of a value of that type.
+  // The value, which must be of that type.
   const std::string& text() const { return std::get<std::string>(value_); }
   int64_t integer() const { return std::get<int64_t>(value_); }
   double number() const { return is_integer() ? static_cast<double>(integer()) : std::get<double>(value_); }
@@ -68,6 +68,13 @@ class JsonValue {
   void append_json(std::string& json) const;
   std::variant<std::nullptr_t, bool, int64_t, double, std::string, List, Object> value_ = nullptr;
 };
+
+template <> std::optional<bool> JsonValue::as() const;
+template <> std::optional<int64_t> JsonValue::as() const;
+template <> std::optional<double> JsonValue::as() const;
+template <> std::optional<std::string> JsonValue::as() const;
+template <> std::optional<std::vector<std::string>> JsonValue::as() const;
+template <> std::optional<std::map<std::string, std::string>> JsonValue::as() const;
 
 struct JsonLimits {
   int64_t bytes = 64 << 20;

@@ -25,7 +25,7 @@ std::vector<Registered>& registered() {
   return all;
 }
 
-// Of this thread, the youngest last.
+// The holders of this thread, the youngest last.
 std::vector<const MemoryHolder*> holders() {
   const std::lock_guard locked(lock);
   std::vector<const MemoryHolder*> mine;

@@ -23,7 +23,7 @@ namespace ricci {
 // numbers: the block itself is somebody else's.
 class OffsetHeap {
  public:
-  static constexpr int64_t kAlign = 512;  // bytes, as of cudaMalloc
+  static constexpr int64_t kAlign = 512;  // bytes, as for cudaMalloc
 
   // The offset of a place for so many bytes: the smallest hole that is large enough, or the end.
   int64_t allocate(int64_t bytes);

@@ -16,6 +16,7 @@ bool multiplies_bf16_faster() { return false; }
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/dry_run.h"
 #include "cuda/gemm/onednn/pieces.h"
 #include "cuda/gemm/onednn/product.h"
 
@@ -67,7 +68,9 @@ bool multiply_pieces(const Gemm& g) {
   const Pieces pieces(g);
   {
     const OneThread one;
-    if (!can_multiply(as_made(pieces[0]))) return false;
+    const Gemm piece = pieces[0], made = as_made(piece);
+    if (!can_multiply(made)) return false;
+    if (is_dry_run() && made.c != piece.c) keep_in_dry_run({kSumsKey}, thread_count() * kMaxBuffered * int64_t{sizeof(float)});
   }
   parallel_for(pieces.count, 1, [&](int64_t begin, int64_t end) {
     const OneThread one;

@@ -99,7 +99,7 @@ uint32_t alignment(const void* pointer) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-// Of c, and of what is added to it.
+// The alignment that c and the bias added to it both have.
 uint32_t alignment_of_sum(const Gemm& g) { return g.bias_n ? std::min(alignment(g.c), alignment(g.bias_n)) : alignment(g.c); }
 
 using Key = std::array<int64_t, 20>;

@@ -98,7 +98,7 @@ class CudaMemory final : public DeviceMemory {
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
 
-  // Of this OS thread alone: what others do meanwhile goes on.
+  // Records this OS thread alone: what others do meanwhile goes on.
   void begin_recording() override {
     check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   }

@@ -7,7 +7,6 @@
 
 #include "core/cpu/parallel.h"
 #include "core/cpu/prefetch.h"
-#include "data/tokenizers/tokenizer.h"
 
 namespace ricci {
 namespace {

@@ -1,6 +1,6 @@
 // Tokens, whatever holds them: shards, generated rows, or several of these behind one another. Reading order of this folder: tokens.h;
-// shard.h: the format of a shard, its writer and reader; records.h and pieces.h: documents and texts in pieces, and their ids; prepare.h:
-// the shards of ricci-prepare; store.h: the shards of texts in the cache.
+// shard.h: the format of a shard, its writer and reader; document_reader.h and pieces.h: documents and texts in pieces, and their ids;
+// prepare.h: the shards of ricci-prepare; store.h: the shards of texts in the cache.
 #pragma once
 #include <concepts>
 #include <cstdint>

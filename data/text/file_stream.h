@@ -48,7 +48,7 @@ class FileStream {
   // Errors: unreadable, or damaged at its start.
   explicit FileStream(const TextFile& file);
   ~FileStream();
-  // The next block, 256 KiB or less, valid until the next call; empty at the end.
+  // The next block, about 256 KiB, valid until the next call; empty at the end.
   // Errors: unreadable, damaged or cut; a compressed file that holds nothing.
   std::string_view next();
   int64_t bytes_of_file() const;  // bytes on disk that were read; nearly, and for telling how far a reader is

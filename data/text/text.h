@@ -77,7 +77,7 @@ class TextSource {
 class TextStream {
  public:
   explicit TextStream(TextSource source) : source_(std::move(source)), entered_(source_.first_ == 0) {}
-  // The next block, 256 KiB or less, valid until the next call; empty at the end of the text.
+  // The next block, about 256 KiB, valid until the next call; empty at the end of the text.
   // Errors: FileStream's and MemberStream's, a text that ends inside the part.
   std::string_view next();
   // Behind the end of the part: next() goes on with the rest of the text.

@@ -19,7 +19,7 @@ struct TokenizerKind {
   const char* summary;  // what a token is
   bool has_pieces;      // a vocabulary of written pieces, to which <eos> can be added
   bool needs_size;      // the size of its vocabulary must be given
-  const char* options;  // of ricci-tokenize train, as its training reads them, without dashes
+  const char* options;  // the options of ricci-tokenize train that its training reads, without dashes
   std::shared_ptr<const Tokenizer> (*train)(const TextSource& text, const TrainingOptions& options);
 };
 

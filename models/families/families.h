@@ -25,7 +25,7 @@ inline FamilyTraits traits_of(Family family) {
   return all[static_cast<size_t>(family)];
 }
 
-// Those for which is(traits) is true, in their order.
+// The families for which is(traits) is true, in their order.
 template <class Is> std::vector<Family> families_where(const Is& is) {
   std::vector<Family> all;
   Families::each([&]<class F>() {

@@ -13,7 +13,7 @@
 namespace ricci {
 
 struct Evaluation {
-  double nats_per_token = 0;
+  double nats_per_token = 0;                    // per document for a classifier
   int64_t tokens = 0;                           // counted by the loss; documents for a classifier
   int64_t targets = 0;                          // other than -1
   std::optional<Predictions> predictions = {};  // by evaluate_predictions

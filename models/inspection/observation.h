@@ -58,7 +58,7 @@ struct Representation {
 std::vector<Representation> representations(const Model& model, const Inputs& inputs);
 
 // The keys that the queries of a layer see, row by row. The ops are asked for their rule (ops/attention/visibility.h,
-// ops/scales/join_upsampled.h).
+// ops/scales/cells.h).
 struct Mask {
   std::string layer;                         // "attention", "aggregation", "join": what has this mask
   int64_t query_tokens = 1, key_tokens = 1;  // per cell

@@ -39,7 +39,7 @@ template <class Leaf, class Module, class F> void each(Module& owner, const std:
   owner.visit(Visitor<Leaf, F>{prefix, f});
 }
 
-// Of a const module the leaves are const. (Visit lines are not, since most calls change what they name.)
+// The leaves of a const module are const. (Visit lines are not, since most calls change what they name.)
 template <class Leaf, class Module, class F> void each(const Module& owner, const std::string& prefix, const F& f) {
   each<Leaf>(const_cast<Module&>(owner), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
 }

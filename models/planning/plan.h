@@ -16,8 +16,8 @@
 
 namespace ricci {
 
-// Bytes that a training on the CPU holds beside tensors: code and libraries, measured on this process when it is first asked for, and
-// what threads, files and matrix products take of their own.
+// Bytes that a training on the CPU holds beside tensors: code and libraries, measured on this process when a plan first asks for
+// them, so that they differ by some pages from run to run; and what threads, files and matrix products take of their own.
 int64_t program_bytes();
 
 struct StepShape {

@@ -1,5 +1,5 @@
-// From a sequence to one that is `size` times as coarse: a vector for every whole cell of `size` positions. The three ways of
-// the multi-scale paper: mean, elementwise maximum, or a causal convolution whose stride is the cell:
+// From a sequence to a coarser one (Downsample) and back to the finer one (Upsample). The coarser one has a vector for every whole cell of
+// `size` positions, by one of the multi-scale paper's ways: mean, elementwise maximum, or a causal convolution whose stride is the cell:
 //   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
 #pragma once
 #include <algorithm>
@@ -71,16 +71,16 @@ struct Downsample {
   }
 };
 
-// From a scale to the next finer one: every cell becomes `ratio` rows by a transposed convolution, the rows are shifted so that
-// none is read before its cell is complete, and a linear map combines them with what the finer scale has itself.
-//   u_i = rows(h)_(i - shift), 0 before,   row j ratio + q = W_q^T h_j + bias;      y_i = [a_i ; u_i] W^T + bias
-// By how many rows the upsampled sequence is shifted.
+// The number of rows by which the upsampled sequence is shifted.
 enum class Shift : uint8_t {
   tight,  // ratio - 1: from the position on that completes the coarse cell
   block,  // ratio: one cell of the finer scale later
 };
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 
+// From a scale to the next finer one: every cell becomes `ratio` rows by a transposed convolution, the rows are shifted so that
+// none is read before its cell is complete, and a linear map combines them with what the finer scale has itself.
+//   u_i = rows(h)_(i - shift), 0 before,   row j ratio + q = W_q^T h_j + bias;      y_i = [a_i ; u_i] W^T + bias
 struct Upsample {
   // The rows of every cell, without their bias: z of join_upsampled.
   Tensor operator()(const Arg& h_bmd) const {

@@ -55,7 +55,7 @@ Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& 
 Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
 // The weights p_tj of the definition as a table [b heads c C], in f64 on the CPU, for people to look at; zero for keys that a query does
-// not see. Dropout is left out. Not recorded. Errors: as of `attention`.
+// not see. Dropout is left out. Not recorded. Errors: as for `attention`.
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options);
 
 // Attention of the new positions past .. past + c, given the queries, keys and values of these alone; the ones of all earlier

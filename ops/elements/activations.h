@@ -4,7 +4,7 @@
 
 namespace ricci {
 
-// max(x, 0), element by element, any shape. A NaN stays a NaN.
+// max(x, 0). A NaN stays a NaN.
 Tensor relu(const Arg& x);
 
 // 1 / (1 + exp(-x))

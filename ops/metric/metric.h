@@ -36,7 +36,7 @@ HD int64_t packed_at(Triangle triangle, int64_t i, int64_t j, int64_t k) {
 Tensor times_metric(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
 // r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C, in the packed form of MetaFormer's kernel with
-// its factors corrected: what the above is tested against, and what tables of scores are made of. Errors: as of
+// its factors corrected: what the above is tested against, and what tables of scores are made of. Errors: as for
 // times_metric.
 Tensor metric_scores(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 

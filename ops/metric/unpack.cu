@@ -80,8 +80,8 @@ HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Ten
   const Tensor c_nkk = like(a_nkk);
   const auto at = [k](bool transposed) { return MatrixAt{transposed ? 1 : k, transposed ? k : 1, k * k}; };
   // clang-format off
-  gemm({.device = a_nkk.device(), .dtype = a_nkk.dtype(), .batch = a_nkk.shape()[0], .m = k, .n = k, .k = k, .a = a_nkk.raw(), .b = b_nkk.raw(),
-        .a_at = at(transpose_a), .b_at = at(transpose_b), .c = c_nkk.raw(), .c_at = at(false)});
+  gemm({.device = a_nkk.device(), .dtype = a_nkk.dtype(), .batch = a_nkk.shape()[0], .m = k, .n = k, .k = k,
+        .a = a_nkk.raw(), .b = b_nkk.raw(), .a_at = at(transpose_a), .b_at = at(transpose_b), .c = c_nkk.raw(), .c_at = at(false)});
   // clang-format on
   return c_nkk;
 }

@@ -137,7 +137,8 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   if (!p.dw_vd) return;
   // clang-format off
   gemm({.device = device, .dtype = dtype, .batch = 1, .m = v, .n = d, .k = rows, .a = l_rv.raw(), .b = x_rd.raw(),
-        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0}, .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
+        .a_at = {1, v, 0}, .b_at = {d, 1, 0}, .c = p.dw_vd.raw(), .c_at = {d, 1, 0},
+        .accumulate = first > 0, .c_f32 = p.dw_vd.dtype() != dtype});
   // clang-format on
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }

@@ -24,7 +24,8 @@ HOST Grads backward(const Tensor& dy, const Tensor& x, const Tensor& w_fd, bool 
   if (dw_fd)
     // clang-format off
     gemm({.device = x.device(), .dtype = x.dtype(), .batch = 1, .m = f, .n = d, .k = r, .a = dy.raw(), .b = x.raw(),
-          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0}, .accumulate = add, .c_f32 = dw_fd.dtype() != w_fd.dtype()});
+          .a_at = {1, f, 0}, .b_at = {d, 1, 0}, .c = dw_fd.raw(), .c_at = {d, 1, 0},
+          .accumulate = add, .c_f32 = dw_fd.dtype() != w_fd.dtype()});
   // clang-format on
   return {dx, dw_fd, bias && wants_gradient(2) ? sum_to(dy, {f}, gradient_dtype(2)) : Tensor()};
 }

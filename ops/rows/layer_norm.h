@@ -10,7 +10,7 @@ namespace ricci {
 Tensor layer_norm(const Arg& x_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
 // {s, layer_norm(s)} with s = x + branch, in one pass over memory: what is passed on past the next block, and its input.
-// Errors: as of layer_norm; x and branch of different shapes.
+// Errors: as for layer_norm; x and branch of different shapes.
 std::array<Tensor, 2> residual_layer_norm(const Arg& x_rd, const Arg& branch_rd, const Arg& gain_d, const Arg& bias_d, double eps = 1e-5);
 
 }  // namespace ricci

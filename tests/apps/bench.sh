@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/benchmark.
+# ricci-bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark.
 #   bench.sh build-folder
 . "$(dirname "$0")/programs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'

@@ -1,4 +1,4 @@
-// Which tape records, and whose tensors it takes: tapes inside each other, in any order of their ends; views of recorded tensors.
+// The tape that records, and the tensors that it takes: tapes inside each other, in any order of their ends; views of recorded tensors.
 #include "autograd/recording.h"
 
 #include <memory>
@@ -21,7 +21,7 @@ Parameter parameter(const Values& values) {
   return {tensor_of(values, {static_cast<int64_t>(values.size())}, Dtype::f64, Device::cpu), {}, "p"};
 }
 
-// What an op says of an input of another tape. `what` is "gelu (file:line): input 0 [2]".
+// The message of an op about an input of another tape. `what` is "gelu (file:line): input 0 [2]".
 std::string lost(const std::string& op, int line, const std::string& input) {
   return op + " (" + __FILE__ + ":" + std::to_string(line) + "): input " + input +
          " is recorded on another tape, whose backward has not ended: its gradient would be lost here; detached() gives it up";

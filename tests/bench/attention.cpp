@@ -1,7 +1,7 @@
 // The speed of attention in bf16: forward alone, and forward and backward, beside torch/attention.py.
 //   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
 // Each measure is the best of five rounds of whole calls, of --seconds together, after one that is not counted. The
-// operations are those of the products: 4 b heads c c width of the forward, 10 of the backward, half of it when causal.
+// operations of the products are counted: 4 b heads c c width in the forward, 10 in the backward, half of it when causal.
 #include "ops/attention/attention.h"
 
 #include <CLI/CLI.hpp>

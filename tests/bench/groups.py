@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Where a training step's time goes, by groups of ops: the floor, ricci, PyTorch.
+"""The time of a training step by groups of ops: the floor, ricci, PyTorch.
 
     groups.py BUILD [name ...] [--steps 5] [--dtype f32|bf16]
 
 Run it with the Python that has PyTorch, which runs tuned as in compare.py; BUILD holds ricci-bench-training, whose models
-these are. The floor of products and attention is their FLOPs over the peak, that of the rest is the bytes of its inputs and
+these are. The floor of products and attention is their FLOPs over the peak, the floor of the rest is the bytes of its inputs and
 outputs over the bandwidth; RICCI_TRACE measures both, the peak in f32. What lies in a cache can be faster than that.
 """
 import argparse
@@ -18,7 +18,7 @@ import tempfile
 
 import compare
 
-# group: the ops of ricci's trace, those of PyTorch's profile
+# group: ops of ricci's trace, ops of PyTorch's profile
 GROUPS = {
     "products": (r"linear|classifier_loss (logits|dx|dw)", r"aten::(addmm|mm|bmm|linear|mkldnn_linear|_mkl_linear|sum)|mkldnn::"),
     "attention": (r"attention", r".*(scaled_dot_product|flash_attention)"),

@@ -1,4 +1,4 @@
-// How many tokens per second the shuffled stream delivers by itself, on one thread as in training: batches of 16 sequences, for 5 s.
+// Tokens per second that the shuffled stream delivers by itself, on one thread as in training: batches of 16 sequences, for 5 s.
 //   ricci-bench-loader FOLDER [CONTEXT]
 // FOLDER: prepared shards. To be compared with the tokens_per_s of a training.
 #include <cstdio>

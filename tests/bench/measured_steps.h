@@ -1,4 +1,4 @@
-// What benchmarks of steps share: their options, the loop around a step, and the lines "measure NAME VALUE UNIT" that they print.
+// Shared by benchmarks of steps: their options, the loop around a step, and the lines "measure NAME VALUE UNIT" that they print.
 #pragma once
 #include <sys/resource.h>
 
@@ -58,7 +58,7 @@ inline rusage usage_now() {
   return usage;
 }
 
-// Of all threads, without the system's share.
+// The seconds of all threads, without the system's share.
 inline double processor_seconds() {
   const timeval time = usage_now().ru_utime;
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -71,7 +71,7 @@ inline double memory_mb(ricci::Device device) {
 }
 
 struct Steps {
-  std::vector<double> seconds;  // of each step, the fastest first
+  std::vector<double> seconds;  // one for each step, the fastest first
   double processor = 0;         // seconds of a step
   double median() const { return seconds[seconds.size() / 2]; }
 };

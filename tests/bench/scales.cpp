@@ -1,4 +1,4 @@
-// What models of several scales save, at the multi-scale paper's width of 768, 12 heads and 31,300 tokens:
+// Savings by models of several scales, at the multi-scale paper's width of 768, 12 heads and 31,300 tokens:
 //   memory      top-down 64, 16, 4, 1 with 7, 7, 8, 8 layers, beside 12 layers of vanilla on 512 tokens: the most bytes of activations and
 //               buffers in a training step, and of all tensors, each beside what ricci-plan says. On 512 tokens, and on the 448 positions
 //               that the paper's table 8 counts, since the paper leaves out those that do not hear every scale
@@ -116,7 +116,7 @@ void measure_generation(const Options& options) {
       {std::pair<std::string, std::vector<int64_t>>{"generation_2_4_8_12", {12, 8, 4, 2}}, {"generation_7_7_8_8", {8, 8, 7, 7}}}) {
     const ModelConfig config = top_down(layers);
     Writer scales(config, options);
-    std::vector<double> ratios, processor_ratios;  // of 64 tokens each, in which every scale runs as often as in all
+    std::vector<double> ratios, processor_ratios;  // one for every 64 tokens, in which every scale runs as often as in all
     for (int round = 0; round < std::max(2, options.steps); ++round) {
       plain.begin(kPrompt), scales.begin(kPrompt);
       for (int64_t t = 0; t < kTokens; t += kTurn) {

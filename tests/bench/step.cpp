@@ -1,7 +1,7 @@
-// What recompute and batch_invariant cost, for the run file and overrides of ricci-train:
+// The cost of recompute and batch_invariant, for the run file and overrides of ricci-train:
 //   ricci-bench-step run.yaml batch=32
 // Time and memory: whole optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory.
-// Processor time is that of all threads together, and hardly changes when other programs keep the machine busy. Then ten steps from
+// Processor time is the sum over all threads, and hardly changes when other programs keep the machine busy. Then ten steps from
 // the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -59,7 +59,7 @@ struct Run {
     ++done;
     return loss;
   }
-  // Of the bytes of all weights.
+  // The hash of the bytes of all weights.
   uint64_t hash() {
     std::string all;
     model.each_parameter([&](const std::string&, Parameter& p) {

@@ -1,4 +1,4 @@
-// How fast texts become tokens, and vocabularies are trained. Each figure is the median of several rounds.
+// The speed at which texts become tokens, and vocabularies are trained. Each figure is the median of several rounds.
 //   ricci-bench-tokenizers [text [tokenizer]]
 // Without a text: the text of this project. Without a tokenizer file: the vocabulary of 8,000 merges that is trained here.
 #include <algorithm>

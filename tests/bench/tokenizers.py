@@ -92,7 +92,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])  # of every program that runs here
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])  # for every program that runs here
     os.environ.update(RAYON_NUM_THREADS=str(options.threads), TOKENIZERS_PARALLELISM="true")
     rounds = {}
     for _ in range(options.rounds):

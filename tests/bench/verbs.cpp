@@ -1,4 +1,4 @@
-// What the verbs cost on the CPU: for_each_element and for_rows against the same formula in a plain loop that the
+// The cost of the verbs on the CPU: for_each_element and for_rows against the same formula in a plain loop that the
 // compiler vectorises, one thread, data in the caches, interleaved. Prints nanoseconds per element and the ratio.
 #include <algorithm>
 #include <cstdio>

@@ -214,7 +214,7 @@ template <class T> void check_helpers() {
 }  // namespace
 
 TEST_CASE("math: float functions keep their bound over all magnitudes") {
-  constexpr uint64_t kStep = 4001;  // of the 2^32 numbers
+  constexpr uint64_t kStep = 4001;  // every so many of the 2^32 numbers
   std::vector<float> x;
   for (uint64_t i = 0; i < uint64_t{1} << 32; i += kStep) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(i)));
   check_all_bounds(x);

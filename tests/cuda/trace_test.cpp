@@ -28,3 +28,25 @@ TEST_CASE("trace: a Timer times ops and counts their work, and forgets it at res
   }
   CHECK(trace::enabled == before);
 }
+
+TEST_CASE("trace: a Counter counts the work of ops, and neither it nor a Timer begins beside another") {
+  const Tensor x = drawn({3, 4}, Dtype::f64, Device::cpu, 1), w = drawn({5, 4}, Dtype::f64, Device::cpu, 2);
+  const bool before = trace::enabled;
+  {
+    const trace::Counter counter;
+    linear(x, w, Tensor());
+    REQUIRE(counter.work().size() == 1);
+    const trace::Work& work = counter.work().at("linear");
+    CHECK(work.calls == 1);
+    CHECK(work.flops == 2 * 3 * 4 * 5);
+    CHECK(work.bytes == 8 * (3 * 4 + 5 * 4 + 3 * 5));
+    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Counter is alive");
+    CHECK(message_of([] { const trace::Timer second; }) == "trace: a Counter is alive");
+    CHECK(counter.work().size() == 1);
+  }
+  {
+    const trace::Timer timer;
+    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Timer is alive");
+  }
+  CHECK(trace::enabled == before);
+}

@@ -1,4 +1,4 @@
-// What every fuzz target shares: its input as a file, and what it may end with.
+// Shared by every fuzz target: its input as a file, and the errors that it may end with.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <type_traits>
+#include <variant>
 
-#include "apps/run/config/config.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -21,6 +22,16 @@ std::string complaint(const std::function<void(ModelConfig&)>& change) {
   config.vocab = 65;
   change(config);
   return error_of([&] { check(config); });
+}
+
+// Both are members of one type.
+bool same_value(const FieldValue& a, const FieldValue& b) {
+  const auto equals_b = [&]<class Member>(const Member& member) {
+    const Member& other = std::get<Member>(b);
+    if constexpr (std::is_same_v<Member, ChoiceMember>) return *member.number == *other.number;
+    else return *member == *other;
+  };
+  return std::visit(equals_b, a);
 }
 
 }  // namespace
@@ -70,9 +81,11 @@ TEST_CASE("model config: probabilities") {
 }
 
 TEST_CASE("model config: presets") {
-  ModelConfig gpt, msa;
+  ModelConfig defaults, gpt, msa;
   apply_preset(gpt);
-  CHECK(apps::to_yaml(gpt) == apps::to_yaml(ModelConfig()));
+  const std::vector<Field> expected = fields_of(defaults), fields = fields_of(gpt);
+  REQUIRE(fields.size() == expected.size());
+  for (size_t i = 0; i < fields.size(); ++i) CHECK_MESSAGE(same_value(fields[i].value, expected[i].value), fields[i].key);
   msa.preset = Preset::msa;
   apply_preset(msa);
   CHECK(msa.block.norm == Norm::post);

@@ -1,5 +1,5 @@
 // Inputs that do not go together, for every op that is recorded on a tape: one that is empty, on another device, of another
-// dtype or of another shape. The list of cases is that of the gradient checks, so that a new op is among them.
+// dtype or of another shape. The list of cases is the gradient checks' own, so that a new op is among them.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -28,7 +28,7 @@ std::string op_of(const std::string& message) {
 // "gelu 0": an op and the number of one of its inputs.
 std::string name_of(const OpCheck& check, size_t input) { return std::string(check.op) + " " + std::to_string(input); }
 
-// What the forward and the backward say of these inputs; "no error" when they take them.
+// The message of the forward or the backward about these inputs; "no error" when they take them.
 std::string outcome(const OpCheck& check, const Inputs& inputs) {
   return message_of([&] {
     Tape tape;
@@ -104,7 +104,7 @@ TEST_CASE("floats for integers and integers for floats are an error that names t
   CHECK(integers == Set{"permute 0", "slice 0"});
 }
 
-// What an op takes it must also differentiate; AddressSanitizer sees what it reads beyond an input's end.
+// An op must also differentiate what it takes; AddressSanitizer sees what it reads beyond an input's end.
 TEST_CASE("inputs of other shapes: an op says what is wrong, or takes them, forward and backward") {
   int accepted = 0, refused = 0;
   for (const OpCheck& check : op_checks())

@@ -1,4 +1,4 @@
-// What the tests of ops share: tensors of drawn values, their values as doubles, every device and dtype, and bounds that
+// The tests of ops share these: tensors of drawn values, their values as doubles, every device and dtype, and bounds that
 // follow from the dtype.
 #pragma once
 #include <doctest/doctest.h>
@@ -62,7 +62,7 @@ inline Tensor drawn(const Shape& shape, Dtype dtype, Device device, uint64_t str
 
 // The largest relative error of one rounding.
 inline double unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : dtype == Dtype::f32 ? 0x1p-24 : 0x1p-8; }
-inline double sum_unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : 0x1p-24; }  // of the type sums are held in
+inline double sum_unit(Dtype dtype) { return dtype == Dtype::f64 ? 0x1p-53 : 0x1p-24; }  // for the type of sums
 
 // The larger of an error and those before it. A NaN is an infinite error, and stays one whatever comes after it.
 inline void raise_to(double& worst, double error) { worst = std::isnan(error) ? HUGE_VAL : std::max(worst, error); }
@@ -108,7 +108,7 @@ inline void on_every_device(const std::function<void(Device)>& f) {
   }
 }
 
-// The gradients of the inputs, given that of the one output of f(inputs).
+// The gradients of the inputs, given the gradient of the one output of f(inputs).
 template <class F> std::vector<Tensor> gradients_of(const F& f, std::vector<Tensor> inputs, const Tensor& dy) {
   Tape tape;
   for (Tensor& x : inputs) x = tape.watch(x);

@@ -87,7 +87,7 @@ struct ShuffleOptions {
 };
 inline void visit_fields(ShuffleOptions& o, const Fields& field) {
   field("windows", o.windows, "windows to read, at most, spread over the text").at_least(1);
-  field("seed", o.seed, "of the shuffling");
+  field("seed", o.seed, "seed of the shuffling");
 }
 
 // The ids of a window with the first `shuffled` of them in a random order, a function of seed and window.
@@ -188,7 +188,7 @@ inline void visit_fields(SamplesOptions& o, const Fields& field) {
   visit_fields(o.sampling, field);
 }
 
-// Errors: as for open_text_runs, of the sampling, of KneserNey; a text too short for the prompts and what follows them.
+// Errors: as for open_text_runs, KneserNey and the check of a Sampling; a text too short for the prompts and what follows them.
 Report analyse_samples(const SamplesOptions& options);
 
 // ---- masks.cpp. Which tokens and cells the queries of a model see, as pictures (Subramanian et al. 2020, figure 1), for trained runs

@@ -1,4 +1,4 @@
-// Numbers about generated texts that need no model of this build.
+// Numbers about generated texts that need no neural network: repeated n-grams, BLEU, and a Kneser-Ney n-gram model.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -26,7 +26,7 @@ struct Place {
 };
 
 // Means over sequences.
-struct Metrics {
+struct TextNumbers {
   double repeats[kOrder] = {}, ngram_perplexity = 0;
   std::optional<double> judge_perplexity = {};
 };
@@ -34,8 +34,8 @@ struct Metrics {
 struct Samples {
   std::string name;
   std::vector<Place> places = {};
-  std::vector<double> seconds = {};  // for each sequence that was written alone
-  Metrics written = {}, truth = {};  // what the model wrote, and the text itself
+  std::vector<double> seconds = {};      // for each sequence that was written alone
+  TextNumbers written = {}, truth = {};  // what the model wrote, and the text itself
   double bleu = 0;
 };
 
@@ -60,13 +60,13 @@ Ids joined(const Ids& a, const Ids& b) {
 using Continuations = std::vector<std::pair<Ids, Ids>>;  // prompts and the texts behind them
 
 // The tokenizer of the judge may be another one: then the texts are written out and read again.
-Metrics measure(const Continuations& texts, const Tokenizer& writer, const KneserNey& ngrams, const OpenModel* judge) {
+TextNumbers measure(const Continuations& texts, const Tokenizer& writer, const KneserNey& ngrams, const OpenModel* judge) {
   const auto mean = [&](const auto& value) {
     double sum = 0;
     for (const auto& [prompt, text] : texts) sum += value(prompt, text);
     return sum / static_cast<double>(texts.size());
   };
-  Metrics metrics;
+  TextNumbers metrics;
   for (size_t n = 1; n <= kOrder; ++n) metrics.repeats[n - 1] = mean([&](const Ids&, const Ids& text) { return repeated_share(text, n); });
   metrics.ngram_perplexity =
       std::exp(mean([&](const Ids& prompt, const Ids& text) { return ngrams.nats_per_token(joined(prompt, text), std::ssize(prompt)); }));
@@ -133,7 +133,7 @@ ResultTable table_of(const std::vector<Samples>& runs) {
   for (const char* heading :
       {"run", "4-gram perplexity", "judge's perplexity", "BLEU", "repeated 1-grams", "2-grams", "3-grams", "4-grams", "s/sequence"})
     table.columns.push_back({.heading = heading, .format = table.columns.size() < 4 ? "{:.2f}" : "{:.3f}", .left = table.columns.empty()});
-  const auto add = [&](const std::string& name, const Metrics& m, const Value& bleu, const Value& seconds) {
+  const auto add = [&](const std::string& name, const TextNumbers& m, const Value& bleu, const Value& seconds) {
     table.add_row({name, m.ngram_perplexity, m.judge_perplexity, bleu, m.repeats[0], m.repeats[1], m.repeats[2], m.repeats[3], seconds});
   };
   for (const Samples& run : runs) {
@@ -145,7 +145,7 @@ ResultTable table_of(const std::vector<Samples>& runs) {
 
 Value as_json(const Samples& run, const Tokenizer& tokenizer) {
   const auto text = [&](const Ids& ids) { return tokenizer.decode(ids); };
-  const auto metrics = [](const Metrics& m) {
+  const auto metrics = [](const TextNumbers& m) {
     return Object{{"repeated", std::vector<double>(m.repeats, m.repeats + kOrder)}, {"ngram_perplexity", m.ngram_perplexity},
         {"judge_perplexity", m.judge_perplexity ? Value(*m.judge_perplexity) : Value(nullptr)}};
   };
@@ -159,7 +159,7 @@ Value as_json(const Samples& run, const Tokenizer& tokenizer) {
 
 Chart chart_of(const std::vector<Samples>& runs, const std::string& title) {
   Chart chart{.title = title, .x_name = "n", .whole_x = true, .panels = {{"repeated n-grams", "share of all in a sequence"}}};
-  const auto add = [&](const std::string& name, const Metrics& metrics) {
+  const auto add = [&](const std::string& name, const TextNumbers& metrics) {
     std::vector<Point> points;
     for (const double share : metrics.repeats) points.push_back({static_cast<double>(points.size() + 1), share});
     add_curves(chart, name, {points});

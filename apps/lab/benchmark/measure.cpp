@@ -67,11 +67,17 @@ Contestant contestant(const BenchOptions& options, MixerKind kind, int64_t lengt
   return all;
 }
 
+// Scales whose cells fit into the length; 1 where no layer is measured.
+std::vector<int64_t> scales_at(const BenchOptions& options, int64_t length) {
+  std::vector<int64_t> scales = options.is_layer() ? options.scales : std::vector<int64_t>{1};
+  std::erase_if(scales, [&](int64_t scale) { return scale > length; });
+  return scales;
+}
+
 std::vector<Contestant> contestants_at(const BenchOptions& options, int64_t length, const std::function<void(const Contestant&)>& note) {
   std::vector<Contestant> all;
   for (const MixerKind mixer : options.mixers)
-    for (const int64_t scale : options.is_layer() ? options.scales : std::vector<int64_t>{1}) {
-      if (scale > length) continue;
+    for (const int64_t scale : scales_at(options, length)) {
       all.push_back(contestant(options, mixer, length, scale));
       note(all.back());
     }
@@ -122,8 +128,10 @@ void check(const BenchOptions& options) {
 }
 
 int64_t steps_of(const BenchOptions& options) {
-  const auto scales = static_cast<int64_t>(options.is_layer() ? options.scales.size() : 1), mixers = std::ssize(options.mixers);
-  return std::ssize(options.lengths) * mixers * scales * (2 + options.rounds) + (options.roofline ? mixers : 0);
+  const int64_t mixers = std::ssize(options.mixers);
+  int64_t contestants = 0;
+  for (const int64_t length : options.lengths) contestants += mixers * std::ssize(scales_at(options, length));
+  return contestants * (2 + options.rounds) + (options.roofline ? mixers : 0);
 }
 
 Benchmark measure(const BenchOptions& options, Progress& progress) {

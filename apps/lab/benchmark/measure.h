@@ -1,6 +1,7 @@
-// Costs of steps of mixers: time, memory and work against the length of sequences, and each op beside the roofs of the device. The costs of
-// one layer at several scales (Subramanian et al. 2020, figure 2), which has a position for every s tokens at scale s: forward time, and
-// memory kept for the backward. In the order to read: mixer_step.h is the step that is measured, measure.h measures it, report.cpp reports.
+// Costs of steps of mixers: time, memory and work against the length of sequences, and each op beside the roofs of the device. With
+// scales the benchmark measures one layer instead (Subramanian et al. 2020, figure 2): at scale s the layer has a position for every s
+// tokens; measured are the forward's time and the memory kept for the backward. In the order to read: mixer_step.h is the step that is
+// measured, measure.h measures it, report.cpp reports.
 #pragma once
 #include <optional>
 #include <string>
@@ -69,7 +70,7 @@ struct Benchmark {
 };
 
 // At each length all mixers or scales take turns, a step each per round, so that what else the machine does falls on all of them. Lengths
-// shorter than a cell of a scale have no row. Errors: as for check, of MixerStep and of memory.
+// shorter than a cell of a scale have no row. Errors: as for check and MixerStep; too little memory.
 Benchmark measure(const BenchOptions& options, Progress& progress);
 int64_t steps_of(const BenchOptions& options);  // as Progress counts them
 

@@ -1,6 +1,7 @@
 #include "apps/lab/benchmark/mixer_step.h"
 
 #include <memory>
+#include <type_traits>
 
 #include "autograd/tape.h"
 #include "core/memory/dry_run.h"
@@ -39,6 +40,7 @@ MixerStep::MixerStep(MixerKind mixer, const StepSize& size) : size_(size), x_bcd
     shape.ctx = size.positions;
     shape.init = {size.preset, size.alone ? 1 : size.layers};
     if constexpr (requires { check(config, shape); }) check(config, shape);
+    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
     const bool post = size.preset == Preset::msa;
     BlockConfig block;
     block.norm = post ? Norm::post : Norm::pre;

@@ -25,6 +25,8 @@ class MixerStep {
   // Draws weights, input and the gradient of the output, the same each time. Mixers without heads have none. Error: a size that the
   // mixer cannot have.
   MixerStep(MixerKind mixer, const StepSize& size);
+  MixerStep(MixerStep&&) = default;
+  MixerStep(const MixerStep&) = delete;
 
   void operator()();     // returns when the device is done
   void forward();        // the forward alone, without a tape

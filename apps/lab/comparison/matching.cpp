@@ -55,7 +55,8 @@ std::string value_of(TrainConfig& config, const char* key) {
   fail("comparison: no run has a key {}", {key});
 }
 
-// The loss is a mean over these. Losses are comparable only for the same target: coarse models with other cells predict something else.
+// The things that the loss is a mean over, in words. Losses are comparable only for the same target: coarse models with other cells
+// predict something else.
 std::string unit_of_loss(const TrainConfig& config) {
   if (is_classifier(config)) return "labels of documents";
   return config.model.traits().objective == Objective::next_cell

@@ -36,7 +36,7 @@ std::string amount_name(Equal equal) {
   return equal == Equal::memory ? "planned MB" : "parameters";
 }
 
-// The losses of all models are a mean over these.
+// The unit of the losses: token or document.
 std::string unit_of(const Comparison& comparison) { return is_classifier(comparison.config()) ? "document" : "token"; }
 // True if every run has one; runs of older versions have none.
 bool has_accuracy(const Comparison& comparison) {

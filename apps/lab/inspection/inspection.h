@@ -2,7 +2,6 @@
 // drawing each, a page with all of them, and the numbers.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

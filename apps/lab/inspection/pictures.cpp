@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "apps/lab/drawing/heat_map.h"
 #include "apps/lab/inspection/inspection.h"
 

@@ -48,21 +48,21 @@ template <class T, class Before> std::vector<T> best_of(std::vector<T> all, int6
   return all;
 }
 
-// The seconds of a step over the rounds.
+// The quartiles of some values, the least and the greatest of them.
 struct Spread {
   double min = 0, lower_quartile = 0, median = 0, upper_quartile = 0, max = 0;
 };
-// Error: no seconds.
-inline Spread spread_of(std::vector<double> seconds) {
-  if (seconds.empty()) fail("bench: no step was timed");
-  std::sort(seconds.begin(), seconds.end());
+// Error: no values.
+inline Spread spread_of(std::vector<double> values) {
+  if (values.empty()) fail("bench: no step was timed");
+  std::sort(values.begin(), values.end());
   // Between two neighbours in proportion, as NumPy's quantile.
   const auto quantile = [&](double q) {
-    const double rank = q * static_cast<double>(seconds.size() - 1);
-    const size_t first = static_cast<size_t>(rank), second = std::min(first + 1, seconds.size() - 1);
-    return seconds[first] + (rank - static_cast<double>(first)) * (seconds[second] - seconds[first]);
+    const double rank = q * static_cast<double>(values.size() - 1);
+    const size_t first = static_cast<size_t>(rank), second = std::min(first + 1, values.size() - 1);
+    return values[first] + (rank - static_cast<double>(first)) * (values[second] - values[first]);
   };
-  return {seconds.front(), quantile(0.25), quantile(0.5), quantile(0.75), seconds.back()};
+  return {values.front(), quantile(0.25), quantile(0.5), quantile(0.75), values.back()};
 }
 
 }  // namespace ricci::apps

@@ -24,7 +24,7 @@ enum class Precision : uint8_t { f32, bf16 };
 constexpr auto choices(Precision) { return std::array{"f32", "bf16"}; }
 inline Dtype storage_dtype(Precision precision) { return precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// The order in which training sequences are drawn (data/feeds/batches.h, data/feeds/sequence_stream.h).
+// The order in which training sequences are drawn (data/feeds/feed.h, data/feeds/sequence_stream.h).
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 

@@ -105,7 +105,7 @@ class TreeBuilder final : public YAML::EventHandler {
   const std::string &text_, &source_;
   bool has_lines_;
   int documents_ = 0;
-  int64_t values_ = 0;  // with those of aliases, as often as these are used
+  int64_t values_ = 0;  // values behind aliases count as often as these are used
   YamlValue root_;
   std::vector<Open> open_;  // the outermost first
   std::map<YAML::anchor_t, YamlValue> anchors_;

@@ -63,7 +63,7 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
   if (kind->needs_size && config.model.vocab == 0)
     fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
   const bool of_characters = config.tokenizer == "char" && config.eos == Eos::none;
-  // The config of a run tells the size of its vocabulary, also where it was not asked for.
+  // The config.yaml of older runs has the size, also where it was not asked for.
   const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
   return {kind->options[0] == '\0' ? std::vector{key(0)} : std::vector{key(config.model.vocab), key(0)}, of_characters,
       [=, &config](const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut) -> std::shared_ptr<const Tokenizer> {

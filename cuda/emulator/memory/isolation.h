@@ -16,7 +16,7 @@ class Isolation {
  public:
   Isolation();  // device memory is as it was before the launch
 
-  // Of the block that runs. The pointer may be to any memory.
+  // An atomic operation of the block that runs. The pointer may be to any memory.
   void atomic(const void* p, size_t bytes);
   void fence();
   // It has ended: takes its writes away until the launch ends. Says what it wrote that another block wrote too.
@@ -43,7 +43,7 @@ class Isolation {
   Race race_;                                   // the first of the block that runs
 };
 
-// Of the launch that this OS thread runs; null when its blocks are not isolated.
+// The isolation of the launch that this OS thread runs; null when its blocks are not isolated.
 extern constinit thread_local Isolation* isolation;
 
 }  // namespace emu

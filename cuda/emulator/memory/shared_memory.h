@@ -23,7 +23,7 @@ inline size_t find_written(const unsigned char* zone, size_t bytes) {
 
 class SharedMemory {
  public:
-  // Of Hopper, the largest there is: 227 KiB for a block, of which 48 KiB static.
+  // Hopper has the most: 227 KiB for a block, of which 48 KiB static.
   static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
 
   SharedMemory() = default;

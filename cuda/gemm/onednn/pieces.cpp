@@ -10,6 +10,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/memory/dry_run.h"
 #include "cuda/gemm/onednn/product.h"
 
 namespace ricci::onednn {
@@ -101,18 +102,27 @@ bool is_dense(const MatrixAt& at, int64_t rows, int64_t columns) {
   return (at.column_stride == 1 && at.row_stride == columns) || (at.row_stride == 1 && at.column_stride == rows);
 }
 
-// A matrix without gaps: itself, or its copy in the buffer, whose lines go along rows or columns as the matrix's do.
-struct Dense {
-  const void* data;
-  MatrixAt at;
-};
-Dense dense(const void* matrix, const MatrixAt& at, int64_t rows, int64_t columns, bf16* buffer) {
-  if (is_dense(at, rows, columns)) return {matrix, at};
+// The strides and the data of a matrix without gaps: itself, or its copy in the buffer, whose lines go along rows or columns as its own.
+MatrixAt dense_at(const MatrixAt& at, int64_t rows, int64_t columns) {
+  if (is_dense(at, rows, columns)) return at;
+  return at.column_stride == 1 ? MatrixAt{columns, 1, rows * columns} : MatrixAt{1, rows, rows * columns};
+}
+const void* dense(const void* matrix, const MatrixAt& at, int64_t rows, int64_t columns, bf16* buffer) {
+  if (is_dense(at, rows, columns)) return matrix;
   const bool along_rows = at.column_stride == 1;
   const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows,
                 stride = along_rows ? at.row_stride : at.column_stride;
   for (int64_t i = 0; i < lines; ++i) std::copy_n(static_cast<const bf16*>(matrix) + i * stride, length, buffer + i * length);
-  return {buffer, along_rows ? MatrixAt{columns, 1, rows * columns} : MatrixAt{1, rows, rows * columns}};
+  return buffer;
+}
+
+// The terms of a piece from `first` on, as they are multiplied: a, b and c have no gaps.
+Gemm dense_terms(const Gemm& g, int64_t first) {
+  Gemm part = terms_of(g, first, kTerms);
+  part.a_at = dense_at(g.a_at, g.m, part.k);
+  part.b_at = dense_at(g.b_at, part.k, g.n);
+  part.c_at = {g.n, 1, g.m * g.n};
+  return part;
 }
 
 // One piece of c, summed over parts of the terms in a buffer that stays in the cache.
@@ -122,17 +132,21 @@ void multiply_piece(const Gemm& g) {
   if (g.accumulate)
     for (int64_t i = 0; i < g.m; ++i) std::copy_n(static_cast<const float*>(g.c) + i * g.c_at.row_stride, g.n, c_buffer.data() + i * g.n);
   for (int64_t first = 0; first < g.k; first += kTerms) {
-    Gemm part = terms_of(g, first, kTerms);
-    const Dense a = dense(part.a, g.a_at, g.m, part.k, a_buffer.data()), b = dense(part.b, g.b_at, part.k, g.n, b_buffer.data());
-    part.a = a.data;
-    part.a_at = a.at;
-    part.b = b.data;
-    part.b_at = b.at;
+    Gemm part = dense_terms(g, first);
+    part.a = dense(part.a, g.a_at, g.m, part.k, a_buffer.data());
+    part.b = dense(part.b, g.b_at, part.k, g.n, b_buffer.data());
     part.c = c_buffer.data();
-    part.c_at = {g.n, 1, g.m * g.n};
     multiply(part);
   }
   store_sums(c_buffer.data(), g);
+}
+
+// Counts in a dry run what multiply_piece keeps: its buffers, and the library's products for the parts of this piece.
+void count_piece(const Gemm& g) {
+  constexpr int64_t bytes = (kRows + kColumns) * kTerms * int64_t{sizeof(bf16)} + kRows * kColumns * int64_t{sizeof(float)};
+  keep_in_dry_run({kTilesKey}, thread_count() * bytes);
+  const OneThread one;
+  for (int64_t first = 0; first < g.k; first += kTerms) can_multiply(dense_terms(g, first));
 }
 
 }  // namespace
@@ -147,6 +161,10 @@ bool multiply_by_tiles(const Gemm& g) {
   const int64_t column_parts = parts(g.n, kColumns), large = parts(g.m, kRows);
   const int64_t row_parts = large * column_parts < kFewestPieces ? parts(g.m, kRows / 2) : large;
   const int64_t rows = 16 * parts(g.m, 16 * row_parts), columns = 16 * parts(g.n, 16 * column_parts);
+  if (is_dry_run()) {
+    count_piece(piece_of(g, 0, 0, rows, columns));
+    return true;
+  }
   parallel_for(row_parts * column_parts, 1, [&](int64_t begin, int64_t end) {
     const OneThread one;
     for (int64_t i = begin; i < end; ++i) {

@@ -6,6 +6,10 @@
 
 namespace ricci::onednn {
 
+// Keys of keep_in_dry_run (core/memory/dry_run.h) for buffers that every thread keeps: sums of f32 (onednn.cpp), and the parts of a product
+// by tiles (pieces.cpp). They differ in length from the library's own key, which is empty, and from a product's, which has 17 numbers.
+constexpr int64_t kSumsKey = 1, kTilesKey = 2;
+
 // Tells the library, on this thread, that there is one thread, and keeps signals from its products.
 class OneThread {
  public:

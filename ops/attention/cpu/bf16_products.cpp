@@ -43,8 +43,9 @@ struct Weights {
 void gemm_of_block(
     int64_t m, int64_t n, int64_t k, const bf16* a, MatrixAt a_at, const bf16* b, MatrixAt b_at, float* c, int64_t c_row, bool accumulate) {
   // clang-format off
-  gemm_on_one_thread({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k, .a = a, .b = b, .a_at = a_at, .b_at = b_at,
-                      .c = c, .c_at = {c_row, 1, 0}, .accumulate = accumulate, .bias_n = nullptr, .c_f32 = true});
+  gemm_on_one_thread({.device = Device::cpu, .dtype = Dtype::bf16, .batch = 1, .m = m, .n = n, .k = k, .a = a, .b = b,
+                      .a_at = a_at, .b_at = b_at, .c = c, .c_at = {c_row, 1, 0},
+                      .accumulate = accumulate, .bias_n = nullptr, .c_f32 = true});
   // clang-format on
 }
 

@@ -27,7 +27,7 @@ template <class A> struct SharedBlocks {
     A* const all = dynamic_shared<A>();
     return {all, all + kGpuBlock * kPiecePitch, all + kPieces};
   }
-  // That of the thread's own row i and column j.
+  // The weight of the thread's own row i and column j.
   __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }
 };
 

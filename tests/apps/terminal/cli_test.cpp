@@ -223,7 +223,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci-train: two run files: a.yaml and b.yaml (--help lists the options)\n");
   CHECK(parse({"--lr"}).find("--lr; keys of a run file are given as lr=VALUE (--help") != std::string::npos);
   CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are given as ~lr (--help") != std::string::npos);
-  // Which of two words with and without dashes was typed last is not known.
+  // It is not known which of two words, with and without dashes, was typed last.
   const auto unordered = [&](const char* dashed, const char* plain) {
     const std::string expected = ricci::format_message("ricci-train: {} and {} are about the same key: write both without dashes, so that "
                                                        "the last one counts (--help lists the options)\n",

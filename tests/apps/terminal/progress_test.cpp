@@ -28,7 +28,7 @@ class Recorder {
     std::fclose(file_);
     std::free(text_);
   }
-  // What was written since the last call.
+  // The text that was written since the last call.
   std::string taken() {
     std::fflush(file_);
     const std::string all(text_, size_);

@@ -69,7 +69,7 @@ class Screen {
   int width_;
   bool breaks_;
   std::vector<std::string> lines_ = {""};
-  size_t line_ = 0, at_ = 0;  // of the cursor, in whole lines
+  size_t line_ = 0, at_ = 0;  // the cursor's place, in whole lines
 };
 
 // A pseudo-terminal; what is written to `out` comes out of taken().

@@ -1,4 +1,4 @@
-"""What the benchmarks of steps in PyTorch share, as measured_steps.h does for those of ricci: options, the loop around a step, and
+"""Shared by the benchmarks of steps in PyTorch, as measured_steps.h is by ricci's: options, the loop around a step, and
 the lines "measure NAME VALUE UNIT" that they print."""
 import argparse
 import contextlib
@@ -30,7 +30,7 @@ def autocast(args, device):
 
 
 def processor_seconds():
-    """Of all threads, without the system's share."""
+    """The seconds of all threads, without the system's share."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_utime
 
 

@@ -107,7 +107,7 @@ def main():
         try:
             measure(args, name)
             measured += 1
-        except Exception as error:  # of memory, of the compiler
+        except Exception as error:  # out of memory, or an error of the compiler
             print(f"{name} failed: {type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}", flush=True)
         gc.collect()  # the error held the model and its activations
     sys.exit(measured == 0)

@@ -20,7 +20,7 @@ struct Square {
   }
 };
 
-// Of 0, 1, .. 102 but the first and the last two, which stay -1.
+// The squares of 0, 1, .. 102 but for the first and the last two, which stay -1.
 std::vector<float> squares(void (*run)(Square, int64_t, int64_t)) {
   std::vector<float> x, y(103, -1);
   for (int i = 0; i < 103; ++i) x.push_back(static_cast<float>(i));

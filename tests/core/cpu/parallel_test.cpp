@@ -20,7 +20,7 @@ struct Threads {
   ~Threads() { set_thread_count(before); }
 };
 
-// How often each index was visited by one call.
+// The number of times that one call visited each index.
 std::vector<int> visits(int64_t n, int64_t grain) {
   std::vector<std::atomic<int>> counts(static_cast<size_t>(n));
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {

@@ -182,7 +182,7 @@ TEST_CASE("file: what killed processes left is removed, what is being written st
   CHECK(read_text(folder / "d") == "new");
   CHECK(files_in(folder.path()) == 5);
 
-  write_all();  // a writer takes care of those of its own name
+  write_all();  // a writer takes care of the files of its own name
   write_file_atomically(folder / "a", "new");
   CHECK_FALSE(std::filesystem::exists(folder / left[0]));
   CHECK_FALSE(std::filesystem::exists(folder / left[2]));

@@ -22,7 +22,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
   return length_bytes(header.size()) + header + data;
 }
 
-// What opening a file of these bytes complains of, without the path in front.
+// The complaint of opening a file of these bytes, without the path in front.
 std::string complaint(const std::string& bytes) {
   const ScratchFolder folder;
   const std::string path = folder.write("a.safetensors", bytes);

@@ -52,7 +52,7 @@ class WithOptions {
   emu::Options before_;
 };
 
-// What the call throws; empty: nothing.
+// The message that the call throws; empty: none.
 template <class F> std::string error_of(F f) {
   try {
     f();

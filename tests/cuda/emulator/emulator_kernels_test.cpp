@@ -99,7 +99,7 @@ struct Flag {
   }
 };
 
-// When each thread comes, before a barrier and after it: position [2][blocks * threads].
+// The turn in which each thread comes, before a barrier and after it: position [2][blocks * threads].
 struct Arrivals {
   int *count, *position;
   __device__ void operator()() const {

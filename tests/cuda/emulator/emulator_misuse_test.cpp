@@ -14,7 +14,7 @@ namespace ptx = ricci::ptx;
 // y[i] = x[31 - i] through shared memory, with one mistake.
 enum class Mistake { none, no_wait, no_commit, wait_for_too_few, no_barrier, never_waits };
 template <Mistake mistake> struct Copy {
-  static constexpr int kLine = __LINE__ + 5;  // of the copy
+  static constexpr int kLine = __LINE__ + 5;  // the line of the copy
   const float* x;
   float* y;
   __device__ void operator()() const {

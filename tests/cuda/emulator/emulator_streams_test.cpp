@@ -73,7 +73,7 @@ TEST_CASE("a wait for the wrong stream") {
   });
 }
 
-// One stream makes x, the other makes y of it; then the first changes x. What y is, with and without each of the waits.
+// One stream makes x, the other makes y of it; then the first changes x. The values of y follow, with and without each of the waits.
 std::vector<float> produced(bool wait_to_read, bool wait_to_write) {
   std::vector<float> results;
   in_every_order([&](Order) {

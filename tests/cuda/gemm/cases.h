@@ -1,4 +1,4 @@
-// What the tests of matrix products share: matrices in every layout, and products against the definition.
+// The tests of matrix products share these: matrices in every layout, and products against the definition.
 // A sum of k rounded products in any order is off by at most (k + 1) u times the sum of their absolute values, u being the
 // unit of the type sums are held in; the bias and an old c are two terms more; storing rounds once more.
 #pragma once
@@ -43,7 +43,7 @@ struct Case {
   bool accumulate = false, bias = false, c_f32 = false;
 };
 
-// What c must be, element by element of its memory, and by how much it may be off.
+// The c that must come out, element by element of its memory, and the most that it may be off.
 struct Expected {
   Values before, after, bound;
 };

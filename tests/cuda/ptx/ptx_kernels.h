@@ -5,7 +5,7 @@
 
 namespace ricci::ptx_kernels {
 
-// c += a b on one warp; each array holds the registers of lane 0, then those of lane 1, ...
+// c += a b on one warp; each array holds the registers of lane 0, then of lane 1, ...
 enum class Elements { bf16, f16, tf32 };
 template <Elements elements> struct Mma {
   static constexpr int kThreads = 32;

@@ -45,7 +45,7 @@ void on_emulator_and_gpu(const std::function<void(Device)>& f) {
 // Small multiples of 1/8, which every type holds exactly and whose sums of 16 products f32 holds exactly.
 float small_number(size_t i) { return static_cast<float>(static_cast<int>(i * 37 % 61) - 30) / 8; }
 
-uint32_t half_bits(float x) {  // of a normal number that a half holds
+uint32_t half_bits(float x) {  // x is a normal number that a half holds
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   return x == 0 ? 0 : (bits >> 16 & 0x8000u) | ((bits >> 23 & 255) - 112) << 10 | (bits >> 13 & 0x3ffu);
 }
@@ -54,7 +54,7 @@ uint32_t bits_of(Elements type, float x) {
   return type == Elements::tf32 ? __builtin_bit_cast(uint32_t, x) : type == Elements::f16 ? half_bits(x) : bf16(x).bits;
 }
 
-// Where element i of a lane's fragment lies, as the ISA states it for .bf16 and .f16 (m16n8k16) and .tf32 (m16n8k8).
+// The place of element i of a lane's fragment, as the ISA states it for .bf16 and .f16 (m16n8k16) and .tf32 (m16n8k8).
 struct At {
   size_t row, column;
 };
@@ -128,7 +128,7 @@ template <int N> void check_pipeline(Device device) {
   }
 }
 
-// What Words writes for thread t.
+// The values that Words writes for thread t.
 std::vector<int> expected_words(const std::vector<int>& x, size_t t) {
   const size_t first = t / 32 * 32, lane = t % 32;
   const int v = x[t];

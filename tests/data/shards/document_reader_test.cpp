@@ -132,7 +132,7 @@ TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own
   const std::string whole =
       read_file(write_tar(folder, "x.tar", {{"one", text}, {long_name, text}, {"zeros", std::string(512, '\0')}}, ARCHIVE_FILTER_NONE));
-  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // of the last member
+  const size_t end = whole.find_last_not_of('\0') / 512 * 512 + 1024;  // where the last member ends
   const auto cut_at = [&](size_t bytes) { return folder.write("cut.tar", whole.substr(0, bytes)); };
   int behind_members = 0;
   for (size_t bytes = 512; bytes <= end; bytes += 512) {

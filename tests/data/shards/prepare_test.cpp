@@ -109,7 +109,7 @@ TEST_CASE("a folder with shards of something else is left alone") {
   corpus.files = TextSource(corpus.folder / "a.txt");
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);
-  std::filesystem::remove(whole + "/" + shard_name(0));  // the others are still those of all files
+  std::filesystem::remove(whole + "/" + shard_name(0));  // the other shards are still made of all files
   const std::string rest = bytes_of(whole);
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == rest);

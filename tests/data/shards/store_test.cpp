@@ -75,7 +75,7 @@ int64_t bytes_read() {
   return value;
 }
 
-// What an earlier version of this program kept in checkpoints of runs on texts.
+// The hash that an earlier version of this program kept in checkpoints of runs on texts.
 uint64_t hash_of_ids(const std::vector<int64_t>& ids) {
   std::string packed;
   for (const int64_t id : ids) {
@@ -127,7 +127,7 @@ TEST_CASE("store: a changed text or tokenizer has its own tokens, and who has th
   const std::string path = folder.write("a.txt", "abcabc"), cache = folder / "cache";
   const Tokens old = open(TextSource(path), characters("abc"), cache);
   CHECK(read_all(open(TextSource(path), characters("cba"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
-  folder.write("a.txt", "cbacba");  // of the same size, at once
+  folder.write("a.txt", "cbacba");  // as many bytes, at once
   CHECK(read_all(open(TextSource(path), characters("abc"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
   CHECK(stores(cache).size() == 2);
   CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});

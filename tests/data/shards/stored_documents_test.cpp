@@ -1,4 +1,4 @@
-// What the store makes of documents under labels, whole and under the hash that runs hold; and where sources are cut.
+// Documents under labels in the store, whole and under the hash that runs hold; and the places where sources are cut.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -26,7 +26,7 @@ std::shared_ptr<const Tokenizer> characters(const char* all) { return std::make_
 // The stores in a folder.
 int64_t stores(const std::string& folder) { return std::distance(std::filesystem::directory_iterator(folder), {}); }
 
-// What an earlier version of this program kept in checkpoints of runs on documents.
+// The hash that an earlier version of this program kept in checkpoints of runs on documents.
 template <class T> uint64_t hash_of(const std::vector<T>& values, uint64_t seed) {
   return xxh64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)}, seed);
 }

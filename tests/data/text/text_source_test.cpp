@@ -115,7 +115,7 @@ TEST_CASE("text source: what cannot be read is an error that names it") {
 TEST_CASE("text source: damage shows in the checksums") {
   const ScratchFolder folder;
   const std::string words = "to be or not to be";
-  // What the zstd program makes of the words: raw bytes and a checksum.
+  // The words as the zstd program writes them: raw bytes and a checksum.
   const std::string zst("\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
                         "\x0d\x1c\xfb",
       31);
@@ -134,7 +134,7 @@ TEST_CASE("text source: damage shows in the checksums") {
         const std::string error = error_of([&] { read = read_all(TextSource(path)); });
         CAPTURE(at);
         CAPTURE(bytes.size());
-        // What a damage of its mark makes plain bytes of is not taken for text: it is the bytes themselves.
+        // A file whose mark is damaged counts as plain bytes, which are read as they are.
         if (error == "no error") CHECK((read == expected || read == damaged));
         else CHECK(contains(error, path));
       }

@@ -23,7 +23,7 @@ TEST_CASE("utf8: every code point survives, and nothing else is accepted") {
     const Utf8Character back = decode_utf8(text, 0);
     if (back.code != code || back.bytes != text.size()) FAIL("code point " << static_cast<uint32_t>(code));
   }
-  int64_t accepted = 0;  // of all sequences of two and three bytes that do not start with an ASCII byte
+  int64_t accepted = 0;  // among all sequences of two and three bytes that do not start with an ASCII byte
   for (int a = 0x80; a < 256; ++a)
     for (int b = 0; b < 256; ++b) {
       const char two[] = {static_cast<char>(a), static_cast<char>(b)};

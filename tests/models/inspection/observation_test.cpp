@@ -89,7 +89,7 @@ double through(const Tensor& m_nkK, int64_t n, const Tensor& p, int64_t a, int64
   return sum;
 }
 
-// The products of queries and keys that a mixer makes of x are those of its forms. quad_full attends once for every head, with all
+// The products of queries and keys that a mixer makes of x are the values of its forms. quad_full attends once for every head, with all
 // columns.
 template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const Forms& forms) {
   constexpr bool kOneHead = std::is_same_v<M, QuadFull>;

@@ -97,7 +97,7 @@ TEST_CASE("every mixer: devices agree on the loss and on every gradient") {
       Tape tape;
       const Tensor loss = model.loss({ids(2, 7, device), ids(2, 7, device, 3)});
       tape.backward(loss);
-      Values got{item(loss)};  // one list: some gradients are zero but for rounding, such as that of a bias in front of avgpool
+      Values got{item(loss)};  // one list: some gradients are zero but for rounding, such as a bias' in front of avgpool
       for (const Parameter* p : model.parameters())
         for (double g : values_of(p->grad)) got.push_back(g);
       if (device == Device::cpu) expected = got;

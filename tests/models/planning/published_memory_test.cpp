@@ -68,7 +68,7 @@ TEST_CASE("published memory: the cells of the table") {
 TEST_CASE("published memory: what the paper prints otherwise, by the formula") {
   check_cell(row("one layer at 64x").scores, "0.000016");         // printed: .00005
   check_cell(row("top-down 16x, 7 layers").norms, "0.204");       // .29
-  check_cell(row("top-down 4x, 8 layers").projection, "0.1746");  // .176, which is that of 112 cells
+  check_cell(row("top-down 4x, 8 layers").projection, "0.1746");  // .176, which 112 cells take
   check_cell(row("top-down 4x, 8 layers").total(), "2.557");      // 2.529
   check_cell(row("top-down 1x, 8 layers").total(), "13.87");      // 14.27
   check_cell(row("bottom-up 1x, 8 layers").total(), "16.247");    // 16.19

@@ -46,7 +46,7 @@ std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, Device devic
   return all;
 }
 
-// Of each parameter; empty where nothing reached it. They are cleared.
+// The gradient of each parameter; empty where nothing reached it. They are cleared.
 std::vector<Tensor> gradients_of(Model& model, const std::vector<MicroBatch>& micro_batches, Device device) {
   TrainStep(model, device, 1).forward_backward(micro_batches, 0);
   std::vector<Tensor> all;

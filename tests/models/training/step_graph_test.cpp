@@ -46,7 +46,7 @@ TrainConfig with_graph(bool graph = true) {
   return config;
 }
 
-// Of a step; in some of them targets are missing, so that the micro-batches weigh differently.
+// The micro-batches of a step; in some of them targets are missing, so that they weigh differently.
 std::vector<MicroBatch> some_targets(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
   std::vector<Batch> all;
   for (int64_t i = 0; i < layout_of(config).micro_batches; ++i) all.push_back(crops.at(step, i));

@@ -1,4 +1,4 @@
-// What the tests of attention share: cases, and an attention run forward and backward.
+// The tests of attention share these: cases, and an attention run forward and backward.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,9 +21,9 @@ inline double distance(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-// Where queries, keys and values stand.
+// The places of queries, keys and values.
 enum class Place : uint8_t {
-  thirds,  // of one tensor
+  thirds,  // they are the thirds of one tensor
   three_tensors,
   keys_are_values,     // queries in a tensor of their own, keys and values the same columns of another
   all_the_same,        // the same columns of one tensor
@@ -49,7 +49,7 @@ struct Case {
   int64_t b, c, heads, width;
   Visibility sees = Visibility::causal();
   double dropout = 0;
-  std::vector<int64_t> lengths{};  // of the b sequences; empty: no padding
+  std::vector<int64_t> lengths{};  // one for each of the b sequences; empty: no padding
   Place place = Place::thirds;
   int64_t keys = -1;  // -1: as many as queries
   double scale = 0;
@@ -108,7 +108,7 @@ using Attention = Tensor (*)(const Rows&, const Rows&, const Rows&, const Visibi
 
 struct ForwardAndBackward {
   Tensor y;
-  std::vector<Tensor> gradients;  // of the inputs
+  std::vector<Tensor> gradients;  // one for each input
 };
 // f of the case on tensors that may differ from its own in values, dtype and device.
 inline ForwardAndBackward run(Attention f, const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
@@ -158,8 +158,8 @@ inline ForwardAndBackward run_padded(const Case& of, Dtype dtype, Device device,
   return run(attention, of, as(inputs, dtype, device), to(convert(of.dy(), dtype), device));
 }
 
-// What padding holds reaches nothing; a query that sees no key gives zero and passes no gradient, and a key that nobody sees
-// has none. `sees` says what is visible, in the test's own words. Of thirds and of three tensors.
+// The values of padding reach nothing; a query that sees no key gives zero and passes no gradient, and a key that nobody sees
+// has none. `sees` says what is visible, in the test's own words. It takes thirds and three tensors.
 template <class Sees> void check_zeros(const Case& of, Dtype dtype, Device device, const Sees& sees) {
   CAPTURE(of.text());
   const ForwardAndBackward got = run_padded(of, dtype, device, std::numeric_limits<double>::quiet_NaN());

@@ -1,4 +1,4 @@
-// What attention says of arguments that do not fit.
+// The errors of attention for arguments that do not fit.
 #include "tests/ops/attention/cases.h"
 
 using namespace ricci;

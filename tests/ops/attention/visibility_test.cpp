@@ -48,7 +48,7 @@ Values uniform_weights(int64_t queries, int64_t keys, int64_t width, const Visib
   return values_of(attention({q}, {k}, {tensor_of(units, {1, keys, width}, dtype, device)}, sees, {.heads = 1}));
 }
 
-// Of every implementation: the weights of just the visible keys are not zero.
+// In every implementation just the weights of the visible keys are not zero.
 template <class Sees>
 void check_weights(
     int64_t queries, int64_t keys, int64_t width, const Visibility& visibility, Dtype dtype, Device device, const Sees& sees) {

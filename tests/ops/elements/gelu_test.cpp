@@ -46,7 +46,7 @@ TEST_CASE("gelu: values and slopes are the formula's, near 0, far from it and be
           dx.push_back(dyv[i] * form.slope(xv[i])), dx_size.push_back(std::abs(dyv[i]));
         }
         // The slope is at most 1.13 and rounded as it is kept and again as it is multiplied. Inside it are a few roundings;
-        // those of s count 2 x du/dx times, which is 61 at most where s is not 1 to all digits of a double.
+        // the roundings of s count 2 x du/dx times, which is 61 at most where s is not 1 to all digits of a double.
         CHECK(error_of(form.op(x), y, y_size) <= unit(dtype) + 16 * sum_unit(dtype));
         const Tensor gradient = gradients_of([&](const std::vector<Tensor>& in) { return form.op(in[0]); }, {x}, dy)[0];
         CHECK(error_of(gradient, dx, dx_size) <= 2.3 * unit(dtype) + 3 * 61 * sum_unit(dtype));

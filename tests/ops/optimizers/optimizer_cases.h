@@ -1,4 +1,4 @@
-// What holds for the update of every optimizer: tests of adamw and sgd share it.
+// Checks that hold for the update of every optimizer: the tests of adamw and sgd share them.
 #pragma once
 #include <functional>
 #include <vector>

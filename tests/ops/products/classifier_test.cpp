@@ -44,7 +44,7 @@ TEST_CASE("classifier: on a GPU as exact as on the CPU, whatever the vocabulary 
         for (size_t i = 0; i < got.size(); ++i) {
           CAPTURE(i);
           CHECK(got[i].shape() == exact[i].shape());
-          // Where the CPU happens to be exact: a rounding of each logit, and of the sum's terms.
+          // The bound where the CPU happens to be exact: a rounding of each logit, and of the sum's terms.
           const double least = 4 * unit(dtype) + static_cast<double>(vocabulary) * sum_unit(dtype);
           CHECK(error_of(got[i], values_of(exact[i])) <= std::max(2 * error_of(on_cpu[i], values_of(exact[i])), least));
         }

@@ -31,7 +31,7 @@ struct Formula {
   std::map<char, int64_t> extent;
 
   std::string text() const { return a + "," + b + "->" + y; }
-  double terms() const {  // of the longest sum among the result and the gradients
+  double terms() const {  // in the longest sum among the result and the gradients
     double n = 1;
     for (const auto& [letter, size] : extent) n *= static_cast<double>(size);
     return n;

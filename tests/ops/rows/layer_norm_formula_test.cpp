@@ -66,7 +66,7 @@ void check(const Sizes& s, double eps, Device device, Dtype dtype) {
   const Values branched = values_of(branch);
   for (size_t i = 0; i < added.size(); ++i) added[i] += branched[i];
   CHECK(error_of(sum, added) <= unit(dtype));
-  CHECK(same_bits(y, layer_norm(sum, gain, bias, eps)));  // of the sum as it is stored
+  CHECK(same_bits(y, layer_norm(sum, gain, bias, eps)));  // it normalises the sum as it is stored
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Case {
   }
 };
 
-// The outputs, then the gradients of all inputs. The values are those of a Case of `dtype`, computed with in `precision`.
+// The outputs, then the gradients of all inputs. The values of a Case of `dtype` are computed with in `precision`.
 std::vector<Tensor> results(const Shape& shape, bool residual, bool biased, Dtype dtype, Dtype precision, Device device) {
   const Case c(shape, residual, biased, dtype, device);
   Tape tape;

@@ -8,7 +8,7 @@ using namespace ricci;
 namespace {
 
 struct Naive {
-  Values sum, size;               // of the terms, and of their absolute values
+  Values sum, size;               // sums of the terms and of their absolute values
   std::vector<size_t> summed_in;  // which sum each element is part of
 };
 

@@ -5,7 +5,7 @@ using namespace ricci;
 
 namespace {
 
-// How often each level was skipped in `calls` calls: position 2^r hears the first value through level r alone.
+// The number of times that each level was skipped in `calls` calls: position 2^r hears the first value through level r alone.
 std::vector<int> skipped(const ShiftCase& of, int calls) {
   Values v(static_cast<size_t>(of.c * of.d()));
   v[0] = 1;

@@ -9,8 +9,8 @@ const std::vector<ShiftCase> kCases = {{1, 1, 1, 1, 1}, {1, 2, 1, 1, 1}, {2, 3, 
     {1, 8, 2, 8, 3}, {1, 13, 2, 5, 4}, {2, 16, 1, 17, 4}, {1, 17, 1, 33, 5}, {1, 19, 4, 7, 5}, {1, 33, 2, 16, 6}, {1, 7, 1, 4, 2},
     {1, 5, 2, 3, 6}, {1, 129, 1, 36, 8}, {1, 70, 3, 12, 7}};
 
-// V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest: that
-// of the position the walk from i back to j has reached so far.
+// V^R[i] = sum over j of V^0[j] times one coefficient for every binary digit of i - j, from the highest to the lowest. It is
+// read at the position that the walk from i back to j has reached so far.
 double weight(const Values& coef, const ShiftCase& of, int64_t b, int64_t head, int64_t i, int64_t j) {
   double product = 1;
   int64_t at = i;
@@ -23,7 +23,7 @@ double weight(const Values& coef, const ShiftCase& of, int64_t b, int64_t head, 
   return product;
 }
 
-// Values, dv and dcoef of `f` at the given precision, relative to those of the definition in f64.
+// The errors of the values, dv and dcoef of `f` at the given precision, relative to the definition in f64.
 std::vector<double> errors(ShiftAndSum f, const ShiftCase& of, Device device, Dtype dtype) {
   const Tensor v = of.v(dtype, device), coef = of.coef(dtype, device), dy = of.dy(dtype, device);
   const auto wide = [](const Tensor& t) { return to(convert(t, Dtype::f64), Device::cpu); };

@@ -1,4 +1,4 @@
-// What analyses tell of numbers that were counted by hand.
+// Analyses, compared with numbers that were counted by hand.
 #include "apps/lab/analysis/analyses.h"
 
 #include <doctest/doctest.h>
@@ -72,13 +72,13 @@ TEST_CASE("shuffle: means and standard errors by distance") {
   CHECK(each[1].last_distance == 2);
   CHECK(each[1].nats == 3);
   CHECK(each[1].increase == 2);
-  CHECK(each[1].error == doctest::Approx(1));  // of 3 and 1: deviation sqrt(2), over sqrt(2)
+  CHECK(each[1].error == doctest::Approx(1));  // the windows have 3 and 1: deviation sqrt(2), over sqrt(2)
   REQUIRE(ranges.size() == 4);                 // 1, 2, 3 - 4, 5
   CHECK(ranges[2].distance == 3);
   CHECK(ranges[2].last_distance == 4);
   CHECK(ranges[2].nats == 4.5);
   CHECK(ranges[2].increase == 1);
-  CHECK(ranges[2].error == doctest::Approx(0.5));  // of 1.5 and 0.5
+  CHECK(ranges[2].error == doctest::Approx(0.5));  // the windows have 1.5 and 0.5
   CHECK(ranges[3].distance == 5);
   CHECK(ranges[3].last_distance == 5);
 }

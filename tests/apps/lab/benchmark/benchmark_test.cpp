@@ -1,4 +1,4 @@
-// What ricci-bench tells: quartiles, floors, tables and charts of known numbers, and the work of a step counted by hand.
+// The report of ricci-bench: quartiles, floors, tables and charts of known numbers, and the work of a step counted by hand.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -204,7 +204,7 @@ TEST_CASE("legend: the dashes of training and of validation are those of the cur
         told.insert(entry.name + " " + dashes_of(svg.substr(at, svg.find("/>", at) - at)));
       at = svg.find("<line", at + 1);
     }
-    // Each curve is drawn by one path; those of training come first.
+    // Each curve is drawn by one path; curves of training come first.
     const std::vector<Curve>& curves = chart.panels[0].curves;
     at = svg.find("<path");
     for (const Curve& curve : curves) {
@@ -215,7 +215,7 @@ TEST_CASE("legend: the dashes of training and of validation are those of the cur
     CHECK(told == drawn);
     CHECK(drawn.size() == 2 * rounds);
     CHECK(chart.legend.size() == (count > 1 ? count : 0) + 2 * rounds);
-    // Dashes, which are longer than dots, are those of validation alone.
+    // Only curves of validation have dashes, which are longer than dots.
     for (const std::string& look : told) CHECK(contains(look, "9 5") + contains(look, "7 4") == look.starts_with("validation"));
   }
 }

@@ -18,7 +18,7 @@ Chart scatter(const std::vector<Point>& points, const std::vector<std::string>& 
   return chart;
 }
 
-// Where the text of that content stands.
+// The place of the text with that content.
 Point place_of(const std::string& svg, const std::string& content) {
   const size_t end = svg.find(">" + content + "</text>"), begin = svg.rfind("<text ", end);
   REQUIRE(end != svg.npos);

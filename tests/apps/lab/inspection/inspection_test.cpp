@@ -139,7 +139,7 @@ TEST_CASE("inspect: Wq Wk^T of scaled dot product is the product of the weights"
   CHECK(head["symmetric"] == false);
   CHECK(head["singular_values"].size() == kWidth);
   CHECK(head["singular_values"][0].get<double>() >= largest);
-  CHECK(head["singular_values"][4].get<double>() < 1e-7 * head["singular_values"][0].get<double>());  // its rank is that of a head's width
+  CHECK(head["singular_values"][4].get<double>() < 1e-7 * head["singular_values"][0].get<double>());  // its rank is the width of a head
   CHECK(!head.contains("nearest"));
   CHECK(found["missing"][1] == "sdp has no distances between tokens: its form is not symmetric.");
 }
@@ -171,7 +171,7 @@ TEST_CASE("inspect: what mixers do not have") {
 TEST_CASE("inspect: files of a report, and names in them") {
   const Run run("metric", ", heads: 2");
   const Found found = inspect(run.open(), kText, {});
-  // Of each layer and head three drawings, of each layer a spectrum; the page and the numbers.
+  // Each layer and head has three drawings, each layer a spectrum; the page and the numbers are files too.
   CHECK(write_report(run.folder / "out/deep", found, Theme::light) == 2 * (2 * 3 + 1) + 2);
   int64_t drawings = 0;
   for (const auto& each : std::filesystem::directory_iterator(run.folder / "out/deep")) drawings += each.path().extension() == ".svg";

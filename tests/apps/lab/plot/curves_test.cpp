@@ -1,4 +1,4 @@
-// What the curves of runs are: averages over steps, time of training, runs without a record.
+// Curves of runs: averages over steps, time of training, runs without a record.
 #include "apps/lab/plot/curves.h"
 
 #include <doctest/doctest.h>
@@ -92,7 +92,7 @@ TEST_CASE("curves: noise is averaged, the more the longer the constant") {
     for (size_t i = 1000; i < average.size(); ++i) squares += average[i].y * average[i].y;
     return std::sqrt(squares / static_cast<double>(average.size() - 1000));
   };
-  // Of weights exp(-t / constant) / constant the squares sum to 1 / (2 constant).
+  // The squares of the weights exp(-t / constant) / constant sum to 1 / (2 constant).
   for (const double constant : {5.0, 20.0, 50.0}) CHECK(deviation(constant) == doctest::Approx(std::sqrt(0.5 / constant)).epsilon(0.15));
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("curves: records of one step, and a file without steps, count as one s
 
 TEST_CASE("curves: a value that is a mark at the border does not enter the average") {
   const ScratchFolder folder;
-  // Records every 10 steps, without that of step `missing`; the value of step `odd` is far from all others.
+  // Records every 10 steps, except at step `missing`; the value of step `odd` is far from all others.
   const auto write = [&](const std::string& name, int64_t odd, int64_t missing) {
     std::string text;
     for (int64_t step = 10; step <= 2000; step += 10) {

@@ -141,7 +141,7 @@ TEST_CASE("config: a key that nothing reads is an error that says who does") {
   CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
         "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
   CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
-  // What decides may come later, and from elsewhere.
+  // The key that decides may come later, and from elsewhere.
   CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.momentum == 0.5);
   CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
   CHECK_FALSE(contains(to_yaml(read("")), "momentum"));

@@ -1,4 +1,4 @@
-// The run files of apps/configs: each can be read and built, and those of papers have the papers' sizes.
+// The run files of apps/configs: each can be read and built, and the models of papers have the papers' sizes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ int64_t parameters_of(const fs::path& file, int64_t vocab) {
   return Model(model).parameter_count();
 }
 
-// Whether the run file or a key behind it says where the tokenizer comes from, which then may bring the vocabulary.
+// True if the run file or a key behind it says where the tokenizer comes from, which then may bring the vocabulary.
 bool names_tokenizer(const Contestant& one) {
   const auto names = [](const std::string& word) { return word.starts_with("tokenizer="); };
   return ("\n" + test_data::read_file(one.file)).find("\ntokenizer:") != std::string::npos ||
@@ -91,7 +91,7 @@ TEST_CASE("configs: the models of the multi-scale paper have as many parameters 
 }
 
 TEST_CASE("configs: the models of the Dispatcher paper have the published numbers of parameters") {
-  // 39M and 36M with all pieces of bert-base-cased, 41M and 38M with those of bert-base-uncased.
+  // 39M and 36M with all pieces of bert-base-cased, 41M and 38M with all pieces of bert-base-uncased.
   CHECK(parameters_of("wikitext103/msa.yaml", 28'996) == 39'188'804);
   CHECK(parameters_of("wikitext103/dispatcher.yaml", 28'996) == 36'058'436);
   CHECK(parameters_of("1bw/msa.yaml", 30'522) == 40'752'954);

@@ -1,4 +1,4 @@
-// Keys whose values follow from other keys: they are written as what was said of them, and follow those of another config.
+// Keys whose values follow from other keys: they are written as what was said of them, and follow the keys of another config.
 #include <doctest/doctest.h>
 
 #include "apps/run/config/config.h"
@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 
 TrainConfig read(const Words& overrides) { return load_config<TrainConfig>("", overrides); }
 
-// What to_yaml writes of a config, read again with other overrides.
+// The config as to_yaml writes it, read again with other overrides.
 TrainConfig again(const TrainConfig& config, const Words& overrides) {
   const ScratchFolder folder;
   return load_config<TrainConfig>(folder.write("config.yaml", to_yaml(config)), overrides);

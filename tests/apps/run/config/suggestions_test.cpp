@@ -1,4 +1,4 @@
-// What is suggested in the place of an unknown key.
+// Suggestions in the place of an unknown key.
 #include <doctest/doctest.h>
 
 #include <algorithm>

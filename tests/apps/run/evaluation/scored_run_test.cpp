@@ -1,4 +1,4 @@
-// What ricci-eval prints, and the units it counts in, by hand.
+// The lines that ricci-eval prints, and the units it counts in, computed by hand.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What a file tells of its training, and what is compared.
+// The account that a file gives of its training, and the keys that are compared.
 #include "apps/run/folder/provenance.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What can go wrong with a run folder: one clear line each, and what was there stays as it was.
+# Errors about a run folder: one clear line each, and what was there stays as it was.
 #   run_folder.sh build-folder
 old_run=$(cd "$(dirname "$0")/old_run" && pwd)
 . "$(dirname "$0")/../../programs.sh" "$@"

@@ -1,4 +1,4 @@
-// What ricci-train says of the time that is left, and of an evaluation.
+// The words of ricci-train about the time that is left, and about an evaluation.
 #include "apps/run/folder/run_report.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What the user said, and config.yaml of a run that goes on: the keys, the builds, and comments.
+// The user's words, and config.yaml of a run that goes on: the keys, the builds, and comments.
 #include <doctest/doctest.h>
 
 #include "apps/run/config/config.h"

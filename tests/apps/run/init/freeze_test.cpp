@@ -35,8 +35,7 @@ TEST_CASE("freeze: whole paths, beginnings up to a dot, and asterisks") {
   CHECK(frozen({}) == Paths{});
   CHECK(frozen({"tok"}) == Paths{"tok.weight"});
   CHECK(frozen({"blocks.1.fc.bias"}) == Paths{"blocks.1.fc.bias"});
-  CHECK(
-      frozen({"blocks.1.ln1", "pos.weight"}) == Paths{"pos.weight", "blocks.1.ln1.weight", "blocks.1.ln1.bias"});  // not those of block 11
+  CHECK(frozen({"blocks.1.ln1", "pos.weight"}) == Paths{"pos.weight", "blocks.1.ln1.weight", "blocks.1.ln1.bias"});  // none of block 11
   CHECK(frozen({"blocks.*.fc.weight"}).size() == 12);
   CHECK(frozen({"blocks.*"}) == frozen({"blocks"}));
   CHECK(frozen({"*.weight"}) == Paths{"tok.weight", "pos.weight", "ln_f.weight"});

@@ -78,7 +78,7 @@ TEST_CASE("flash attention to cells of a scale") {
   });
 }
 
-// What eight lanes read or write at once: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
+// Eight lanes read or write at once without a conflict of banks: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
 template <int width> void check_banks() {
   using Tile = attention_kernels::flash::Tile<width>;
   CAPTURE(width);
