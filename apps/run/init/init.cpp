@@ -189,7 +189,7 @@ int64_t planned_vocab(const TrainConfig& config, const std::string& file) {
   if (config.model.vocab) return config.model.vocab;
   if (!config.init.empty())
     if (const auto kept = InitSource(config).tokenizer()) return kept->vocab_size();
-  const fs::path folder = fs::absolute(file).parent_path();
+  const fs::path folder = fs::path("." / fs::path(file)).parent_path();
   if (fs::path(file).filename() == "config.yaml" && is_file(folder / "tokenizer.json")) {
     const TrainConfig trained = RunFolder::open(folder, RunFolder::Vocabulary::optional).config();
     const bool asks_for_it = trained.data == config.data && trained.tokenizer == config.tokenizer && trained.eos == config.eos;

@@ -88,6 +88,7 @@ verdict 'a plan of a run that starts from another has its vocabulary' "$(diff <(
 mv text.txt away.txt
 verdict 'a plan of a run needs none of its text' "$(diff <(parameters runs/first/config.yaml) <(parameters runs/first/config.yaml model.vocab=38))"
 mv away.txt text.txt
+verdict 'a plan needs no run file' "$(parameters model.d=16 model.heads=1 data=text.txt | grep -qE '^[1-9]' || cat out)"
 accept 'a size of 0' train tiny.yaml name=zero model.vocab=0 steps=1
 verdict 'is that of the tokenizer, too' "$(diff <(follows vocab zero) - <<<'vocab: 0  # 38')"
 accept 'a preset' train tiny.yaml name=preset model.preset=msa model.tie=true steps=1
