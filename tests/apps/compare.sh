@@ -136,7 +136,7 @@ refuse 'another batch' 1 'b: batch: 3, but a has 2: they would not read the same
 printf 'a: [tiny.yaml, model.vocab=280]\nb: [tiny.yaml, model.vocab=300]\n' >vocabularies.yaml
 refuse 'another vocabulary' 1 'b: model.vocab: 300, but a has 280: they would not read the same tokens' compare vocabularies.yaml tokenizer=bpe
 printf 'a: tiny.yaml\nb: [tiny.yaml, model.family=coarse]\n' >losses.yaml
-refuse 'losses of different things' 1 'b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token' compare losses.yaml
+refuse 'losses of different things' 1 'b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but a has a loss of the next token' compare losses.yaml
 refuse 'the name of a run' 1 'name=x: the runs of a comparison have --name and --seeds' compare pair.yaml name=x
 refuse 'a model that is not there' 1 "--only: no model is called 'top-dwn', the nearest is 'top-down'" compare pair.yaml --only vanilla,top-dwn
 accept 'one of the models' compare pair.yaml --only top-down --plan

@@ -44,8 +44,8 @@ class KneserNey {
   // Errors: an order outside 1 .. kMaxOrder, a text shorter than the order, an id outside of the vocabulary.
   KneserNey(std::span<const int64_t> text, size_t order, int64_t vocab);
 
-  // The probability of the last token after the ones before it. Only the last order - 1 of those are read. Errors: no token, an id outside
-  // of the vocabulary.
+  // The probability of the last token after the ones before it, of which the last order - 1 are read. Errors: no token; an id that the
+  // vocabulary does not have.
   double probability(std::span<const int64_t> tokens) const;
   // The mean nats of tokens[first ..], each given all in front of it. Error: first is not below the number of tokens.
   double nats_per_token(std::span<const int64_t> tokens, int64_t first) const;

@@ -35,7 +35,7 @@ struct Samples {
   std::string name;
   std::vector<Place> places = {};
   std::vector<double> seconds = {};      // for each sequence that was written alone
-  TextNumbers written = {}, truth = {};  // what the model wrote, and the text itself
+  TextNumbers written = {}, truth = {};  // the model's continuations, and the text's own
   double bleu = 0;
 };
 

@@ -173,7 +173,7 @@ void check_same_data(const std::vector<Contestant>& contestants, const std::vect
 void check_same_loss(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs) {
   for (size_t i = 1; i < configs.size(); ++i)
     if (const std::string first = unit_of_loss(configs[0]), other = unit_of_loss(configs[i]); first != other)
-      fail("{}: model.family: {}, whose loss is of {}, but that of {} is of {}",
+      fail("{}: model.family: {}, whose loss is of {}, but {} has a loss of {}",
           {contestants[i].name, name_of(configs[i].model.family), other, contestants[0].name, first});
 }
 

@@ -1,5 +1,5 @@
-// The models of a comparison, read from a file and made equal in size: what differs between families is then the family, and not how much
-// of it there is. The file has a run file for each model and, where it is a list, keys that change it:
+// The models of a comparison, read from a file and made equal in size, so that they differ by their family and not by their size.
+// The file names a run file for each model, alone or in a list with keys that change it:
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
 #pragma once

@@ -52,7 +52,7 @@ struct Found {
   std::string run, mixer;  // the family's name where that has an attention of its own
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<int64_t> text_ids, token_ids;
-  std::vector<std::string> missing = {};  // what the mixer does not have, a line each
+  std::vector<std::string> missing = {};  // a line for each thing that the mixer does not have
   std::vector<LayerFound> layers = {};
 
   std::string token(int64_t id) const { return shown(*tokenizer, {id}, true); }
@@ -69,7 +69,7 @@ HeadTable table_of(const LayerFound& layer, int64_t head);
 // The numbers of one head of a tensor [n x y] or [1 n x y], row by row.
 std::vector<double> of_head(const Tensor& t_nxy, int64_t head);
 
-// Layers are those of Model::layers without joins, in their order. With a bar on stderr.
+// The layers are numbered as in Model::layers, joins left out. A bar on stderr shows how far it is.
 // Errors: a layer, head or token that the model does not have; weights that are not finite.
 Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options);
 

@@ -1,5 +1,5 @@
-// The result of a program of the lab: a table with notes below it for the terminal, JSON, and a drawing or a page (page.cpp). The columns
-// of the table are declared once (apps/terminal/table.h); text, JSON and chart come out of that.
+// The result of a program of the lab: a table with notes below it for the terminal, JSON, and a drawing or a page (page.cpp). Columns are
+// declared once (apps/terminal/table.h), and give text, JSON and chart.
 #pragma once
 #include <functional>
 #include <optional>

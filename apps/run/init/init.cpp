@@ -93,8 +93,8 @@ InitPlace init_place(const std::string& init) {
   return {.file = path};
 }
 
-// The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from what a file
-// of weights tells. Empty for a file that tells nothing. Errors: as for load_config; an unreadable file.
+// The keys of model and tokenizer that `init` was trained with: from the config.yaml of a run, or from the metadata of other weights.
+// Empty where the metadata has none. Errors: as for load_config; an unreadable file.
 std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   const InitPlace place = init_place(init);
   if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());

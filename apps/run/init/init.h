@@ -29,9 +29,9 @@ struct InitKey {
 // init.
 std::vector<std::string> keys_of_init(const TrainConfig& config);
 
-// The number of tokens that a training of this config would know, for plans: what it says; else that of the tokenizer which `init` gives,
-// which stands beside the config.yaml of a run (`file`: what was loaded), or which the data asks for. Errors: as for InitSource and
-// open_corpus.
+// For plans: the size of the vocabulary that a training of this config would have. The config gives it; else the tokenizer does: the one
+// that `init` hands on, the one beside `file` where that is the config.yaml of a run, or the one made for the data. Errors: as for
+// InitSource and open_corpus.
 int64_t planned_vocab(const TrainConfig& config, const std::string& file);
 
 // The weights that a new run starts from.

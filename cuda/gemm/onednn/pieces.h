@@ -30,8 +30,8 @@ Gemm terms_of(const Gemm& g, int64_t first, int64_t most);
 // Writes c from sums without gaps, past the caches: the gradient of a large matrix is not needed again before all others are made.
 void store_sums(const float* sums_mn, const Gemm& g);
 
-// Where a processor multiplies bf16 by tiles (AMX), oneDNN does so if a, b and c lie without gaps, and takes two to three times as long
-// otherwise.
+// oneDNN multiplies bf16 by tiles (AMX) only if a, b and c lie without gaps. Without tiles a product takes two to three times as
+// long.
 
 // True for a product whose c is bf16 and is to be made by tiles. Its pieces are rows of a and c, and the whole of b: they have
 // no gaps where a, b and c have none.

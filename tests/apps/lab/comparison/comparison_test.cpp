@@ -77,9 +77,9 @@ TEST_CASE("comparison: models whose losses are of different things are an error"
   };
   const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
   CHECK(compared("lr=1e-3", coarse + "4") ==
-        "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but that of a is of the next token");
+        "b: model.family: coarse, whose loss is of the tokens of the next cell of 4, but a has a loss of the next token");
   CHECK(compared(coarse + "4", coarse + "2") ==
-        "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but that of a is of the tokens of the next cell of 4");
+        "b: model.family: coarse, whose loss is of the tokens of the next cell of 2, but a has a loss of the tokens of the next cell of 4");
   CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
   CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
   const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
