@@ -246,7 +246,7 @@ int train(const RunRequest& request) {
   if (!config.init.empty() && !run.tokenizer()) init.emplace(config);
   const Corpus corpus = open_corpus(config, init ? init->tokenizer() : run.tokenizer());
   resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
-  StepFeed feed(corpus, config);
+  StepFeed feed(corpus, config, {0, layout_of(config).micro_batches});
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);
   std::string notes = corpus.note + ready_prompt(config.sample, corpus);

@@ -56,9 +56,13 @@ bool TrainState::improves(double val_loss) {
   return true;
 }
 
+TensorSource source_of(const std::string& name, const Tensor& tensor) {
+  return {name, tensor.shape(), tensor.dtype(), [tensor] { return to(tensor, Device::cpu); }};
+}
+
 void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) { tensors.emplace_back(name, to(t, Device::cpu)); });
+  std::vector<TensorSource> tensors;
+  each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) { tensors.push_back(source_of(name, t)); });
   const RandomState random = random_state();
   Metadata metadata = {{"format", "ricci checkpoint"}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
       {"best_loss", fmt::format("{}", state.best_loss)}, {"text_hash", std::to_string(state.text_hash)},
@@ -69,7 +73,7 @@ void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer,
   if (state.awaits_evaluation) metadata["awaits_evaluation"] = "true";
   if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
   metadata.insert(more.begin(), more.end());
-  save_checked_safetensors(place, tensors, metadata);
+  save_checked_safetensors_from(place, std::move(tensors), metadata);
 }
 
 TrainState read_train_state(const SafetensorsFile& file) {

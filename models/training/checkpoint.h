@@ -36,6 +36,9 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 31;
 // The prefix of what is no parameter in a checkpoint.
 inline constexpr const char* kOptimizerPrefix = "optimizer.";
 
+// A tensor on any device, which is copied to the CPU when its turn to be written comes.
+TensorSource source_of(const std::string& name, const Tensor& tensor);
+
 // Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_checked_safetensors.
 void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 

@@ -54,12 +54,12 @@ void load_parameters(Model& model, const SafetensorsFile& file) {
 }  // namespace
 
 void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<MicroBatch>& micro_batches, int64_t step) {
-  std::vector<std::pair<std::string, Tensor>> batches;
+  std::vector<TensorSource> batches;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const Inputs& inputs = micro_batches[i].inputs;
-    batches.emplace_back(name_of_part(i, "ids"), to(inputs.ids_bc, Device::cpu));
-    batches.emplace_back(name_of_part(i, "targets"), to(inputs.targets, Device::cpu));
-    if (inputs.lengths_b) batches.emplace_back(name_of_part(i, "lengths"), to(inputs.lengths_b, Device::cpu));
+    batches.push_back(source_of(name_of_part(i, "ids"), inputs.ids_bc));
+    batches.push_back(source_of(name_of_part(i, "targets"), inputs.targets));
+    if (inputs.lengths_b) batches.push_back(source_of(name_of_part(i, "lengths"), inputs.lengths_b));
   }
   run.save_weights(kNonfiniteFile, model, step, batches);
 }

@@ -202,13 +202,12 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
 
 void RunFolder::save_model(Model& model, int64_t step) const { save_weights("model.safetensors", model, step, {}); }
 
-void RunFolder::save_weights(
-    const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
-  std::vector<std::pair<std::string, Tensor>> tensors = more;
-  model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
+void RunFolder::save_weights(const std::string& name, Model& model, int64_t step, std::vector<TensorSource> more) const {
+  std::vector<TensorSource> tensors = std::move(more);
+  model.each_parameter([&](const std::string& path, Parameter& p) { tensors.push_back(source_of(path, p.unrounded())); });
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
+  replace([&] { save_checked_safetensors_from(place(name), tensors, metadata); });
 }
 
 // Nothing: a training at work has removed what was chosen.

@@ -96,7 +96,7 @@ class RunFolder {
   // Replaces model.safetensors as a whole; metadata: the step.
   void save_model(Model& model, int64_t step) const;
   // The same for a file of another name, which holds more tensors beside the parameters.
-  void save_weights(const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const;
+  void save_weights(const std::string& name, Model& model, int64_t step, std::vector<TensorSource> more) const;
 
   // The weights of `which`, as in load_model, with its errors.
   SafetensorsFile open_weights(const std::string& which = "last") const;
