@@ -111,6 +111,16 @@ std::vector<std::string> Ranks::from_all(const std::string& text) {
   return texts;
 }
 
+std::vector<double> Ranks::sum(std::vector<double> numbers) {
+  if (count_ == 1) return numbers;
+  const Tensor t({static_cast<int64_t>(numbers.size())}, Dtype::f64);
+  std::copy(numbers.begin(), numbers.end(), t.data<double>());
+  sum(t);
+  wait();
+  std::copy_n(t.data<double>(), numbers.size(), numbers.begin());
+  return numbers;
+}
+
 void Ranks::end_all(const std::string& line) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());

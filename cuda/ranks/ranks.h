@@ -79,6 +79,7 @@ class Ranks {
   // ---- Text and numbers, at once, within `rank_timeout`
   std::string from_first(const std::string& text);             // rank 0's
   std::vector<std::string> from_all(const std::string& text);  // one per rank
+  std::vector<double> sum(std::vector<double> numbers);        // as above
   double waited() const { return waited_; }                    // seconds in wait() and wait_on_host() so far
 
   // ---- Where this rank is, for messages: "step 812"
