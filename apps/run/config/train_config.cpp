@@ -67,6 +67,13 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
 void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("batch", c.batch, "sequences that are computed together").at_least(1);
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
+  field("max_ranks", c.max_ranks,
+      "the most processes that can share a step; the result depends on this number, and not on how many there are; null: those of the "
+      "first start")
+      .in(1, 1 << 16);
+  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it asks who is missing")
+      .at_least(1)
+      .may_change();
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
       .may_change();
   field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
