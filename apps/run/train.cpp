@@ -88,7 +88,8 @@ Start start(Ranks& ranks, const RunOptions& options) {
     prepare(request.config, ranks);
     start.run = RunFolder::to_train(request, ranks.count());
     start.config = start.run->config();
-    check_shareable(start.config, ranks);
+    check(start.config);  // with max_ranks
+    if (ranks.count() > 1 && start.config.cuda_graph) fail("cuda_graph: not with several ranks yet");
     start.finished = start.run->finished();
     const bool is_over = start.finished && !start.run->names_other_texts();
     return is_over ? std::string() : text_of(start.config);

@@ -67,6 +67,7 @@ TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const Tr
     : TrainStep(model, device, options.seed) {
   optimizer_ = &optimizer;
   options_ = options;
+  if (options.max_ranks > 1) sums_ = std::make_unique<LeafSums>(model.trained_parameters(), options.max_ranks, Range{0, options.max_ranks});
   if (!options.cuda_graph) return;
   graph_ = std::make_unique<StepGraph>(device);
   first_stream_ = Tensor({}, Dtype::i64, device);
@@ -91,33 +92,47 @@ std::vector<WeightedInputs> TrainStep::weighted(const std::vector<MicroBatch>& m
   return all;
 }
 
-Tensor TrainStep::gradient(const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options) const {
+Share TrainStep::share_of(size_t micro_batches) const {
+  const auto all = static_cast<int64_t>(micro_batches);
+  if (all < options_.max_ranks) fail("train step: max_ranks is {}, but there are {} micro-batches", {options_.max_ranks, all});
+  return Share::of_rank(all, options_.max_ranks);
+}
+
+Tensor TrainStep::gradient(
+    const std::vector<WeightedInputs>& micro_batches, const Share& share, RandomState random, LeafSums* sums, TapeOptions options) const {
   const Training training;
   const Tensor total = zeros({}, Dtype::f64, device_);
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const auto& [inputs, weight] = micro_batches[i];
-    random.micro_batch = i;
-    set_random_state(random);
-    Tape tape(options);
-    const Tensor loss = model_.loss(inputs);
-    tape.backward(loss, weight);
-    add_to(total, loss.detached() * weight);
+  if (sums) sums->begin();
+  for (int64_t leaf = share.leaves.lo; leaf < share.leaves.hi; ++leaf) {
+    if (sums && leaf > share.leaves.lo) sums->end_leaf();
+    const Range of_leaf = share.micro_batches(leaf);
+    for (int64_t i = of_leaf.lo; i < of_leaf.hi; ++i) {
+      const auto& [inputs, weight] = micro_batches[static_cast<size_t>(i)];
+      random.micro_batch = static_cast<uint64_t>(i);
+      set_random_state(random);
+      Tape tape(options);
+      const Tensor loss = model_.loss(inputs);
+      tape.backward(loss, weight);
+      add_to(total, loss.detached() * weight);
+    }
   }
+  for (size_t p = 0; sums && p < sums->parameters(); ++p) sums->finish(p);
   return total;
 }
 
 double TrainStep::forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const {
-  return item(gradient(weighted(micro_batches), random_of(step)));
+  return item(gradient(weighted(micro_batches), share_of(micro_batches.size()), random_of(step), sums_.get()));
 }
 
 StepResult TrainStep::run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate) {
   for (const Parameter* p : parameters_)
     if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
   const std::vector<WeightedInputs> inputs = weighted(micro_batches);
+  const Share share = share_of(micro_batches.size());
   optimizer_->begin_step(learning_rate);
   const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
   const auto work = [&](const std::vector<WeightedInputs>& from) {
-    const Tensor loss = gradient(from, random);
+    const Tensor loss = gradient(from, share, random, sums_.get());
     return std::vector<Tensor>{loss, optimizer_->update(options_.clip, loss)};
   };
   const std::vector<Tensor> results = graph_ ? graph_->run(inputs, work) : work(inputs);
@@ -129,7 +144,8 @@ void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, 
   const std::string what = std::isfinite(loss) ? "the gradient is not finite" : format_message("the loss is {}", {loss});
   for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
   try {
-    gradient(weighted(micro_batches), random_of(step), {.find_nonfinite = true});
+    const Share one_leaf = Share::of_rank(static_cast<int64_t>(micro_batches.size()), 1);
+    gradient(weighted(micro_batches), one_leaf, random_of(step), nullptr, {.find_nonfinite = true});
   } catch (const Error& error) {
     fail("step {}: {}: {}", {step + 1, what, error.what()});
   }

@@ -4,12 +4,14 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/gradient_exchange.h"
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/graph.h"
 #include "models/layers/inputs.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
+#include "models/training/share.h"
 
 namespace ricci {
 
@@ -52,6 +54,7 @@ struct TrainStepOptions {
   uint64_t seed = 0;        // for dropout
   double clip = 0;          // largest norm of the gradient; 0: any
   bool cuda_graph = false;  // for a device that has graphs
+  int64_t max_ranks = 1;    // leaves, whose gradients are added in a tree (models/training/share.h); at most the micro-batches of a step
 };
 
 // Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
@@ -65,11 +68,11 @@ class TrainStep {
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options);
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // Errors: a gradient is left from before; as for StepGraph::run.
+  // Errors: a gradient is left from before; fewer micro-batches than leaves; as for StepGraph::run and LeafSums.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
 
-  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32
-  // masters.
+  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches of a leaf where they are, in f32
+  // beside f32 masters.
   double forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const;
 
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
@@ -82,14 +85,17 @@ class TrainStep {
   std::vector<WeightedInputs> weighted(const std::vector<MicroBatch>& micro_batches) const;
   RandomState random_of(int64_t step) const;  // for the first micro-batch
   RandomState random_in_memory(int64_t step) const;
-  Tensor gradient(
-      const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options = {}) const;  // returns the loss
+  Share share_of(size_t micro_batches) const;
+  // Returns the loss. Without `sums` there is one leaf.
+  Tensor gradient(const std::vector<WeightedInputs>& micro_batches, const Share& share, RandomState random, LeafSums* sums,
+      TapeOptions options = {}) const;
 
   const Model& model_;
   std::vector<Parameter*> parameters_;
   Device device_;
   TrainStepOptions options_;
   Optimizer* optimizer_ = nullptr;
+  std::unique_ptr<LeafSums> sums_ = {};    // null: one leaf
   std::unique_ptr<StepGraph> graph_ = {};  // null: none asked for
   Tensor first_stream_ = {};               // with a graph: random_of(step).next_stream, on the device
 };

@@ -60,18 +60,6 @@ Share share_of(const TrainConfig& config, const Ranks& ranks) {
   return Share::of_rank(layout_of(config).micro_batches, config.max_ranks.value_or(1), ranks.rank(), ranks.count());
 }
 
-void check_shareable(const TrainConfig& config, const Ranks& ranks) {
-  const int64_t micro_batches = layout_of(config).micro_batches, most = config.max_ranks.value_or(1),
-                sequences = micro_batches * layout_of(config).sequences;
-  if (ranks.count() > 1 && config.cuda_graph) fail("cuda_graph: not with several ranks yet");
-  if (micro_batches >= most) return;
-  std::string hint;
-  if (sequences % most == 0)
-    hint = format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {most, sequences / most});
-  const char* const what = micro_batches == 1 ? "micro-batch" : "micro-batches";
-  fail("accumulation: a step of {} {} cannot be shared by {} ranks{}", {micro_batches, what, most, hint});
-}
-
 void compare_builds(Ranks& ranks) {
   compare(ranks, "build", build_info());
   const std::vector<std::string> all = ranks.from_all(name_of(cpu_isa()));

@@ -25,8 +25,6 @@ TrainConfig config_of(const std::string& text);
 
 // The part of a step that is this rank's.
 Share share_of(const TrainConfig& config, const Ranks& ranks);
-// Error: the ranks cannot share the steps of this config.
-void check_shareable(const TrainConfig& config, const Ranks& ranks);
 // Error: a rank is another build than rank 0. A warning on stderr: its processor has other vector instructions, so that bits depend on who
 // computes what.
 void compare_builds(Ranks& ranks);
