@@ -40,6 +40,14 @@ ends() {  # NAME N CASE LINE [most seconds]
 }
 
 for n in 2 3 4; do passes "what $n ranks exchange" $n exchange; done
+for order in forward reverse random; do
+  for lazy in 0 1; do
+    export RICCI_EMULATOR_ORDER=$order RICCI_EMULATOR_LAZY=$lazy
+    passes "what 3 ranks exchange on cuda_emulated, $order, lazy $lazy" 3 emulated
+  done
+done
+unset RICCI_EMULATOR_ORDER RICCI_EMULATOR_LAZY
+ends 'a wait that was forgotten' 2 forgotten 'a sum that was not waited for: expected 2, got 1'
 ends 'an error on one rank' 3 fails 'rank 1 on [^ ]+: step 812: no space left'
 ends 'an error on all ranks is told once' 4 all_fail 'an error that all ranks meet'
 ends 'a stopped rank' 3 stops 'rank 2 on [^ ]+ does not answer: the other 2 have waited for it for 1 s \(rank_timeout\) in step 812' 11
