@@ -20,6 +20,7 @@ class DeviceMemory : public Allocator {
   virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
   virtual void wait_for(void* stream, void* other) = 0;
   virtual void synchronize(void* stream) = 0;
+  virtual bool has_run(void* stream) = 0;  // all that was put on it by now
 
   // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, what this OS thread puts on its current stream
   // is recorded and does not run.

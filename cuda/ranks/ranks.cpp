@@ -1,25 +1,31 @@
 #include "cuda/ranks/ranks.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
+#include "cuda/ranks/device_ranks.h"
 #include "cuda/ranks/launcher.h"
 
 namespace ricci {
 namespace {
+
+constexpr useconds_t kNap = 100;  // microseconds
 
 Transport& transport() {
   static Transport one{};
   return one;
 }
 
-std::unique_ptr<Ranks> several;  // null: alone
+// Null: alone. A program that ends without leave() has met an error, and does not wait for the others.
+Ranks* several = nullptr;
 
 // A text as a tensor, for which there is no dtype of bytes: eight to an i64, the last ones zero.
 Tensor words_of(const std::string& text, size_t words) {
@@ -52,18 +58,18 @@ Ranks& Ranks::join() {
     fail("{} started {} processes, but MPI sees {}; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job",
         {launcher.name, launcher.count, found->count()});
   if (found->count() == 1) return alone();
-  several = std::move(found);
+  several = new DeviceRanks(std::move(found));
   return *several;
 }
 
-void Ranks::leave() { several.reset(); }
+void Ranks::leave() { delete std::exchange(several, nullptr); }
 
 bool set_transport(const Transport& t) {
   transport() = t;
   return true;
 }
 
-std::string transport_version() { return transport().version ? transport().version() : "no MPI"; }
+std::string transport_version() { return transport().version ? transport().version() : ""; }
 
 std::string Ranks::name(int rank) const { return format_message("rank {} on {}", {rank, machine(rank)}); }
 
@@ -78,6 +84,10 @@ void Ranks::from_first(const Tensor&) {}
 void Ranks::wait() {}
 void Ranks::wait_patiently() {}
 void Ranks::wait_on_host(Device) {}
+
+void Ranks::wait_until(const std::function<bool()>& done) {
+  while (!done()) ::usleep(kNap);
+}
 
 std::string Ranks::from_first(const std::string& text) {
   if (count_ == 1) return text;
@@ -119,6 +129,12 @@ std::vector<double> Ranks::sum(std::vector<double> numbers) {
   wait();
   std::copy_n(t.data<double>(), numbers.size(), numbers.begin());
   return numbers;
+}
+
+std::string Ranks::as_told_here(const std::string& error) const {
+  if (rank_ == 0 && where().empty()) return error;
+  const bool says_where = where().empty() || error.starts_with(where());
+  return name(rank_) + ": " + (says_where ? "" : where() + ": ") + error;
 }
 
 void Ranks::end_all(const std::string& line) {

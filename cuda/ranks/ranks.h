@@ -6,6 +6,7 @@
 // Every rank begins the same exchanges in the same order, from the program's first thread.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ class Ranks {
   virtual void wait_patiently();
   // Before the host reads what a device made of an exchange: waits, as wait() does, until its current stream has come here.
   virtual void wait_on_host(Device device);
+  // What the others are built of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
+  virtual void wait_until(const std::function<bool()>& done);
 
   // MPI moves only when it is called. While one lives, a thread does that every millisecond.
   class Testing {
@@ -80,13 +83,15 @@ class Ranks {
   std::string from_first(const std::string& text);             // rank 0's
   std::vector<std::string> from_all(const std::string& text);  // one per rank
   std::vector<double> sum(std::vector<double> numbers);        // as above
-  double waited() const { return waited_; }                    // seconds in wait() and wait_on_host() so far
+  virtual double waited() const { return waited_; }            // seconds in wait() and wait_on_host() so far
 
   // ---- Where this rank is, for messages: "step 812"
-  void at(const std::string& where) { where_ = where; }
-  const std::string& where() const { return where_; }
-  void set_timeout(double seconds) { timeout_ = seconds; }
+  virtual void at(const std::string& where) { where_ = where; }
+  virtual const std::string& where() const { return where_; }
+  virtual void set_timeout(double seconds) { timeout_ = seconds; }
 
+  // An error of this rank, as all ranks end with it: "rank 3 on node07: step 812: ...". Before the first step rank 0 speaks for all.
+  std::string as_told_here(const std::string& error) const;
   // Prints the line after the program's name and ends all ranks with exit code 1. Where several ranks do it, one line is printed, rank 0's
   // if it is among them.
   [[noreturn]] virtual void end_all(const std::string& line);
@@ -107,6 +112,6 @@ struct Transport {
   std::unique_ptr<Ranks> (*join)();  // called once, on the first thread
 };
 bool set_transport(const Transport& transport);  // true; before main()
-std::string transport_version();                 // "no MPI" where there is none
+std::string transport_version();                 // empty where there is none
 
 }  // namespace ricci

@@ -97,6 +97,12 @@ class CudaMemory final : public DeviceMemory {
     cudaEventDestroy(event);  // once it has happened
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
+  bool has_run(void* stream) override {
+    const cudaError_t status = cudaStreamQuery(stream_of(stream));
+    if (status == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
+    else check(status, "wait for the GPU");
+    return status == cudaSuccess;
+  }
 
   // Records this OS thread alone: what others do meanwhile goes on.
   void begin_recording() override {
