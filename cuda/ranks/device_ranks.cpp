@@ -49,13 +49,34 @@ void DeviceRanks::end_all(const std::string& line) {
 void DeviceRanks::begin_testing() { testing_ = std::make_unique<Testing>(*within_); }
 void DeviceRanks::end_testing() { testing_.reset(); }
 
+std::string about_gpus(const Ranks& ranks, const std::vector<std::string>& gpus) {
+  std::map<std::string, std::map<std::string, int>> users;  // by machine and GPU
+  for (int r = 0; r < ranks.count(); ++r) ++users[ranks.machine(r)][gpus[static_cast<size_t>(r)]];
+  std::string warning;
+  for (const auto& [machine, of_gpu] : users) {
+    size_t here = 0;
+    for (const auto& [gpu, count] : of_gpu) here += static_cast<size_t>(count);
+    const size_t count = of_gpu.size();
+    if (here > count)
+      fail("device cuda: {} has {} GPU{} for {} ranks; mpirun --map-by ppr:{}:node", {machine, count, count == 1 ? "" : "s", here, count});
+    if (here > 1 && of_gpu.begin()->first.starts_with("1 "))
+      warning =
+          format_message("each rank on {} sees one GPU only, so that NCCL misses NVLink: --gpus-per-node, not --gpus-per-task", {machine});
+  }
+  return warning;
+}
+
 // ---- What the table says
 
 // NCCL: unhandled system error in send of step 812; NCCL_DEBUG=INFO says more
 void DeviceRanks::check(Exchange& e, int error, const char* call) {
-  if (error == DeviceTable::kInProgress) {
-    within_->wait_until([&] { return e.table.state(error) || error != DeviceTable::kInProgress; });
-  }
+  if (error == DeviceTable::kInProgress)
+    within_->wait_until([&] {
+      int state = 0;
+      const int failed = e.table.state(state);
+      error = failed ? failed : state;
+      return error != DeviceTable::kInProgress;
+    });
   if (error == 0) return;
   const std::string text = e.table.text(error);
   e.table.abort();

@@ -58,4 +58,8 @@ class DeviceRanks final : public Ranks {
   std::map<Device, Exchange> exchanges_;
 };
 
+// `gpus` has one text of gpu_in_use() per rank. A warning where ranks of a machine see one GPU each; empty: nothing to say. Error: two
+// ranks of a machine use the same one.
+std::string about_gpus(const Ranks& ranks, const std::vector<std::string>& gpus);
+
 }  // namespace ricci
