@@ -22,6 +22,7 @@
 #include "apps/terminal/cli.h"
 #include "apps/terminal/signals.h"
 #include "apps/terminal/streams.h"
+#include "autograd/gradient_layout.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -57,6 +58,14 @@ Model first_model(Ranks& ranks, const TrainConfig& config, const InitSource* ini
   model.place_for_training(storage_dtype(config.precision), config.device);
   model.recompute_blocks(config.recompute == Recompute::blocks);
   return model;
+}
+
+// Each of several ranks has the blocks that it updates.
+Optimizer optimizer_of(const Ranks& ranks, Model& model, const OptimizerConfig& config) {
+  const std::vector<Parameter*> trained = model.trained_parameters();
+  if (ranks.count() == 1) return Optimizer(trained, config);
+  const auto mine = GradientLayout(trained, ranks.count()).blocks_of(ranks.rank());
+  return Optimizer(trained, config, {mine.begin(), mine.end()});
 }
 
 int tell_finished(const RunFolder& run, int64_t step) {
@@ -101,6 +110,24 @@ Start start(Ranks& ranks, const RunOptions& options) {
   return start;
 }
 
+// The weights that a new run starts from, on rank 0. A run that goes on starts from its checkpoint.
+std::optional<InitSource> init_of(const RunFolder* run, const TrainConfig& config) {
+  if (!run || config.init.empty() || run->tokenizer()) return {};
+  return std::optional<InitSource>(std::in_place, config);
+}
+
+// Null: the one that the config asks for.
+std::shared_ptr<const Tokenizer> first_tokenizer(const RunFolder* run, const std::optional<InitSource>& init) {
+  if (init) return init->tokenizer();
+  return run ? run->tokenizer() : nullptr;
+}
+
+void write_last_sample(const RunFolder& run, const Model& model, const TrainState& state) {
+  const TrainConfig& config = run.config();
+  const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
+  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, config.device) + "\n\n");
+}
+
 int train(Ranks& ranks, const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // a run does not end because its output is not read: Ctrl-C ends `| tee` as well
   Start begun = start(ranks, options);
@@ -108,14 +135,8 @@ int train(Ranks& ranks, const RunOptions& options) {
   TrainConfig& config = begun.config;
   if (begun.is_over) return run ? tell_finished(*run, *begun.finished) : 0;
   compare_builds(ranks);
-  // A run that goes on starts from its checkpoint.
-  std::optional<InitSource> init;
-  std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
-  if (run && !config.init.empty() && !tokenizer) {
-    init.emplace(config);
-    tokenizer = init->tokenizer();
-  }
-  const Corpus corpus = open_in_turn(ranks, config, tokenizer);
+  const std::optional<InitSource> init = init_of(run, config);
+  const Corpus corpus = open_in_turn(ranks, config, first_tokenizer(run, init));
   resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
   StepFeed feed(corpus, config, share_of(config, ranks).micro_batches());
   const EvaluationBatches validation =
@@ -123,7 +144,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   std::string notes = corpus.note + ready_prompt(config.sample, corpus);
 
   Model model = first_model(ranks, config, init ? &*init : nullptr, *corpus.tokenizer, notes);
-  Optimizer optimizer(model.trained_parameters(), config.optimizer);
+  Optimizer optimizer = optimizer_of(ranks, model, config.optimizer);
   TrainState state = resume(ranks, run, model, optimizer, corpus.hash());
   notes += follow_schedule(config, state);
   feed.start(state.step, state.data_place);
@@ -142,8 +163,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     training.save_model();
     if (run) tell(STDOUT_FILENO, closing_line(*run, state, all.seconds) + "\n");
   }
-  const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
-  if (run && ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(*run, model, config.device) + "\n\n");
+  if (run) write_last_sample(*run, model, state);
   ranks.wait_patiently();
   return 0;
 }

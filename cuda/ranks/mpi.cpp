@@ -26,7 +26,6 @@ namespace ricci {
 namespace {
 
 constexpr int64_t kMessage = int64_t{1} << 30;  // bytes at most: MPI counts in int
-constexpr int kTags = 1 << 14;                  // of 32,768 that every MPI has
 constexpr useconds_t kNap = 100;                // microseconds between two tests of a rank that waits: MPI's own waiting spins
 constexpr int kSpins = 20;                      // tests before the first nap
 constexpr auto kHelperNap = std::chrono::milliseconds(1);
@@ -71,7 +70,7 @@ class MpiRanks final : public Ranks {
   void check(int error) const;  // an exception, if it is one
   // Begins a non-blocking call, f(&request), on a tensor that is kept until it has ended.
   template <class F> void begin(const Tensor& t, F f);
-  void send_or_receive(const Tensor& t, int rank, int tag, bool sends);
+  void send_or_receive(const Tensor& t, int rank, bool sends);
   bool test();
   void wait_until(const std::function<bool()>& done, double limit);
   void look_around(double waited, double limit);
@@ -86,7 +85,6 @@ class MpiRanks final : public Ranks {
   std::vector<MPI_Request> requests_;
   std::vector<Tensor> kept_;
   int error_ = MPI_SUCCESS;  // found by a test
-  int tag_ = 0;
 
   std::thread helper_;
   std::condition_variable stop_;
@@ -143,7 +141,9 @@ template <class F> void MpiRanks::begin(const Tensor& t, F f) {
   kept_.push_back(t);
 }
 
-void MpiRanks::send_or_receive(const Tensor& t, int rank, int tag, bool sends) {
+// Between two ranks messages of one tag arrive in the order in which they were sent.
+void MpiRanks::send_or_receive(const Tensor& t, int rank, bool sends) {
+  constexpr int tag = 0;
   char* const data = static_cast<char*>(t.raw());
   for (int64_t done = 0; done < t.bytes(); done += kMessage) {
     const int bytes = static_cast<int>(std::min(kMessage, t.bytes() - done));
@@ -155,12 +155,11 @@ void MpiRanks::send_or_receive(const Tensor& t, int rank, int tag, bool sends) {
 }
 
 void MpiRanks::all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
-  tag_ = (tag_ + 1) % kTags;
   for (const bool sends : {false, true})  // what arrives finds its place
     for (int step = 1; step < count_; ++step) {
       const int other = (rank_ + (sends ? step : count_ - step)) % count_;  // not all to the same rank at a time
       const Tensor& t = (sends ? to : from)[static_cast<size_t>(other)];
-      if (t) send_or_receive(t, other, tag_, sends);
+      if (t) send_or_receive(t, other, sends);
     }
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 
+#include "autograd/gradient_layout.h"
 #include "autograd/random.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -35,17 +37,48 @@ PartedTensor whole(const std::string& name, const Tensor& tensor) {
   return {name, tensor.shape(), tensor.dtype(), {{{0, tensor.size()}, tensor}}, {}};
 }
 
+// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none are told, as it has all.
+using Hands = std::map<std::string, std::vector<std::vector<Range>>>;
+Hands hands_of(Model& model, const Ranks& ranks) {
+  Hands hands;
+  if (ranks.count() == 1) return hands;
+  const std::vector<Parameter*> trained = model.trained_parameters();
+  const GradientLayout layout(trained, ranks.count());
+  for (const Parameter* p : trained) hands[p->path].resize(static_cast<size_t>(ranks.count()));
+  for (int r = 0; r < ranks.count(); ++r)
+    for (const ParameterBlock& block : layout.blocks_of(r))
+      hands[trained[block.parameter]->path][static_cast<size_t>(r)].push_back(block.elements);
+  return hands;
+}
+
+PartedTensor parted(const std::string& name, const Shape& shape, Dtype dtype, const std::vector<StateBlock>& blocks, const Hands& hands,
+    const std::string& path) {
+  const auto found = hands.find(path);
+  PartedTensor tensor{name, shape, dtype, {}, found == hands.end() ? std::vector<std::vector<Range>>() : found->second};
+  for (const StateBlock& block : blocks) tensor.mine.emplace_back(block.elements, block.values);
+  return tensor;
+}
+
 // The parameters: the f32 master stands for a bf16 value, which is its rounding.
-std::vector<PartedTensor> unrounded(Model& model, Optimizer&) {
+std::vector<PartedTensor> unrounded(Model& model, const Optimizer& optimizer, const Hands& hands) {
   std::vector<PartedTensor> all;
-  model.each_parameter([&](const std::string& path, Parameter& p) { all.push_back(whole(path, p.unrounded())); });
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (p.master_in_blocks) all.push_back(parted(path, p.value.shape(), p.sum_dtype(), optimizer.master_blocks(p), hands, path));
+    else all.push_back(whole(path, p.unrounded()));
+  });
   return all;
 }
 
 // Every tensor of a checkpoint.
-std::vector<PartedTensor> tensors_of(Model& model, Optimizer& optimizer) {
-  std::vector<PartedTensor> all = unrounded(model, optimizer);
-  optimizer.each_state([&](const std::string& name, Tensor& t) { all.push_back(whole(kOptimizerPrefix + name, t)); });
+std::vector<PartedTensor> tensors_of(Model& model, const Optimizer& optimizer, const Ranks& ranks) {
+  const Hands hands = hands_of(model, ranks);
+  std::vector<PartedTensor> all = unrounded(model, optimizer, hands);
+  std::map<std::string, Dtype> dtypes;
+  model.each_parameter([&](const std::string& path, Parameter& p) { dtypes[path] = sums_of(p.value.dtype()); });
+  optimizer.each_state_block([&](const std::string& name, const Shape& shape, const std::vector<StateBlock>& blocks) {
+    const std::string path = name.substr(0, name.rfind('.'));  // of blocks.0.fc.weight.m
+    all.push_back(parted(kOptimizerPrefix + name, shape, dtypes.at(path), blocks, hands, path));
+  });
   return all;
 }
 
@@ -75,10 +108,14 @@ struct Counters {
 
 // Gives every rank the tensors, of which rank 0 has a file (null on the others), and the counters.
 void spread(Ranks& ranks, const SafetensorsFile* file, Model& model, Optimizer& optimizer, const Counters& of_first) {
-  for (const PartedTensor& tensor : tensors_of(model, optimizer)) scatter(ranks, tensor, file ? load_tensor(*file, tensor) : Tensor());
-  model.each_parameter([](const std::string&, Parameter& p) {
-    if (p.master) copy(p.value, convert(p.master, p.value.dtype()));
+  std::map<std::string, Tensor> values;  // which are roundings of masters
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (p.master || p.master_in_blocks) values[path] = p.value;
   });
+  for (const PartedTensor& tensor : tensors_of(model, optimizer, ranks)) {
+    const Tensor all = scatter(ranks, tensor, file ? load_tensor(*file, tensor) : Tensor());
+    if (const auto found = values.find(tensor.name); found != values.end()) copy(found->second, convert(all, found->second.dtype()));
+  }
   const Tensor counters({4}, Dtype::i64);
   int64_t* const numbers = counters.data<int64_t>();
   const auto [seed, next_stream, micro_batch, in_memory] = of_first.random;
@@ -130,10 +167,12 @@ void save_checkpoint(
       {"random_seed", std::to_string(random.seed)}, {"random_stream", std::to_string(random.next_stream)},
       {"random_part", std::to_string(random.micro_batch)}});  // the file's name for it
   metadata.insert(more.begin(), more.end());
-  save_checked_safetensors_from(place, sources_of(ranks, tensors_of(model, optimizer)), metadata);
+  save_checked_safetensors_from(place, sources_of(ranks, tensors_of(model, optimizer, ranks)), metadata);
 }
 
-void hand_over_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks) { hand_over(sources_of(ranks, tensors_of(model, optimizer))); }
+void hand_over_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks) {
+  hand_over(sources_of(ranks, tensors_of(model, optimizer, ranks)));
+}
 
 void take_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks) { spread(ranks, nullptr, model, optimizer, {}); }
 
@@ -144,7 +183,7 @@ std::vector<TensorSource> weights_of(Model& model) {
 }
 
 std::vector<TensorSource> weights_of(Model& model, Optimizer& optimizer, Ranks& ranks) {
-  return sources_of(ranks, unrounded(model, optimizer));
+  return sources_of(ranks, unrounded(model, optimizer, hands_of(model, ranks)));
 }
 
 TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path()); }
@@ -160,7 +199,7 @@ TrainState state_from_first(Ranks& ranks, const TrainState& state) {
 
 TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer, Ranks& ranks) {
   std::set<std::string> known;
-  for (const PartedTensor& tensor : tensors_of(model, optimizer)) {
+  for (const PartedTensor& tensor : tensors_of(model, optimizer, ranks)) {
     known.insert(tensor.name);
     check_shape(file, tensor.name, tensor.shape);
   }

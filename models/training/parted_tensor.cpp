@@ -55,12 +55,13 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
   return whole;
 }
 
-void scatter(Ranks& ranks, const PartedTensor& tensor, const Tensor& whole) {
+Tensor scatter(Ranks& ranks, const PartedTensor& tensor, const Tensor& whole) {
   const Tensor all = ranks.rank() == 0 ? whole : Tensor(tensor.shape, tensor.dtype);
   ranks.from_first(all);
   ranks.wait_patiently();
   const Tensor elements = all.reshaped({all.size()});
   for (const auto& [range, part] : tensor.mine) copy(part.reshaped({part.size()}), elements.rows(range.lo, length(range)));
+  return all;
 }
 
 TensorSource source_of(const std::string& name, const Tensor& tensor) {

@@ -22,8 +22,8 @@ struct PartedTensor {
 // Rank 0's is the tensor, on the CPU; the others' is empty.
 Tensor gathered(Ranks& ranks, const PartedTensor& tensor);
 
-// Fills what this rank has; whole: rank 0's tensor, on the CPU.
-void scatter(Ranks& ranks, const PartedTensor& tensor, const Tensor& whole);
+// Fills what this rank has; whole: rank 0's tensor, on the CPU. Returns it, on every rank.
+Tensor scatter(Ranks& ranks, const PartedTensor& tensor, const Tensor& whole);
 
 // A tensor on any device, copied to the CPU when its turn to be written comes.
 TensorSource source_of(const std::string& name, const Tensor& tensor);

@@ -127,9 +127,10 @@ void compare_replicas(Ranks& ranks, Model& model, int64_t step, int64_t saved) {
 
 std::string ranks_line(const Ranks& ranks, const TrainConfig& config) {
   const int machines = ranks.machine_count();
+  if (ranks.count() == 1) return "";
   return format_message(
-      "{} ranks on {} {}, {} by {}, max_ranks {}", {ranks.count(), machines, machines == 1 ? "machine" : "machines", name_of(config.device),
-                                                       ranks.carrier(config.device), config.max_ranks.value_or(1)});
+      "{} ranks on {} {}, {} by {}, max_ranks {}\n", {ranks.count(), machines, machines == 1 ? "machine" : "machines",
+                                                         name_of(config.device), ranks.carrier(config.device), *config.max_ranks});
 }
 
 }  // namespace ricci::apps

@@ -43,7 +43,7 @@ TrainState resume(Ranks& ranks, const RunFolder* run, Model& model, Optimizer& o
 // Error: the values of a rank are not those of rank 0, as after a fault of the memory; saved: the last step that was saved.
 void compare_replicas(Ranks& ranks, Model& model, int64_t step, int64_t saved);
 
-// 4 ranks on 2 machines, cpu by Open MPI 4.1.4, max_ranks 4
+// 4 ranks on 2 machines, cpu by Open MPI 4.1.4, max_ranks 4; nothing of one process
 std::string ranks_line(const Ranks& ranks, const TrainConfig& config);
 
 }  // namespace ricci::apps

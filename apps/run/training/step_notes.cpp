@@ -11,22 +11,23 @@ namespace ricci::apps {
 constexpr int64_t kWatched = 100;      // steps
 constexpr double kWorthTelling = 0.2;  // of their time
 
-std::string StepNotes::exchange(double seconds, bool asked_to_end, int64_t peak_bytes) {
-  const auto count = static_cast<size_t>(ranks_.count()), mine = static_cast<size_t>(ranks_.rank());
-  std::vector<double> numbers(3 * count);  // of each rank: seconds waited, bytes, asked to end
-  numbers[3 * mine] = ranks_.waited() - std::exchange(waited_before_, ranks_.waited());
-  numbers[3 * mine + 1] = static_cast<double>(peak_bytes);
-  numbers[3 * mine + 2] = asked_to_end;
-  numbers = ranks_.sum(std::move(numbers));
-  std::vector<double> waited(count);
-  for (size_t r = 0; r < count; ++r) {
-    waited[r] = numbers[3 * r];
-    waited_[r] += waited[r];
-    peak_bytes_ = std::max(peak_bytes_, static_cast<int64_t>(numbers[3 * r + 1]));
-    asked_to_end_ |= numbers[3 * r + 2] > 0;
+std::vector<double> StepNotes::telling(bool asked_to_end, int64_t peak_bytes) {
+  const double waited = ranks_.waited();
+  return {asked_to_end ? 1.0 : 0.0, static_cast<double>(peak_bytes), waited - std::exchange(waited_before_, waited)};
+}
+
+std::string StepNotes::take(const std::vector<double>& told, double seconds) {
+  std::vector<double> waited;
+  for (size_t i = 0; i + 2 < told.size(); i += 3) {
+    asked_to_end_ |= told[i] > 0;
+    peak_bytes_ = std::max(peak_bytes_, static_cast<int64_t>(told[i + 1]));
+    waited.push_back(told[i + 2]);
+    waited_[i / 3] += told[i + 2];
   }
-  std::nth_element(waited.begin(), waited.begin() + count / 2, waited.end());
-  medians_ += waited[count / 2];
+  if (waited.size() < 2) return "";
+  const auto middle = waited.begin() + static_cast<std::ptrdiff_t>(waited.size() / 2);
+  std::nth_element(waited.begin(), middle, waited.end());
+  medians_ += *middle;
   ++steps_;
   return slowest(seconds);
 }
@@ -38,7 +39,8 @@ std::string StepNotes::slowest(double seconds) {
   const double others = std::accumulate(waited_.begin(), waited_.end(), -*least) / static_cast<double>(waited_.size() - 1) - *least;
   const int rank = static_cast<int>(least - waited_.begin());
   std::string line;
-  if (warned_ = waited_.size() > 1 && others > kWorthTelling * watched_; warned_)
+  warned_ = others > kWorthTelling * watched_;
+  if (warned_)
     line = format_message("warning: {} is the slowest: the others wait {:.0f} of {:.0f} ms for it",
         {ranks_.name(rank), 1e3 * others / kWatched, 1e3 * watched_ / kWatched});
   std::fill(waited_.begin(), waited_.end(), 0);

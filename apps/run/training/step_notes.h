@@ -11,11 +11,13 @@ namespace ricci::apps {
 
 class StepNotes {
  public:
-  explicit StepNotes(Ranks& ranks) : ranks_(ranks), waited_before_(ranks.waited()), waited_(size_t(ranks.count())) {}
+  explicit StepNotes(Ranks& ranks) : ranks_(ranks), waited_before_(ranks.waited()), waited_(static_cast<size_t>(ranks.count())) {}
 
-  // After a step that took so many seconds: tells the others the numbers of this rank, and takes theirs. Returns a line where all have
-  // waited for the same rank for more than a fifth of 100 steps, once; else nothing.
-  std::string exchange(double seconds, bool asked_to_end, int64_t peak_bytes);
+  // The numbers of this rank, before a step: it was asked to end, bytes, and the seconds it waited since the step before began.
+  std::vector<double> telling(bool asked_to_end, int64_t peak_bytes);
+  // After a step that took so many seconds: what all ranks told, in their order (TrainStep::told). Returns a line where all have waited for
+  // the same rank for more than a fifth of 100 steps, once; else nothing.
+  std::string take(const std::vector<double>& told, double seconds);
 
   bool asked_to_end() const { return asked_to_end_; }  // any rank
   int64_t peak_bytes() const { return peak_bytes_; }   // the largest

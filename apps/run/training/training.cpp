@@ -85,7 +85,8 @@ Metrics TrainingLoop::take_step() {
   StepData data = feed.next();
   const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
   const double lr = config.schedule.rate(state.step, state.schedule_steps);
-  const auto [loss, norm] = train_step.run(micro_batches, state.step, lr);
+  const auto [loss, norm] =
+      train_step.run(micro_batches, state.step, lr, notes.telling(Interrupt::requested(), memory_use(config.device).peak));
   if (!std::isfinite(loss) || !std::isfinite(norm)) explain(micro_batches, loss);
   ++state.step;
   state.data_place = std::move(data.place);
@@ -94,13 +95,13 @@ Metrics TrainingLoop::take_step() {
     each->tokens += tokens_per_step(config);
     each->seconds += seconds;
   }
-  tell_line(notes.exchange(seconds, Interrupt::requested(), memory_use(config.device).peak));
+  tell_line(notes.take(train_step.told(), seconds));
   return {.step = state.step,
       .train_loss = loss,
       .lr = lr,
       .grad_norm = norm,
       .tokens_per_s = since_record.tokens_per_second(),
-      .peak_bytes = notes.peak_bytes(),
+      .peak_bytes = std::max(notes.peak_bytes(), memory_use(config.device).peak),
       .ranks = ranks.count()};
 }
 

@@ -37,6 +37,12 @@ struct Journal {
 
 // A training under way, on each of its ranks. After each step it evaluates, writes a record, and saves, where that is due. What is due is
 // the same on all ranks, because their state is.
+inline TrainStepOptions options_of(const TrainConfig& config) {
+  TrainStepOptions options = step_options(config);
+  options.micro_batches = layout_of(config).micro_batches;
+  return options;
+}
+
 struct TrainingLoop {
   Ranks& ranks;
   RunFolder* run;  // null: another rank than the first
@@ -48,7 +54,7 @@ struct TrainingLoop {
   StepFeed& feed;
   const EvaluationBatches& validation;
 
-  TrainStep train_step{model, optimizer, config.device, step_options(config)};
+  TrainStep train_step{model, optimizer, config.device, options_of(config), ranks};
   StepNotes notes{ranks};
   std::optional<Journal> journal = run ? std::optional<Journal>(std::in_place, *run, state) : std::nullopt;
   Throughput all = {}, since_record = {}, measured = {};
