@@ -282,7 +282,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {"ricci-train",
           "Trains a language model on a text, or a classifier on labelled documents, from a run file, or goes on with the run of a folder.",
-          false},
+          false, true},
       [&](CLI::App& app) {
         add_run_options<TrainConfig>(app, options);
         app.add_flag("--replay", replays,
