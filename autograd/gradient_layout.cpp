@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/mutation.h"
 #include "core/dims.h"
 #include "core/error.h"
 
@@ -35,6 +36,7 @@ GradientLayout::GradientLayout(const std::vector<Parameter*>& trained, int64_t r
 }
 
 Range GradientLayout::owned(size_t bucket, int64_t rank) const {
+  if (is_planted(Bug::block_owned_twice) && rank == 1) rank = 0;
   const auto [lo, hi] = buckets_[bucket];
   const int64_t share = (hi - lo) / ranks_;
   return {lo + rank * share, lo + (rank + 1) * share};
@@ -50,19 +52,12 @@ std::vector<GradientLayout::Part> GradientLayout::parts(const Range& range) cons
   return all;
 }
 
-std::vector<ParameterBlock> GradientLayout::blocks_of(int64_t rank) const {
-  std::vector<ParameterBlock> all;
+std::vector<OwnedBlock> GradientLayout::blocks_of(int64_t rank) const {
+  std::vector<OwnedBlock> all;
   for (size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    for (const Part& part : parts(owned(bucket, rank))) all.push_back(part.block);
+    for (const auto& [block, at] : parts(owned(bucket, rank))) all.push_back({block, bucket, at});
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.parameter < b.parameter; });
   return all;
-}
-
-size_t GradientLayout::last_bucket(size_t parameter) const {
-  const int64_t last = std::max(places_[parameter].lo, places_[parameter].hi - 1);
-  const auto ends_before = [](int64_t element, const Range& bucket) { return element < bucket.hi; };
-  const auto found = std::upper_bound(buckets_.begin(), buckets_.end(), last, ends_before);
-  return static_cast<size_t>(std::min(found, buckets_.end() - 1) - buckets_.begin());
 }
 
 int64_t middle_of(const Range& leaves) {
@@ -70,6 +65,17 @@ int64_t middle_of(const Range& leaves) {
   int64_t left = 1;
   while (2 * left < leaves.hi - leaves.lo) left *= 2;
   return leaves.lo + left;
+}
+
+bool are_siblings(int64_t all, const Range& left, const Range& right) {
+  Range node{0, all};
+  while (node.lo < left.lo || right.hi < node.hi) {
+    const int64_t middle = middle_of(node);
+    if (right.hi <= middle) node.hi = middle;
+    else if (middle <= left.lo) node.lo = middle;
+    else return false;
+  }
+  return middle_of(node) == right.lo;
 }
 
 namespace {

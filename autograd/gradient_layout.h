@@ -20,6 +20,17 @@ struct ParameterBlock {
   Range elements;
 };
 
+// Such a block as a part of its owner's share of a bucket, which starts at element `at` of the share.
+struct OwnedBlock : ParameterBlock {
+  size_t bucket;
+  int64_t at;
+};
+
+// Its elements as one row: a view.
+inline Tensor part_of(const Tensor& t, const Range& elements) {
+  return t.reshaped({t.size()}).rows(elements.lo, elements.hi - elements.lo);
+}
+
 class GradientLayout {
  public:
   static constexpr int64_t kBlock = 16384;  // the chunk of gradient_norm
@@ -40,8 +51,7 @@ class GradientLayout {
   };
   std::vector<Part> parts(const Range& range) const;
   // What a rank owns, in the order of the parameters and rising in each.
-  std::vector<ParameterBlock> blocks_of(int64_t rank) const;
-  size_t last_bucket(size_t parameter) const;  // the last that holds elements of it
+  std::vector<OwnedBlock> blocks_of(int64_t rank) const;
 
  private:
   int64_t ranks_;
@@ -52,6 +62,9 @@ class GradientLayout {
 
 // ---- The tree: sum(a, b) = sum(a, m) + sum(m, b), where m - a is the largest power of two below b - a.
 int64_t middle_of(const Range& leaves);  // m; error: fewer than two leaves
+
+// True where both together are a node of the tree over [0, all). `right` begins where `left` ends.
+bool are_siblings(int64_t all, const Range& left, const Range& right);
 
 // The largest subtrees of the tree over [0, all) that lie in `leaves`, in order. A rank sends the sum of each.
 std::vector<Range> subtrees(int64_t all, const Range& leaves);
