@@ -65,7 +65,7 @@ void check_known(const std::string& name) {
 int main(int argc, char** argv) {
   std::vector<std::string> words;
   return run_app(
-      argc, argv, {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM tells more of one."},
+      argc, argv, {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM tells more of one.", true, true},
       [&](CLI::App& app) {
         app.prefix_command();
         app.footer([] { return "Programs:\n" + list(); });

@@ -17,22 +17,46 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "cuda/ranks/launcher.h"
+#include "cuda/ranks/ranks.h"
 
 namespace ricci::apps {
 namespace {
 
 constexpr size_t kLongestMessage = 1000;  // bytes
 
-// One line on stderr, whatever the message holds: control characters, which could move the cursor of a terminal, become blanks,
+// One line, whatever the message holds: control characters, which could move the cursor of a terminal, become blanks,
 // and what is too long loses its middle.
-int report(const AppText& text, std::string message, int exit_code) {
+std::string printable(std::string message) {
   if (message.size() > kLongestMessage)
     message = message.substr(0, kLongestMessage / 2) + " ... " + message.substr(message.size() - kLongestMessage / 2);
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
   std::replace_if(message.begin(), message.end(), control, ' ');
+  return message;
+}
+
+int report(const AppText& text, const std::string& message, int exit_code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", text.name, message.c_str());
+  std::fprintf(stderr, "%s: %s\n", text.name, printable(message).c_str());
   return exit_code;
+}
+
+int report_exception(const AppText& text, const std::string& message) {
+  Ranks& ranks = Ranks::joined();
+  if (ranks.count() > 1) ranks.end_all(printable(ranks.as_told_here(message)));
+  return report(text, message, 1);
+}
+
+// Error: a launcher started several processes, which would all do the same.
+void run_as_one_process() {
+  const Launcher launcher = find_launcher();
+  if (launcher.count > 1) fail("runs as one process, but {} started {}", {launcher.name, launcher.count});
+  forget_launcher();
+}
+
+std::string version_of(const AppText& text) {
+  const std::string transport = transport_version();
+  return std::string(text.name) + " " + RICCI_VERSION + (transport.empty() ? "" : ", " + transport);
 }
 
 // A folder may have an equals sign in its name, as runs/lr=0.1 has; no key has a slash. ~KEY takes a key back.
@@ -98,7 +122,8 @@ int run_app(
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);
-  app.set_version_flag("--version", std::string(text.name) + " " + RICCI_VERSION, "Print the version and exit");
+  app.set_version_flag(
+      "--version", [&] { return version_of(text); }, "Print the version and exit");
   app.get_formatter()->column_width(36);
   try {
     try {
@@ -109,14 +134,16 @@ int run_app(
     } catch (const CLI::Error& mistake) {
       return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
     }
+    if (!text.may_be_several) run_as_one_process();
     const int exit_code = main();
+    Ranks::leave();
     return text.prints_result ? after_output(text, exit_code) : exit_code;
   } catch (const std::bad_alloc&) {
-    return report(text, "out of memory", 1);
+    return report_exception(text, "out of memory");
   } catch (const std::length_error&) {  // more elements than any memory holds
-    return report(text, "out of memory", 1);
+    return report_exception(text, "out of memory");
   } catch (const std::exception& error) {
-    return report(text, error.what(), 1);
+    return report_exception(text, error.what());
   }
 }
 

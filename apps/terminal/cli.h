@@ -18,14 +18,17 @@ class App;
 namespace ricci::apps {
 
 struct AppText {
-  const char* name;           // before every error
-  const char* summary;        // the first line of --help
-  bool prints_result = true;  // its output is its result; false: its results are files, and its output may stay unread
+  const char* name;             // before every error
+  const char* summary;          // the first line of --help
+  bool prints_result = true;    // its output is its result; false: its results are files, and its output may stay unread
+  bool may_be_several = false;  // a launcher may start several processes of it (cuda/ranks/ranks.h)
 };
 
 // Declares the options (setup), parses, runs main and returns the exit code: the result of main; 0 after --help, --version
 // and other requests for information; 1 after an exception, or where the result cannot be printed, with the line
-// "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it.
+// "NAME: message" on stderr, of 1,100 bytes at most; 2 after a mistake in the usage, with a line that names it. An exception on one of
+// several ranks ends them all. A program that runs as one process refuses to be started as several, by mpirun say, and its children do not
+// take themselves for ranks.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main);
 

@@ -58,7 +58,8 @@ class MappedFile {
 // The callback of write_file_atomically puts its bytes here, in order.
 class FileWriter {
  public:
-  void write(std::string_view bytes);  // error: names the path, the system's reason and how far it came
+  void write(std::string_view bytes);                        // error: names the path, the system's reason and how far it came
+  void overwrite(int64_t position, std::string_view bytes);  // of those written before; error: as the system says
   int64_t written() const { return written_; }
 
  private:

@@ -121,6 +121,16 @@ void FileWriter::write(std::string_view bytes) {
   }
 }
 
+void FileWriter::overwrite(int64_t position, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t step = ::pwrite(file_.descriptor(), bytes.data(), bytes.size(), position);
+    if (step < 0 && errno == EINTR) continue;
+    if (step < 0) fail("cannot write {}: {} (at {} bytes)", {file_.path(), system_reason(), position});
+    bytes.remove_prefix(static_cast<size_t>(step));
+    position += step;
+  }
+}
+
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write) {
   const FilePlace target = file_behind(place);
   const Folder& folder = *target.folder;

@@ -3,6 +3,7 @@
 //   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
 //   the rest: the elements, row-major and little-endian, without holes; offsets count from its start
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -70,5 +71,19 @@ void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::s
 // SafetensorsFile::verify.
 void save_checked_safetensors(
     const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
+
+// A tensor that is written without being in memory together with the others: what the header tells of it, and its elements, which are
+// asked for once, when their turn comes.
+struct TensorSource {
+  std::string name;
+  Shape shape;
+  Dtype dtype = Dtype::f32;
+  std::function<Tensor()> load;  // on the CPU, of this shape and dtype
+};
+
+// The same file from such tensors, each loaded in the order of the data. Error also: one that is not what its source told.
+void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata = {});
+// Puts them into the order of the data.
+void sort_in_file_order(std::vector<TensorSource>& tensors);
 
 }  // namespace ricci

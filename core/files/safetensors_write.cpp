@@ -1,11 +1,12 @@
-// Writing: header and data go out as they come, so that memory does not grow with the file. And the checksum, which ties
-// writing and reading together.
+// Writing: the header goes out first, then each tensor as it comes, so that memory does not grow with the file. The checksum, which is
+// known last, then takes its place in the header. It ties writing and reading together.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/dims.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "core/files/safetensors.h"
@@ -16,41 +17,54 @@ namespace {
 using json = nlohmann::json;
 using NamedTensor = std::pair<std::string, Tensor>;
 
-void check_tensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+void check_names(const std::string& path, const std::vector<TensorSource>& tensors) {
   std::set<std::string> names;
-  for (const auto& [name, tensor] : tensors) {
-    if (name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
-    if (!names.insert(name).second) fail("{}: tensor '{}' is given twice", {path, name});
-    if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
-    if (tensor.device() != Device::cpu) fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
+  for (const TensorSource& tensor : tensors) {
+    if (tensor.name == "__metadata__") fail("{}: a tensor cannot be called '__metadata__'", {path});
+    if (!names.insert(tensor.name).second) fail("{}: tensor '{}' is given twice", {path, tensor.name});
   }
 }
 
-// Falling element size keeps every tensor aligned to its elements.
-std::vector<const NamedTensor*> in_file_order(const std::vector<NamedTensor>& tensors) {
-  std::vector<const NamedTensor*> order;
-  for (const NamedTensor& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(),
-      [](const NamedTensor* a, const NamedTensor* b) { return size_of(a->second.dtype()) > size_of(b->second.dtype()); });
-  return order;
+void check_tensor(const std::string& path, const std::string& name, const Tensor& tensor) {
+  if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
+  if (tensor.device() != Device::cpu) fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
 }
 
-std::string entry_of(const Tensor& tensor, int64_t offset) {
+std::vector<TensorSource> sources_of(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) {
+    check_tensor(path, name, tensor);
+    sources.push_back({name, tensor.shape(), tensor.dtype(), [tensor = tensor] { return tensor; }});
+  }
+  return sources;
+}
+
+Tensor loaded(const std::string& path, const TensorSource& source) {
+  Tensor tensor = source.load();
+  check_tensor(path, source.name, tensor);
+  if (tensor.dtype() != source.dtype || !(tensor.shape() == source.shape))
+    fail("{}: tensor '{}' is {} {}, expected {} {}",
+        {path, source.name, name_of(tensor.dtype()), show(tensor.shape()), name_of(source.dtype), show(source.shape)});
+  return tensor;
+}
+
+int64_t bytes_of(const TensorSource& tensor) { return tensor.shape.size() * size_of(tensor.dtype); }
+
+std::string entry_of(const TensorSource& tensor, int64_t offset) {
   std::string shape;
-  for (int i = 0; i < tensor.shape().rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape()[i]);
-  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", SafetensorsFile::type_of(tensor.dtype()), shape, offset,
-      offset + tensor.bytes());
+  for (int i = 0; i < tensor.shape.rank(); ++i) shape += (i ? "," : "") + std::to_string(tensor.shape[i]);
+  return fmt::format(R"({{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", SafetensorsFile::type_of(tensor.dtype), shape, offset,
+      offset + bytes_of(tensor));
 }
 
-std::string header_of(const std::string& path, const std::vector<const NamedTensor*>& order, const Metadata& metadata) {
+std::string header_of(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
   try {
     std::string text = "{";
     if (!metadata.empty()) text += R"("__metadata__":)" + json(metadata).dump();
     int64_t offset = 0;
-    for (const NamedTensor* named : order) {
-      const auto& [name, tensor] = *named;
-      text += (text.size() > 1 ? "," : "") + json(name).dump() + ":" + entry_of(tensor, offset);
-      offset += tensor.bytes();
+    for (const TensorSource& tensor : tensors) {
+      text += (text.size() > 1 ? "," : "") + json(tensor.name).dump() + ":" + entry_of(tensor, offset);
+      offset += bytes_of(tensor);
     }
     text += "}";
     text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -79,35 +93,43 @@ uint64_t hash_of_header(const std::string& header) {
 
 std::string digits_of(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-void store_checksum(std::string& header, const std::vector<const NamedTensor*>& order) {
-  uint64_t hash = hash_of_header(header);
-  for (const NamedTensor* named : order) hash = xxh64(bytes_of(named->second), hash);
-  header.replace(find_digits(header), kNoDigits.size(), digits_of(hash));
-}
-
-void save(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata, bool checked) {
-  check_tensors(place.path, tensors);
-  const std::vector<const NamedTensor*> order = in_file_order(tensors);
-  std::string header = header_of(place.path, order, metadata);
-  if (checked) store_checksum(header, order);
+void save(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata, bool checked) {
+  check_names(place.path, tensors);
+  sort_in_file_order(tensors);
+  const std::string header = header_of(place.path, tensors, metadata);
   const uint64_t length = header.size();
   write_file_atomically(place, [&](FileWriter& file) {
     file.write({reinterpret_cast<const char*>(&length), sizeof length});
     file.write(header);
-    for (const NamedTensor* named : order) file.write(bytes_of(named->second));
+    uint64_t hash = hash_of_header(header);
+    for (const TensorSource& source : tensors) {
+      const Tensor tensor = loaded(place.path, source);
+      if (checked) hash = xxh64(bytes_of(tensor), hash);
+      file.write(bytes_of(tensor));
+    }
+    if (checked) file.overwrite(static_cast<int64_t>(sizeof length + find_digits(header)), digits_of(hash));
   });
 }
 
 }  // namespace
 
+void sort_in_file_order(std::vector<TensorSource>& tensors) {
+  std::stable_sort(
+      tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) { return size_of(a.dtype) > size_of(b.dtype); });
+}
+
 void save_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
-  save(place, tensors, metadata, false);
+  save(place, sources_of(place.path, tensors), metadata, false);
 }
 
 void save_checked_safetensors(const FilePlace& place, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  save_checked_safetensors_from(place, sources_of(place.path, tensors), metadata);
+}
+
+void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata) {
   Metadata with_checksum = metadata;
   with_checksum["checksum"] = kNoDigits;
-  save(place, tensors, with_checksum, true);
+  save(place, std::move(tensors), with_checksum, true);
 }
 
 void SafetensorsFile::verify() const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/range.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
@@ -25,41 +26,43 @@ struct Batch {
   std::vector<int64_t> labels_b = {}, lengths_b = {};
 };
 
-// The steps of a training, one after the other, without an end.
+// The steps of a training, one after the other, without an end. A step has so many micro-batches; who shares it with others asks for a
+// range of them.
 class Feed {
  public:
   virtual ~Feed() = default;
-  virtual std::vector<Batch> next() = 0;  // the micro-batches of a step; errors: the data cannot be read
+  virtual std::vector<Batch> next() = 0;  // the micro-batches of a step, or its own of them; errors: the data cannot be read
   // The place of the feed behind the steps taken so far, as a short text; empty where the number of the step tells it.
   virtual std::string place() const { return ""; }
   // Goes to the start of a step; place: the one behind the step before it. Error: there is no such place.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 };
 
-// The micro-batches of a step, where they are a function of their numbers.
-template <class Batches> std::vector<Batch> step_of(const Batches& batches, int64_t step, int64_t micro_batches) {
+// Those micro-batches of a step, where they are a function of their numbers.
+template <class Batches> std::vector<Batch> step_of(const Batches& batches, int64_t step, Range micro_batches) {
   std::vector<Batch> all;
-  for (int64_t i = 0; i < micro_batches; ++i) all.push_back(batches.at(step, i));
+  for (int64_t i = micro_batches.lo; i < micro_batches.hi; ++i) all.push_back(batches.at(step, i));
   return all;
 }
 
 template <class Batches> class NumberedFeed final : public Feed {
  public:
-  NumberedFeed(Batches batches, int64_t micro_batches) : batches_(std::move(batches)), micro_batches_(micro_batches) {}
+  NumberedFeed(Batches batches, Range micro_batches) : batches_(std::move(batches)), micro_batches_(micro_batches) {}
   std::vector<Batch> next() override { return step_of(batches_, step_++, micro_batches_); }
   void go_to(int64_t step, const std::string&) override { step_ = step; }
 
  private:
   Batches batches_;
-  int64_t micro_batches_, step_ = 0;
+  Range micro_batches_;
+  int64_t step_ = 0;
 };
 
-// Batches of a stream, which knows its place.
+// Batches of a stream, which knows its place. All micro-batches of a step are passed, whichever of them are read.
 template <class Stream> class StreamFeed final : public Feed {
  public:
-  StreamFeed(Stream stream, int64_t micro_batches, int64_t sequences)
-      : stream_(std::move(stream)), micro_batches_(micro_batches), sequences_(sequences) {}
-  std::vector<Batch> next() override { return stream_.next_step(micro_batches_, sequences_); }
+  StreamFeed(Stream stream, Range mine, int64_t micro_batches, int64_t sequences)
+      : stream_(std::move(stream)), mine_(mine), micro_batches_(micro_batches), sequences_(sequences) {}
+  std::vector<Batch> next() override { return stream_.next_step(mine_, micro_batches_, sequences_); }
   std::string place() const override { return stream_.place(); }
   void go_to(int64_t step, const std::string& place) override {
     if (step > 0) stream_.go_to(place);
@@ -67,6 +70,7 @@ template <class Stream> class StreamFeed final : public Feed {
 
  private:
   Stream stream_;
+  Range mine_;
   int64_t micro_batches_, sequences_;
 };
 

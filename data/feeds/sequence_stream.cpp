@@ -43,7 +43,6 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
     fail("weights: {} of them for {} corpora of data", {o.weights.size(), corpora.size()});
   for (const double weight : o.weights)
     if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
-  if (o.rank < 0 || o.rank >= o.ranks) fail("sequence stream: rank {} of {} ranks", {o.rank, o.ranks});
   check_same_tokenizer(corpora);
   for (const Tokens& tokens : corpora)
     if (o.whole_documents) check_labelled(tokens);
@@ -133,12 +132,17 @@ Batch SequenceStream::document_batch(int64_t sequences) {
   return batch_of(documents, options_.full_width ? options_.context : 0);
 }
 
-std::vector<Batch> SequenceStream::next_step(int64_t batches, int64_t sequences) {
-  const int64_t here = batches * sequences, before = options_.rank * here, behind = (options_.ranks - 1) * here - before;
-  for (int64_t i = 0; i < before; ++i) next_corpus().skip();
+std::vector<Batch> SequenceStream::next_step(Range mine, int64_t batches, int64_t sequences) {
+  if (mine.lo < 0 || mine.lo > mine.hi || mine.hi > batches)
+    fail("sequence stream: batches {} to {} of a step of {}", {mine.lo, mine.hi, batches});
+  const auto skip = [&](int64_t count) {
+    for (int64_t i = 0; i < count * sequences; ++i) next_corpus().skip();
+  };
+  skip(mine.lo);
   std::vector<Batch> step;
-  for (int64_t i = 0; i < batches; ++i) step.push_back(options_.whole_documents ? document_batch(sequences) : packed_batch(sequences));
-  for (int64_t i = 0; i < behind; ++i) next_corpus().skip();
+  for (int64_t i = mine.lo; i < mine.hi; ++i)
+    step.push_back(options_.whole_documents ? document_batch(sequences) : packed_batch(sequences));
+  skip(batches - mine.hi);
   return step;
 }
 

@@ -60,7 +60,6 @@ struct StreamOptions {
   std::vector<double> weights = {};  // each corpus gives sequences in proportion; empty: to its number of tokens, or of documents
   bool whole_documents = false;      // a sequence is a document under its label, without what exceeds the context
   bool full_width = false;           // every row of whole documents is as long as the context, however short they are
-  int64_t rank = 0, ranks = 1;       // data-parallel processes: each reads its own part of every step
 };
 
 // The sequences of one corpus.
@@ -100,12 +99,13 @@ class ShuffledSequences {
 class SequenceStream {
  public:
   // Errors: no corpus; one that is shorter than context + 1, or has no labels where whole documents are asked for; different
-  // tokenizers; weights that are not as many as the corpora, or not positive; a rank outside of the ranks.
+  // tokenizers; weights that are not as many as the corpora, or not positive.
   SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options);
 
-  // The batches of the next step of this rank, each of so many sequences. All ranks together read what one would with as many
-  // batches.
-  std::vector<Batch> next_step(int64_t batches, int64_t sequences);
+  // The batches `mine` of the next step, which has `batches` of so many sequences each. The others are passed without being read.
+  // Error: mine is not a range of them.
+  std::vector<Batch> next_step(Range mine, int64_t batches, int64_t sequences);
+  std::vector<Batch> next_step(int64_t batches, int64_t sequences) { return next_step({0, batches}, batches, sequences); }
 
   // The place of the stream after the steps taken so far, for go_to() of another stream over the same corpora.
   std::string place() const;
@@ -121,7 +121,7 @@ class SequenceStream {
   StreamOptions options_;
   std::vector<double> shares_;  // the weights added up, over their sum
   std::vector<ShuffledSequences> sequences_;
-  int64_t number_ = 0;  // the next sequence's, over all ranks
+  int64_t number_ = 0;  // the next sequence's
 };
 
 }  // namespace ricci

@@ -16,20 +16,34 @@
 namespace ricci {
 namespace {
 
-// Calls nats_of(batch) for the mean nats of each batch; returns the mean over all targets that the loss counts, and their number.
+// Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all targets that the loss counts, and their
+// number. A number has one owner among the ranks, and all are added up in the order of the batches.
 template <class NatsOf>
-Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, const NatsOf& nats_of) {
+Evaluation mean_of(
+    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
+  std::vector<double> numbers(static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; ranks that were stopped
+  try {
+    for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
+      const MicroBatch one = batch(i);
+      double* const of_batch = &numbers[static_cast<size_t>(3 * i)];
+      of_batch[1] = static_cast<double>(model.counted(one.inputs, one.scored));
+      of_batch[0] = nats_of(one) * of_batch[1];
+      of_batch[2] = static_cast<double>(one.scored);
+      if (after_batch) after_batch(i + 1);
+    }
+  } catch (const Stopped&) {
+    numbers.back() = 1;
+  }
+  numbers = ranks.sum(std::move(numbers));
+  if (numbers.back() > 0) throw Stopped();
   Evaluation total;
   double nats = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const MicroBatch one = batch(i);
-    const int64_t counted = model.counted(one.inputs, one.scored);
-    nats += nats_of(one) * static_cast<double>(counted);
-    total.tokens += counted;
-    total.targets += one.scored;
-    if (after_batch) after_batch(i + 1);
+  for (size_t i = 0; i + 1 < numbers.size(); i += 3) {
+    nats += numbers[i];
+    total.tokens += static_cast<int64_t>(numbers[i + 1]);
+    total.targets += static_cast<int64_t>(numbers[i + 2]);
   }
   if (total.tokens == 0) fail("evaluation: the loss counts none of {} targets", {total.targets});
   total.nats_per_token = nats / static_cast<double>(total.tokens);
@@ -54,27 +68,29 @@ Tensor tensor_of(std::span<const int64_t> ids, Device device) {
 
 }  // namespace
 
-Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
-  return mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) { return item(model.text_loss(one.inputs)); });
+Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
+  return mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) { return item(model.text_loss(one.inputs)); });
 }
 
-Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
+Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
   Predictions predictions;
-  Evaluation result = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
+  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
     predictions.add(model.logits(one.inputs), one.inputs.targets);
     return item(model.text_loss(one.inputs));
   });
+  predictions.add_other_ranks(ranks);
   result.predictions = predictions;
   return result;
 }
 
-Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch) {
+Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks) {
   Confusion confusion(model.config().settings<Classifier>().classes);
-  Evaluation result = mean_of(model, count, batch, after_batch, [&](const MicroBatch& one) {
+  Evaluation result = mean_of(model, count, batch, after_batch, ranks, [&](const MicroBatch& one) {
     const Tensor logits_bk = model.logits(one.inputs);
     confusion.add(logits_bk, one.inputs.targets);
     return item(cross_entropy(logits_bk, one.inputs.targets));
   });
+  confusion.add_other_ranks(ranks);
   result.confusion = confusion;
   return result;
 }

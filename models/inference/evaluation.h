@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/ranks/ranks.h"
 #include "models/inference/predictions.h"
 #include "models/model.h"
 
@@ -40,14 +41,19 @@ struct Evaluation {
 using BatchOf = std::function<MicroBatch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
-// The batches are batch(0) .. batch(count - 1), each asked for once. Nothing is recorded, dropout is off. Error: no token is counted.
-Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+// The batches are batch(0) .. batch(count - 1), each asked for once. Nothing is recorded, dropout is off. Several ranks share the batches
+// and have the same result, the one that one process has, bit for bit: batch i belongs to rank i mod R. Where one of them throws Stopped,
+// all do in the end. Error: no token is counted.
+Evaluation evaluate(
+    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
 // The same, and the predictions are counted.
-Evaluation evaluate_predictions(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+Evaluation evaluate_predictions(
+    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
 // The same for a classifier, whose targets are classes of documents.
-Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {});
+Evaluation evaluate_classes(
+    const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
 // -log p(target) in nats for every target of a batch, row by row; NaN where the target is -1. Positions that the loss leaves out
 // (model.loss_from) have theirs too. Nothing is recorded, dropout is off.

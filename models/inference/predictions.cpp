@@ -25,6 +25,9 @@ template <class F> void each_prediction(const Tensor& logits, const Tensor& targ
   }
 }
 
+// Counts stay below 2^53, so that f64 holds their sums.
+int64_t whole(double count) { return static_cast<int64_t>(count); }
+
 }  // namespace
 
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
@@ -39,6 +42,11 @@ void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   });
   sequences += targets[0];
   sequences_right += std::count(right.begin(), right.end(), true);
+}
+
+void Predictions::add_other_ranks(Ranks& ranks) {
+  const std::vector<double> all = ranks.sum({double(tokens), double(tokens_right), double(sequences), double(sequences_right)});
+  *this = {whole(all[0]), whole(all[1]), whole(all[2]), whole(all[3])};
 }
 
 double Predictions::token_accuracy() const { return ratio(tokens_right, tokens); }
@@ -60,6 +68,11 @@ void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
   if (logits.rank() != 2 || logits[1] != classes_ || !(targets == Shape{logits[0]}))
     fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
   each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
+}
+
+void Confusion::add_other_ranks(Ranks& ranks) {
+  const std::vector<double> all = ranks.sum(std::vector<double>(counts_.begin(), counts_.end()));
+  std::transform(all.begin(), all.end(), counts_.begin(), whole);
 }
 
 int64_t Confusion::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }

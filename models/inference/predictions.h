@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "cuda/ranks/ranks.h"
 
 namespace ricci {
 
@@ -15,8 +16,9 @@ struct Predictions {
 
   // Counts a batch. Error: shapes that do not fit.
   void add(const Tensor& logits_bcv, const Tensor& targets_bc);
-  double token_accuracy() const;     // 0 of no token
-  double sequence_accuracy() const;  // 0 of no sequence
+  void add_other_ranks(Ranks& ranks);  // what the other ranks counted of other batches
+  double token_accuracy() const;       // 0 of no token
+  double sequence_accuracy() const;    // 0 of no sequence
 };
 
 // Precision: the part of the sequences predicted as a class that are of it. Recall: the part of the sequences of a class that are
@@ -35,6 +37,7 @@ class Confusion {
   void add(int64_t target, int64_t predicted);
   // Counts a batch; targets of -1 do not count. Errors: shapes that do not fit, a target that is no class.
   void add(const Tensor& logits_bk, const Tensor& targets_b);
+  void add_other_ranks(Ranks& ranks);  // what the other ranks counted of other batches
 
   int64_t classes() const { return classes_; }
   int64_t total() const;

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <map>
 #include <set>
+#include <sstream>
 
+#include "autograd/gradient_layout.h"
 #include "autograd/random.h"
 #include "core/dims.h"
 #include "core/error.h"
@@ -17,22 +21,71 @@ namespace {
 
 constexpr int kAttempts = 1000;  // to open a checkpoint before a training at work removes it
 
-// A number of the metadata. Error: it is missing or not a number.
-template <class Number> Number number_of(const SafetensorsFile& file, const char* key) {
-  const auto found = file.metadata().find(key);
-  if (found == file.metadata().end()) fail("{}: its metadata has no {}", {file.path(), key});
+// A number of the metadata of a file. Error: it is missing or not a number.
+template <class Number> Number number_of(const Metadata& metadata, const std::string& path, const char* key) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) fail("{}: its metadata has no {}", {path, key});
   const std::string& text = found->second;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    fail("{}: its metadata has {} = '{}', expected a number", {file.path(), key, text});
+    fail("{}: its metadata has {} = '{}', expected a number", {path, key, text});
   return value;
 }
 
-// f(name, tensor) for every tensor of a checkpoint: the f32 master stands for a bf16 value, which is its rounding.
-void each_tensor(Model& model, Optimizer& optimizer, const std::function<void(const std::string& name, Tensor& tensor)>& f) {
-  model.each_parameter([&](const std::string& path, Parameter& p) { f(path, p.master ? p.master : p.value); });
-  optimizer.each_state([&](const std::string& name, Tensor& t) { f(kOptimizerPrefix + name, t); });
+PartedTensor whole(const std::string& name, const Tensor& tensor) {
+  return {name, tensor.shape(), tensor.dtype(), {{{0, tensor.size()}, tensor}}, {}};
+}
+
+// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none are told, as it has all.
+using Hands = std::map<std::string, std::vector<std::vector<Range>>>;
+Hands hands_of(Model& model, const Ranks& ranks) {
+  Hands hands;
+  if (ranks.count() == 1) return hands;
+  const std::vector<Parameter*> trained = model.trained_parameters();
+  const GradientLayout layout(trained, ranks.count());
+  for (const Parameter* p : trained) hands[p->path].resize(static_cast<size_t>(ranks.count()));
+  for (int r = 0; r < ranks.count(); ++r)
+    for (const ParameterBlock& block : layout.blocks_of(r))
+      hands[trained[block.parameter]->path][static_cast<size_t>(r)].push_back(block.elements);
+  return hands;
+}
+
+PartedTensor parted(const std::string& name, const Shape& shape, Dtype dtype, const std::vector<StateBlock>& blocks, const Hands& hands,
+    const std::string& path) {
+  const auto found = hands.find(path);
+  PartedTensor tensor{name, shape, dtype, {}, found == hands.end() ? std::vector<std::vector<Range>>() : found->second};
+  for (const StateBlock& block : blocks) tensor.mine.emplace_back(block.elements, block.values);
+  return tensor;
+}
+
+// The parameters: the f32 master stands for a bf16 value, which is its rounding.
+std::vector<PartedTensor> unrounded(Model& model, const Optimizer& optimizer, const Hands& hands) {
+  std::vector<PartedTensor> all;
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (p.master_in_blocks) all.push_back(parted(path, p.value.shape(), p.sum_dtype(), optimizer.master_blocks(p), hands, path));
+    else all.push_back(whole(path, p.unrounded()));
+  });
+  return all;
+}
+
+// Every tensor of a checkpoint.
+std::vector<PartedTensor> tensors_of(Model& model, const Optimizer& optimizer, const Ranks& ranks) {
+  const Hands hands = hands_of(model, ranks);
+  std::vector<PartedTensor> all = unrounded(model, optimizer, hands);
+  std::map<std::string, Dtype> dtypes;
+  model.each_parameter([&](const std::string& path, Parameter& p) { dtypes[path] = sums_of(p.value.dtype()); });
+  optimizer.each_state_block([&](const std::string& name, const Shape& shape, const std::vector<StateBlock>& blocks) {
+    const std::string path = name.substr(0, name.rfind('.'));  // of blocks.0.fc.weight.m
+    all.push_back(parted(kOptimizerPrefix + name, shape, dtypes.at(path), blocks, hands, path));
+  });
+  return all;
+}
+
+std::vector<TensorSource> sources_of(Ranks& ranks, const std::vector<PartedTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const PartedTensor& tensor : tensors) sources.push_back(source_of(ranks, tensor));
+  return sources;
 }
 
 void check_shape(const SafetensorsFile& file, const std::string& name, const Shape& shape) {
@@ -40,11 +93,61 @@ void check_shape(const SafetensorsFile& file, const std::string& name, const Sha
   if (!(file.shape(name) == shape)) fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(shape)});
 }
 
-void load_tensor(const SafetensorsFile& file, const std::string& name, const Tensor& into) {
-  check_shape(file, name, into.shape());
-  if (file.dtype(name) != into.dtype())
-    fail("{}: tensor {} is {}, expected {}", {file.path(), name, name_of(file.dtype(name)), name_of(into.dtype())});
-  copy(into, file.load(name));
+Tensor load_tensor(const SafetensorsFile& file, const PartedTensor& t) {
+  check_shape(file, t.name, t.shape);
+  if (file.dtype(t.name) != t.dtype)
+    fail("{}: tensor {} is {}, expected {}", {file.path(), t.name, name_of(file.dtype(t.name)), name_of(t.dtype)});
+  return file.load(t.name);
+}
+
+// What the metadata of a checkpoint tell beside the state of the training.
+struct Counters {
+  int64_t optimizer_steps = 0;
+  RandomState random = {};
+};
+
+// Gives every rank the tensors, of which rank 0 has a file (null on the others), and the counters.
+void spread(Ranks& ranks, const SafetensorsFile* file, Model& model, Optimizer& optimizer, const Counters& of_first) {
+  std::map<std::string, Tensor> values;  // which are roundings of masters
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    if (p.master || p.master_in_blocks) values[path] = p.value;
+  });
+  for (const PartedTensor& tensor : tensors_of(model, optimizer, ranks)) {
+    const Tensor all = scatter(ranks, tensor, file ? load_tensor(*file, tensor) : Tensor());
+    if (const auto found = values.find(tensor.name); found != values.end()) copy(found->second, convert(all, found->second.dtype()));
+  }
+  const Tensor counters({4}, Dtype::i64);
+  int64_t* const numbers = counters.data<int64_t>();
+  const auto [seed, next_stream, micro_batch, in_memory] = of_first.random;
+  const int64_t given[] = {
+      of_first.optimizer_steps, static_cast<int64_t>(seed), static_cast<int64_t>(next_stream), static_cast<int64_t>(micro_batch)};
+  std::copy(std::begin(given), std::end(given), numbers);
+  ranks.from_first(counters);
+  ranks.wait_patiently();
+  optimizer.set_steps(numbers[0]);
+  set_random_state({static_cast<uint64_t>(numbers[1]), static_cast<uint64_t>(numbers[2]), static_cast<uint64_t>(numbers[3])});
+}
+
+// The numbers about steps and evaluations, as metadata, and back.
+Metadata metadata_of(const TrainState& state) {
+  Metadata metadata = {{"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
+      {"best_loss", fmt::format("{}", state.best_loss)}, {"text_hash", std::to_string(state.text_hash)}};
+  if (state.schedule_steps > 0) metadata["schedule_steps"] = std::to_string(state.schedule_steps);
+  if (state.awaits_evaluation) metadata["awaits_evaluation"] = "true";
+  if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
+  return metadata;
+}
+
+TrainState state_of(const Metadata& metadata, const std::string& path) {
+  TrainState state = {number_of<int64_t>(metadata, path, "step"), number_of<int64_t>(metadata, path, "best_step"),
+      number_of<double>(metadata, path, "best_loss"), number_of<uint64_t>(metadata, path, "text_hash")};
+  if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
+    fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {path, state.step, state.best_step});
+  if (metadata.contains("schedule_steps")) state.schedule_steps = number_of<int64_t>(metadata, path, "schedule_steps");
+  // Older files told it by the loss of the step.
+  state.awaits_evaluation = metadata.contains("awaits_evaluation") || metadata.contains("unrecorded_loss");
+  if (const auto place = metadata.find("data_place"); place != metadata.end()) state.data_place = place->second;
+  return state;
 }
 
 }  // namespace
@@ -56,48 +159,55 @@ bool TrainState::improves(double val_loss) {
   return true;
 }
 
-void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more) {
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) { tensors.emplace_back(name, to(t, Device::cpu)); });
+void save_checkpoint(
+    const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more, Ranks& ranks) {
   const RandomState random = random_state();
-  Metadata metadata = {{"format", "ricci checkpoint"}, {"step", std::to_string(state.step)}, {"best_step", std::to_string(state.best_step)},
-      {"best_loss", fmt::format("{}", state.best_loss)}, {"text_hash", std::to_string(state.text_hash)},
-      {"optimizer_steps", std::to_string(optimizer.steps())}, {"random_seed", std::to_string(random.seed)},
-      {"random_stream", std::to_string(random.next_stream)},
-      {"random_part", std::to_string(random.micro_batch)}};  // the file's name for it
-  if (state.schedule_steps > 0) metadata["schedule_steps"] = std::to_string(state.schedule_steps);
-  if (state.awaits_evaluation) metadata["awaits_evaluation"] = "true";
-  if (!state.data_place.empty()) metadata["data_place"] = state.data_place;
+  Metadata metadata = metadata_of(state);
+  metadata.insert({{"format", "ricci checkpoint"}, {"optimizer_steps", std::to_string(optimizer.steps())},
+      {"random_seed", std::to_string(random.seed)}, {"random_stream", std::to_string(random.next_stream)},
+      {"random_part", std::to_string(random.micro_batch)}});  // the file's name for it
   metadata.insert(more.begin(), more.end());
-  save_checked_safetensors(place, tensors, metadata);
+  save_checked_safetensors_from(place, sources_of(ranks, tensors_of(model, optimizer, ranks)), metadata);
 }
 
-TrainState read_train_state(const SafetensorsFile& file) {
-  TrainState state = {number_of<int64_t>(file, "step"), number_of<int64_t>(file, "best_step"), number_of<double>(file, "best_loss"),
-      number_of<uint64_t>(file, "text_hash")};
-  if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
-    fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {file.path(), state.step, state.best_step});
-  if (file.metadata().contains("schedule_steps")) state.schedule_steps = number_of<int64_t>(file, "schedule_steps");
-  // Older files told it by the loss of the step.
-  state.awaits_evaluation = file.metadata().contains("awaits_evaluation") || file.metadata().contains("unrecorded_loss");
-  if (const auto place = file.metadata().find("data_place"); place != file.metadata().end()) state.data_place = place->second;
-  return state;
+void hand_over_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks) {
+  hand_over(sources_of(ranks, tensors_of(model, optimizer, ranks)));
 }
 
-TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer) {
+void take_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks) { spread(ranks, nullptr, model, optimizer, {}); }
+
+std::vector<TensorSource> weights_of(Model& model) {
+  std::vector<TensorSource> sources;
+  model.each_parameter([&](const std::string& path, Parameter& p) { sources.push_back(source_of(path, p.unrounded())); });
+  return sources;
+}
+
+std::vector<TensorSource> weights_of(Model& model, Optimizer& optimizer, Ranks& ranks) {
+  return sources_of(ranks, unrounded(model, optimizer, hands_of(model, ranks)));
+}
+
+TrainState read_train_state(const SafetensorsFile& file) { return state_of(file.metadata(), file.path()); }
+
+TrainState state_from_first(Ranks& ranks, const TrainState& state) {
+  std::string text;
+  for (const auto& [key, value] : metadata_of(state)) text += key + "=" + value + "\n";
+  std::istringstream lines(ranks.from_first(text));
+  Metadata told;
+  for (std::string line; std::getline(lines, line);) told[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  return state_of(told, ranks.name(0));
+}
+
+TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer, Ranks& ranks) {
   std::set<std::string> known;
-  each_tensor(model, optimizer, [&](const std::string& name, Tensor& t) {
-    known.insert(name);
-    load_tensor(file, name, t);
-  });
-  model.each_parameter([](const std::string&, Parameter& p) {
-    if (p.master) copy(p.value, convert(p.master, p.value.dtype()));
-  });
+  for (const PartedTensor& tensor : tensors_of(model, optimizer, ranks)) {
+    known.insert(tensor.name);
+    check_shape(file, tensor.name, tensor.shape);
+  }
   for (const std::string& name : file.names())
     if (!known.count(name)) fail("{}: tensor {} {} belongs to no part of this training", {file.path(), name, show(file.shape(name))});
-  optimizer.set_steps(number_of<int64_t>(file, "optimizer_steps"));
-  set_random_state(
-      {number_of<uint64_t>(file, "random_seed"), number_of<uint64_t>(file, "random_stream"), number_of<uint64_t>(file, "random_part")});
+  const auto number = [&](const char* key) { return number_of<uint64_t>(file.metadata(), file.path(), key); };
+  const auto steps = number_of<int64_t>(file.metadata(), file.path(), "optimizer_steps");
+  spread(ranks, &file, model, optimizer, {steps, {number("random_seed"), number("random_stream"), number("random_part")}});
   return read_train_state(file);
 }
 

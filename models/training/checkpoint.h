@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "core/files/safetensors.h"
+#include "cuda/ranks/ranks.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
+#include "models/training/parted_tensor.h"
 
 namespace ricci {
 
@@ -37,14 +39,27 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 31;
 inline constexpr const char* kOptimizerPrefix = "optimizer.";
 
 // Writes all of it, with the random state of this thread and the metadata in `more`. Errors: as for save_checked_safetensors.
-void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
+void save_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {},
+    Ranks& ranks = Ranks::alone());
 
 // Fills the model and the optimizer in place, on whatever device they are, and sets the random state of this thread.
 // Errors name the file and the tensor that is missing, surplus, or of another shape or dtype.
-TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
+TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer, Ranks& ranks = Ranks::alone());
 inline TrainState load_checkpoint(const FilePlace& place, Model& model, Optimizer& optimizer) {
   return load_checkpoint(SafetensorsFile(place), model, optimizer);
 }
+
+// ---- Several ranks. Rank 0 alone has files, and its file is the one that one process writes. While rank 0 writes or reads, the others
+// call these:
+void hand_over_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks);
+void take_checkpoint(Model& model, Optimizer& optimizer, Ranks& ranks);
+
+// The parameters as they were before rounding, of which the optimizer may have parts.
+std::vector<TensorSource> weights_of(Model& model);
+std::vector<TensorSource> weights_of(Model& model, Optimizer& optimizer, Ranks& ranks);
+
+// Rank 0's state on every rank.
+TrainState state_from_first(Ranks& ranks, const TrainState& state);
 
 // Every parameter of the model from the file; what a checkpoint holds beside them is passed over. Errors name the file and
 // the tensor that is missing, surplus or misshapen.

@@ -32,7 +32,7 @@ for word in help --help; do
   verdict 'it tells the usage and the programs' "$(grep -q '^ricci PROGRAM' out || echo no usage; grep -vxF -f out list)"
 done
 expect 'the version' 0 '' --version
-verdict 'is that of the programs' "$(diff <(sed 's/^ricci /ricci-train /' out) <("$build/ricci-train" --version))"
+verdict 'is that of the programs' "$(diff <(sed 's/^ricci /ricci-plan /' out) <("$build/ricci-plan" --version))"
 
 expect 'the help of a program' 0 '' help train
 verdict 'is its own' "$(diff out <("$build/ricci-train" --help))"

@@ -234,7 +234,7 @@ accept 'one thread' train tiny.yaml name=one threads=1 "${same[@]}"
 accept 'two threads' train tiny.yaml name=two threads=2 "${same[@]}"
 verdict 'the same weights on one thread and two' "$(cmp runs/{one,two}/model.safetensors 2>&1)"
 sed -E 's/:(null|-?[0-9.e+-]+)([,}])/\2/g' runs/one/metrics.jsonl | uniq -c | tr -d ' ' >out
-keys='3{"step","tokens","train_loss","val_loss","val_accuracy","lr","grad_norm","tokens_per_s","peak_bytes","time"}'
+keys='3{"step","tokens","train_loss","val_loss","val_accuracy","lr","grad_norm","tokens_per_s","peak_bytes","ranks","exchange_ms","time"}'
 verdict 'metrics of 3 steps' "$(diff out - <<<"$keys")"
 accept 'a drawing' plot runs/one runs/two -o plot.svg
 accept 'a page' plot runs/one --x time --log-y -o plot.html

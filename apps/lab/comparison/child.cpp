@@ -4,13 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 
 #include "apps/terminal/signals.h"
+#include "core/cpu/ending_signals.h"
 #include "core/error.h"
 
 namespace ricci::apps {
@@ -18,8 +18,6 @@ namespace {
 
 constexpr int kCannotStart = 127;
 constexpr useconds_t kWait = 20'000;  // microseconds between looks at the child and at the request to end
-
-constexpr std::array kRequestsToEnd = {SIGINT, SIGTERM, SIGHUP};  // noted by Interrupt
 
 // While alive, SIGTSTP (Ctrl-Z) is noted, for the wait for a child to answer. It stays ignored where it was ignored before.
 class StopRequest {
@@ -63,7 +61,7 @@ class StopRequest {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);
-  for (const int signal : kRequestsToEnd)
+  for (const int signal : kEndingSignals)
     if (struct sigaction current = {}; ::sigaction(signal, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
       std::signal(signal, SIG_DFL);
   std::signal(SIGTTOU, SIG_IGN);
@@ -78,7 +76,7 @@ class StopRequest {
 pid_t start(const std::vector<char*>& words) {
   sigset_t requests, mask;
   ::sigemptyset(&requests);
-  for (const int signal : kRequestsToEnd) ::sigaddset(&requests, signal);
+  for (const int signal : kEndingSignals) ::sigaddset(&requests, signal);
   ::sigprocmask(SIG_BLOCK, &requests, &mask);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) become(words, parent, mask);

@@ -64,6 +64,8 @@ struct TrainConfig {
 
   int64_t batch = 12;
   int64_t accumulation = 1;
+  std::optional<int64_t> max_ranks;  // null: the ranks of the first start, which writes it
+  int64_t rank_timeout = 300;        // seconds
   bool batch_invariant = false;
   Recompute recompute = Recompute::none;
   std::optional<int64_t> context;

@@ -39,7 +39,8 @@ StepLayout layout_of(const TrainConfig& config) {
 StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks,
-      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph};
+      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph,
+      config.max_ranks.value_or(1)};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {
@@ -52,14 +53,14 @@ namespace {
 
 constexpr size_t kStepsAhead = 2;
 
-template <class Batches> std::unique_ptr<Feed> numbered(Batches batches, const StepLayout& layout) {
-  return std::make_unique<NumberedFeed<Batches>>(std::move(batches), layout.micro_batches);
+template <class Batches> std::unique_ptr<Feed> numbered(Batches batches, Range mine) {
+  return std::make_unique<NumberedFeed<Batches>>(std::move(batches), mine);
 }
 
 // The feed that the data and the order of the config ask for.
-std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config) {
+std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config, Range mine) {
   const StepLayout layout = layout_of(config);
-  if (is_sorting(config)) return numbered(SortingBatches(corpus.train, config.sorting.length, layout.sequences, config.seed), layout);
+  if (is_sorting(config)) return numbered(SortingBatches(corpus.train, config.sorting.length, layout.sequences, config.seed), mine);
   if (is_shuffled(config)) {
     SequenceStream stream(corpus.sources, {.context = *config.context,
                                               .seed = config.seed,
@@ -67,16 +68,16 @@ std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config) {
                                               .weights = config.weights,
                                               .whole_documents = is_classifier(config),
                                               .full_width = config.cuda_graph});
-    return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), layout.micro_batches, layout.sequences);
+    return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), mine, layout.micro_batches, layout.sequences);
   }
   if (config.order == Order::columns)
-    return numbered(ColumnBatches(corpus.train, config.batch * config.accumulation, layout.sequences, *config.context), layout);
-  return numbered(RandomCrops(corpus.train, layout.sequences, *config.context, config.seed), layout);
+    return numbered(ColumnBatches(corpus.train, config.batch * config.accumulation, layout.sequences, *config.context), mine);
+  return numbered(RandomCrops(corpus.train, layout.sequences, *config.context, config.seed), mine);
 }
 
 }  // namespace
 
-StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config) : config_(config), feed_(feed_of(corpus, config)) {}
+StepFeed::StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine) : config_(config), feed_(feed_of(corpus, config, mine)) {}
 
 void StepFeed::start(int64_t step, const std::string& place) {
   step_ = step;

@@ -30,7 +30,7 @@ StepShape step_shape_of(const TrainConfig& config);
 // The batches of a step on a device. The crops are of layout_of(config).sequences rows.
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device);
 inline std::vector<MicroBatch> micro_batches_of(const RandomCrops& crops, const TrainConfig& config, int64_t step, Device device) {
-  return micro_batches_of(step_of(crops, step, layout_of(config).micro_batches), device);
+  return micro_batches_of(step_of(crops, step, {0, layout_of(config).micro_batches}), device);
 }
 
 struct StepData {
@@ -41,8 +41,8 @@ struct StepData {
 // The batches of a training, step by step, made by a thread of its own while the step before is computed.
 class StepFeed {
  public:
-  // Errors: from the feed that the config asks for.
-  StepFeed(const Corpus& corpus, const TrainConfig& config);
+  // mine: which micro-batches of each step are read. Errors: from the feed that the config asks for.
+  StepFeed(const Corpus& corpus, const TrainConfig& config, Range mine);
   StepFeed(const StepFeed&) = delete;
 
   // Starts with the step of this number; place: the step before it left, in a run that goes on. Error: there is no such place.

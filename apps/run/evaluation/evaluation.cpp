@@ -75,10 +75,10 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
 }
 
 Evaluation evaluate(
-    const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches, const AfterBatch& after_batch) {
+    const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches, const AfterBatch& after_batch, Ranks& ranks) {
   const int64_t count = max_batches > 0 ? std::min(max_batches, batches.count) : batches.count;
   return batches.score(
-      model, count, [&](int64_t i) { return micro_batch_of(batches.at(i), device); }, after_batch);
+      model, count, [&](int64_t i) { return micro_batch_of(batches.at(i), device); }, after_batch, ranks);
 }
 
 std::string line_of(const ScoredRun& s) {

@@ -16,7 +16,7 @@
 namespace ricci::apps {
 
 struct EvaluationBatches {
-  using Score = Evaluation(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch);
+  using Score = Evaluation(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks);
 
   // From Windows, DocumentBatches or SortingBatches.
   template <class Batches>
@@ -39,9 +39,9 @@ struct EvaluationBatches {
 // use for the stride. A text that is shorter than a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 
-// Over all batches, or the first `max_batches` of them when that is not 0.
-Evaluation evaluate(
-    const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0, const AfterBatch& after_batch = {});
+// Over all batches, or the first `max_batches` of them when that is not 0, shared by the ranks.
+Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, int64_t max_batches = 0,
+    const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
 struct ScoredRun {
   std::string run, text;          // names

@@ -1,6 +1,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
+#include <utility>
 
 #include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
@@ -53,15 +55,17 @@ void load_parameters(Model& model, const SafetensorsFile& file) {
 
 }  // namespace
 
-void save_nonfinite_step(const RunFolder& run, Model& model, const std::vector<MicroBatch>& micro_batches, int64_t step) {
-  std::vector<std::pair<std::string, Tensor>> batches;
+void save_nonfinite_step(
+    const RunFolder& run, std::vector<TensorSource> weights, const std::vector<MicroBatch>& micro_batches, int64_t step) {
+  std::vector<TensorSource> tensors;
   for (size_t i = 0; i < micro_batches.size(); ++i) {
     const Inputs& inputs = micro_batches[i].inputs;
-    batches.emplace_back(name_of_part(i, "ids"), to(inputs.ids_bc, Device::cpu));
-    batches.emplace_back(name_of_part(i, "targets"), to(inputs.targets, Device::cpu));
-    if (inputs.lengths_b) batches.emplace_back(name_of_part(i, "lengths"), to(inputs.lengths_b, Device::cpu));
+    tensors.push_back(source_of(name_of_part(i, "ids"), inputs.ids_bc));
+    tensors.push_back(source_of(name_of_part(i, "targets"), inputs.targets));
+    if (inputs.lengths_b) tensors.push_back(source_of(name_of_part(i, "lengths"), inputs.lengths_b));
   }
-  run.save_weights(kNonfiniteFile, model, step, batches);
+  tensors.insert(tensors.end(), std::make_move_iterator(weights.begin()), std::make_move_iterator(weights.end()));
+  run.save_weights(kNonfiniteFile, std::move(tensors), step);
 }
 
 int replay_nonfinite_step(const std::string& folder, const std::vector<std::string>& overrides) {

@@ -94,27 +94,34 @@ RunRequest request_run(const std::string& file_or_run, const std::vector<std::st
   return {folder_of_runs(config) + "/" + config.name, config, {read_text(file, kMaxYaml), overrides}};
 }
 
-RunFolder RunFolder::to_train(const RunRequest& request) {
+RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
   const auto lock = std::make_shared<RunLock>(request.folder);
   RunFolder run(lock->folder());
   run.lock_ = lock;
   for (const char* name :
       {"config.yaml", "run.yaml", "overrides.yaml", "config.edited.yaml", "tokenizer.json", "metrics.jsonl", "model.safetensors"})
     OpenFile::find(run.place(name));  // no link, no pipe
+  TrainConfig asked = request.config;
   if (run.checkpoints().steps().empty()) {
+    asked.max_ranks = asked.max_ranks.value_or(ranks);
     if (OpenFile::find(run.place("model.safetensors")))
       fail("{0}: holds a trained model but no checkpoint to go on from; init={0} name=... trains it further in another folder",
           {run.path()});
   } else {
     run.read();
     if (!run.tokenizer_) run.tokenizer_ = read_tokenizer(run.place("tokenizer.json"));  // an error: it is missing
-    check_same_run(run.path(), run.config_, request.config);
     run.config_before_ = to_yaml(run.config_);
+    run.config_.max_ranks = run.config_.max_ranks.value_or(1);  // a run from before this key
+    asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
+    check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
   }
-  run.config_ = request.config;
+  if (ranks > *asked.max_ranks)
+    fail("{0}: max_ranks: {1} is the most ranks this run can use, not {2}; a new run can start from its weights: init={0}",
+        {run.path(), *asked.max_ranks, ranks});
+  run.config_ = asked;
   run.said_ = request.said;
   return run;
 }
@@ -154,12 +161,17 @@ std::string RunFolder::context_note(int64_t context) const {
   return context == trained ? "" : format_message(" (trained with {})", {trained});
 }
 
-TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const {
-  const std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
+std::optional<SafetensorsFile> RunFolder::newest_checkpoint() const {
+  std::optional<SafetensorsFile> newest = checkpoints().newest_sound(warn);
+  if (newest) check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
+  return newest;
+}
+
+TrainState RunFolder::resume(
+    const std::optional<SafetensorsFile>& newest, Model& model, Optimizer& optimizer, uint64_t text_hash, Ranks& ranks) const {
   const int64_t asked_steps = config_.schedule.steps.value_or(config_.steps);
   if (!newest) return {.text_hash = text_hash, .schedule_steps = asked_steps};
-  check_provenance(*newest, config_, tokenizer_.get(), Compare::training, warn);
-  TrainState state = load_checkpoint(*newest, model, optimizer);
+  TrainState state = load_checkpoint(*newest, model, optimizer, ranks);
   if (state.schedule_steps == 0) state.schedule_steps = steps_before_;
   if (config_.schedule.ends() && !config_.following.contains("schedule_steps")) state.schedule_steps = asked_steps;
   if (state.text_hash != text_hash)
@@ -193,22 +205,18 @@ void RunFolder::replace(const std::function<void()>& write) const {
   }
 }
 
-void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state) const {
+void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state, Ranks& ranks) const {
   replace([&] {
-    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, provenance(config_, tokenizer_.get(), Compare::training));
+    const Metadata origin = provenance(config_, tokenizer_.get(), Compare::training);
+    save_checkpoint(checkpoints().place(state.step), model, optimizer, state, origin, ranks);
   });
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
-void RunFolder::save_model(Model& model, int64_t step) const { save_weights("model.safetensors", model, step, {}); }
-
-void RunFolder::save_weights(
-    const std::string& name, Model& model, int64_t step, const std::vector<std::pair<std::string, Tensor>>& more) const {
-  std::vector<std::pair<std::string, Tensor>> tensors = more;
-  model.each_parameter([&](const std::string& name, Parameter& p) { tensors.emplace_back(name, to(p.unrounded(), Device::cpu)); });
+void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
-  replace([&] { save_checked_safetensors(place(name), tensors, metadata); });
+  replace([&] { save_checked_safetensors_from(place(name), tensors, metadata); });
 }
 
 // Nothing: a training at work has removed what was chosen.

@@ -14,12 +14,19 @@
 using ricci::apps::Interrupt;
 
 TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without it") {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     const Interrupt interrupt;
     CHECK_FALSE(interrupt.requested());
     std::raise(signal);
     CHECK(interrupt.requested());
   }
+}
+
+TEST_CASE("interrupt: SIGUSR1 asks, however often it comes") {
+  const Interrupt interrupt;
+  std::raise(SIGUSR1);
+  std::raise(SIGUSR1);
+  CHECK(interrupt.requested());
 }
 
 #if defined(__x86_64__)
@@ -51,15 +58,15 @@ TEST_CASE("interrupt: what stood before comes back") {
   std::signal(SIGINT, old);
 }
 
-TEST_CASE("interrupt: a second signal ends the program, whichever of the three was first") {
-  for (const int first : {SIGINT, SIGTERM, SIGHUP}) {
+TEST_CASE("interrupt: a second signal ends the program, whichever was first") {
+  for (const int first : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     for (const int second : {SIGINT, SIGTERM, SIGHUP}) {
       CAPTURE(first);
       CAPTURE(second);
       const pid_t child = ::fork();
       REQUIRE(child >= 0);
       if (child == 0) {
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) std::signal(signal, SIG_DFL);
         const Interrupt interrupt;
         std::raise(first);
         if (interrupt.requested()) std::raise(second);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/files/safetensors.h"
+#include "core/memory/memory.h"
 #include "tests/data/files.h"
 
 using namespace ricci;
@@ -44,4 +45,50 @@ TEST_CASE("safetensors: a checksum notices every damaged byte, and a file withou
         folder / "b.safetensors" + ": damaged: its bytes do not match its checksum");
   save_safetensors(path, some_tensors());
   CHECK(error_of([&] { SafetensorsFile(path).verify(); }) == path + ": it has no checksum");
+}
+
+TEST_CASE("safetensors: tensors that are loaded one at a time make the same file") {
+  const ScratchFolder folder;
+  const auto tensors = some_tensors();
+  save_checked_safetensors(folder / "a", tensors, {{"step", "12"}});
+  std::vector<std::string> order;
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors)
+    sources.push_back({name, tensor.shape(), tensor.dtype(), [&, name = name, tensor = tensor] {
+                         order.push_back(name);
+                         return tensor;
+                       }});
+  save_checked_safetensors_from(folder / "b", sources, {{"step", "12"}});
+  CHECK(read_file(folder / "a") == read_file(folder / "b"));
+  CHECK(order == SafetensorsFile(folder / "b").names());  // each once
+  sort_in_file_order(sources);
+  CHECK(sources[0].name == "n");
+
+  const std::string before = read_file(folder / "b");
+  const auto fault = [&](const TensorSource& wrong) {
+    std::vector<TensorSource> with = sources;
+    with.push_back(wrong);
+    const std::string error = error_of([&] { save_checked_safetensors_from(folder / "b", with); });
+    CHECK(read_file(folder / "b") == before);
+    return error.substr((folder / "b: ").size());
+  };
+  const auto empty = [] { return Tensor(); };
+  const auto two = [] { return Tensor({2}, Dtype::f32); };
+  CHECK(fault({"x", {2}, Dtype::f32, empty}) == "tensor 'x' is empty");
+  CHECK(fault({"x", {3}, Dtype::f32, two}) == "tensor 'x' is f32 [2], expected f32 [3]");
+  CHECK(fault({"x", {2}, Dtype::f64, two}) == "tensor 'x' is f32 [2], expected f64 [2]");
+  CHECK(fault({"w", {2}, Dtype::f32, two}) == "tensor 'w' is given twice");
+}
+
+TEST_CASE("safetensors: no more than one loaded tensor is in memory at a time") {
+  const ScratchFolder folder;
+  const int64_t before = memory_use(Device::cpu).current;
+  std::vector<TensorSource> sources;
+  for (const char* name : {"a", "b", "c"})
+    sources.push_back({name, {1 << 18}, Dtype::f32, [&] {
+                         CHECK(memory_use(Device::cpu).current == before);
+                         return Tensor({1 << 18}, Dtype::f32);
+                       }});
+  save_checked_safetensors_from(folder / "a", sources);
+  SafetensorsFile(folder / "a").verify();
 }

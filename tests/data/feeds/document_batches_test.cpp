@@ -89,25 +89,22 @@ TEST_CASE("a training takes every document once per epoch, in another order each
   CHECK(std::all_of(times.begin(), times.end(), [](const auto& each) { return each.second == 16; }));
 }
 
-TEST_CASE("whole documents: any place can be gone to, ranks share a step, rows may be as wide as the context") {
+TEST_CASE("whole documents: any place can be gone to, a step can be shared, rows may be as wide as the context") {
   const ScratchFolder folder;
   const std::vector<Tokens> corpora{labelled(folder, "a", 40), labelled(folder, "b", 9)};
   const StreamOptions options{.context = kContext, .seed = 4, .shuffle_buffer = 8, .weights = {1, 2}, .whole_documents = true};
   SequenceStream whole(corpora, options);
-  std::vector<SequenceStream> ranks;
-  for (int64_t rank = 0; rank < 2; ++rank) {
-    StreamOptions own = options;
-    own.rank = rank, own.ranks = 2, own.full_width = true;
-    ranks.emplace_back(corpora, own);
-  }
+  StreamOptions wide = options;
+  wide.full_width = true;
+  std::vector<SequenceStream> parts(2, SequenceStream(corpora, wide));
   for (int step = 0; step < 60; ++step) {
     SequenceStream resumed(corpora, options);
     if (step > 0) resumed.go_to(whole.place());
     const std::vector<Row> expected = rows_of(whole.next_step(2, 3));
     CHECK(rows_of(resumed.next_step(2, 3)) == expected);
     std::vector<Row> together;
-    for (SequenceStream& rank : ranks) {
-      const std::vector<Batch> part = rank.next_step(1, 3);
+    for (int64_t i = 0; i < 2; ++i) {
+      const std::vector<Batch> part = parts[static_cast<size_t>(i)].next_step({i, i + 1}, 2, 3);
       CHECK(part[0].context == kContext);
       const auto rows = rows_of(part);
       together.insert(together.end(), rows.begin(), rows.end());

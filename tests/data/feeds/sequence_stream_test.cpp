@@ -138,26 +138,26 @@ TEST_CASE("a mixture has its corpora in proportion to the weights, or to their t
   }
 }
 
-TEST_CASE("the ranks of a data-parallel training share each step without a sequence in common") {
+TEST_CASE("whoever share a step by ranges of its batches read all of it, none twice, and stand at the same place") {
   const ScratchFolder folder;
   const std::vector<Tokens> corpora = {small_corpus(folder, "a", "abc"), small_corpus(folder, "b", "xyz")};
   const StreamOptions options{.context = 9, .seed = 4, .shuffle_buffer = 32, .weights = {1, 3}};
   SequenceStream alone(corpora, options);
-  std::vector<SequenceStream> ranks;
-  for (int64_t rank = 0; rank < 3; ++rank) {
-    StreamOptions own = options;
-    own.rank = rank, own.ranks = 3;
-    ranks.emplace_back(corpora, own);
-  }
+  const std::vector<Range> ranges = {{0, 2}, {2, 5}, {5, 5}, {5, 6}};
+  std::vector<SequenceStream> parts(ranges.size(), alone);
   for (int step = 0; step < 40; ++step) {
     std::vector<std::vector<int64_t>> together;
-    for (SequenceStream& rank : ranks) {
-      const auto part = sequences_of(rank.next_step(2, 4));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::vector<Batch> batches = parts[i].next_step(ranges[i], 6, 4);
+      CHECK(static_cast<int64_t>(batches.size()) == ranges[i].hi - ranges[i].lo);
+      const auto part = sequences_of(batches);
       together.insert(together.end(), part.begin(), part.end());
     }
     CHECK(together == sequences_of(alone.next_step(6, 4)));
   }
-  for (SequenceStream& rank : ranks) CHECK(rank.place() == alone.place());
+  for (const SequenceStream& part : parts) CHECK(part.place() == alone.place());
+  for (const Range wrong : {Range{-1, 2}, Range{3, 2}, Range{5, 7}})
+    CHECK(contains(error_of([&] { alone.next_step(wrong, 6, 4); }), "sequence stream: batches "));
 }
 
 TEST_CASE("a stream goes on from any place as if it had never stopped") {
@@ -189,7 +189,6 @@ TEST_CASE("what cannot be streamed") {
   CHECK(error({tokens, other}, {.context = 3}) == "data: small and ids were made by different tokenizers, of 256 and 5 tokens");
   CHECK(error({tokens}, {.context = 3, .weights = {1, 2}}) == "weights: 2 of them for 1 corpora of data");
   CHECK(error({tokens}, {.context = 3, .weights = {0}}) == "weights: 0, expected more than 0");
-  CHECK(error({tokens}, {.context = 3, .rank = 2, .ranks = 2}) == "sequence stream: rank 2 of 2 ranks");
   CHECK(error({tokens}, {.context = 3, .shuffle_buffer = 0}) ==
         "sequence stream: context 3 and shuffle_buffer 0, expected 1 or more of each");
   SequenceStream stream({tokens}, {.context = 3});

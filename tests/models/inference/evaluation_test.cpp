@@ -1,12 +1,14 @@
 // The loss of a text against its definition: the mean over all tokens but the first, whatever the windows.
 #include "models/inference/evaluation.h"
 
+#include <atomic>
 #include <utility>
 
 #include "core/cpu/parallel.h"
 #include "models/layers/layers.h"
 #include "tests/models/training/small_training.h"
 #include "tests/ops/values.h"
+#include "tests/thread_ranks.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -105,4 +107,48 @@ TEST_CASE("evaluation: it can be given up within a batch, and made again") {
     CHECK_THROWS_AS(evaluate(model, windows, Device::cpu), Stopped);
   }
   CHECK(evaluate(model, windows, Device::cpu).nats_per_token == expected);
+}
+
+TEST_CASE("evaluation: ranks share the batches and have the result of one process, bit for bit; where one is stopped, all are") {
+  const Model model = built(0);
+  const EvaluationBatches batches{Windows(small_text(), 3, 7, 7), 7};
+  const Evaluation alone = evaluate(model, batches, Device::cpu);
+  for (const int count : {2, 3, 5}) {
+    std::atomic<int64_t> computed = 0;
+    const auto errors = test::on_ranks(count, [&](Ranks& ranks) {
+      const auto count_batch = [&](int64_t) { ++computed; };
+      const Evaluation got = evaluate(model, batches, Device::cpu, 0, count_batch, ranks);
+      if (got.nats_per_token != alone.nats_per_token || got.tokens != alone.tokens || got.targets != alone.targets)
+        fail("another result", {});
+    });
+    CHECK(errors == std::vector<std::string>(static_cast<size_t>(count)));
+    CHECK(computed == batches.count);
+  }
+  std::atomic<int> stopped = 0;
+  test::on_ranks(3, [&](Ranks& ranks) {
+    const auto stop = [&](int64_t) {
+      if (ranks.rank() == 1) throw Stopped();
+    };
+    try {
+      evaluate(model, batches, Device::cpu, 0, stop, ranks);
+    } catch (const Stopped&) {
+      ++stopped;
+    }
+  });
+  CHECK(stopped == 3);
+}
+
+TEST_CASE("evaluation: predictions that ranks counted are those of one process") {
+  const auto errors = test::on_ranks(3, [](Ranks& ranks) {
+    const int64_t r = ranks.rank();
+    Predictions predictions{10 + r, 5 * r, 3, r};
+    predictions.add_other_ranks(ranks);
+    if (predictions.tokens != 33 || predictions.tokens_right != 15 || predictions.sequences != 9 || predictions.sequences_right != 3)
+      fail("predictions", {});
+    Confusion confusion(2);
+    for (int64_t i = 0; i <= r; ++i) confusion.add(1, r == 2 ? 0 : 1);
+    confusion.add_other_ranks(ranks);
+    if (confusion.count(1, 1) != 3 || confusion.count(1, 0) != 3 || confusion.total() != 6) fail("confusion", {});
+  });
+  CHECK(errors == std::vector<std::string>(3));
 }

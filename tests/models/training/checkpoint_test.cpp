@@ -11,6 +11,7 @@
 #include "cuda/device/device.h"
 #include "models/layers/layers.h"
 #include "tests/data/files.h"
+#include "tests/thread_ranks.h"
 
 using namespace ricci;
 using namespace test_data;
@@ -217,4 +218,64 @@ TEST_CASE("checkpoints: a folder that cannot be entered is not one without check
   CHECK(error_of([&] { Checkpoints(run, "file"); }) == "folder " + folder / "file" + ": a file is in its place");
   CHECK(error_of([&] { Checkpoints(run, "link"); }) ==
         "folder " + folder / "link" + ": a symbolic link is in its place, which is not followed");
+}
+
+// ---- Tensors in several hands
+namespace {
+
+// 3 x 40 numbers, of which the ranks have: rank 0 the first and the last ones, rank 1 none, rank 2 two ranges.
+const std::vector<std::vector<Range>> kHands = {{{0, 10}, {100, 120}}, {}, {{10, 11}, {11, 100}}};
+Tensor numbers() {
+  Tensor t({3, 40}, Dtype::f32);
+  for (int i = 0; i < 120; ++i) t.data<float>()[i] = i % 7 ? static_cast<float>(i) : -0.0f;
+  return t;
+}
+
+PartedTensor in_hands(int rank, float value) {
+  PartedTensor tensor{"w", {3, 40}, Dtype::f32, {}, kHands};
+  for (const Range& range : kHands[static_cast<size_t>(rank)]) {
+    const Tensor part({range.hi - range.lo}, Dtype::f32);
+    std::fill_n(part.data<float>(), part.size(), value);
+    tensor.mine.emplace_back(range, part);
+  }
+  return tensor;
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, bit for bit, and a part is at its place") {
+  const auto errors = test::on_ranks(3, [](Ranks& ranks) {
+    const PartedTensor tensor = in_hands(ranks.rank(), 99);
+    const Tensor all = scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
+    if (!equal(all, numbers())) fail("scatter", {});
+    for (const auto& [range, part] : tensor.mine)
+      for (int64_t i = range.lo; i < range.hi; ++i)
+        if (std::memcmp(part.data<float>() + (i - range.lo), numbers().data<float>() + i, sizeof(float)) != 0) fail("part {}", {i});
+    const Tensor whole = gathered(ranks, tensor);
+    if (static_cast<bool>(whole) != (ranks.rank() == 0)) fail("who has it", {});
+    if (whole && (!equal(whole, numbers()) || !(whole.shape() == Shape{3, 40}))) fail("gathered", {});
+  });
+  for (const std::string& error : errors) CHECK(error == "");
+}
+
+TEST_CASE("parted tensor: a file of several hands has the bytes of one process") {
+  const ScratchFolder folder;
+  const Tensor more({2}, Dtype::i64);
+  more.data<int64_t>()[0] = 5, more.data<int64_t>()[1] = -7;
+  const auto list = [&](Ranks& ranks, const PartedTensor& parted) {
+    return std::vector<TensorSource>{source_of(ranks, parted), source_of(ranks, {"more", {2}, Dtype::i64, {{{0, 2}, more}}, {}})};
+  };
+  save_checked_safetensors(folder / "one", {{"w", numbers()}, {"more", more}});
+  const auto errors = test::on_ranks(3, [&](Ranks& ranks) {
+    const PartedTensor tensor = in_hands(ranks.rank(), 0);
+    scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
+    if (ranks.rank() == 0) save_checked_safetensors_from(folder / "three", list(ranks, tensor));
+    else hand_over(list(ranks, tensor));
+  });
+  for (const std::string& error : errors) CHECK(error == "");
+  CHECK(read_file(folder / "one") == read_file(folder / "three"));
 }

@@ -1,0 +1,42 @@
+// What ranks tell each other after each step of a training: who was asked to end, how much memory they hold, how long they waited.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/ranks/ranks.h"
+
+namespace ricci::apps {
+
+class StepNotes {
+ public:
+  explicit StepNotes(Ranks& ranks) : ranks_(ranks), waited_before_(ranks.waited()), waited_(static_cast<size_t>(ranks.count())) {}
+
+  // The numbers of this rank, before a step: it was asked to end, bytes, and the seconds it waited since the step before began.
+  std::vector<double> telling(bool asked_to_end, int64_t peak_bytes);
+  // After a step that took so many seconds: what all ranks told, in their order (TrainStep::told). Returns a line where all have waited for
+  // the same rank for more than a fifth of 100 steps, once; else nothing.
+  std::string take(const std::vector<double>& told, double seconds);
+
+  bool asked_to_end() const { return asked_to_end_; }  // any rank
+  int64_t peak_bytes() const { return peak_bytes_; }   // the largest
+  // Milliseconds of a step in which a rank waits for others: the median over the ranks, the mean over the steps since the call before.
+  // Nothing: one rank alone, or no step.
+  std::optional<double> exchange_ms();
+
+ private:
+  std::string slowest(double seconds);
+
+  Ranks& ranks_;
+  double waited_before_;  // Ranks::waited
+  bool asked_to_end_ = false, warned_ = false;
+  int64_t peak_bytes_ = 0;
+  double medians_ = 0;  // seconds, since the record before
+  int64_t steps_ = 0;
+  std::vector<double> waited_;  // by each rank in the steps that are watched for a slow one, seconds
+  double watched_ = 0;          // seconds of those steps
+  int64_t watched_steps_ = 0;
+};
+
+}  // namespace ricci::apps

@@ -1,0 +1,18 @@
+// Who started this process, and how many with it. Launchers say so in the environment.
+#pragma once
+#include <string>
+
+namespace ricci {
+
+struct Launcher {
+  std::string name;    // "mpirun", "srun", "mpiexec"; empty: none
+  int rank = 0;        // of this process among those started
+  int count = 1;       // at least so many were started
+  bool counts = true;  // false: `count` is only what the rank says
+};
+Launcher find_launcher();
+
+// A process that is one alone: what it starts does not take itself for a rank.
+void forget_launcher();
+
+}  // namespace ricci

@@ -1,0 +1,117 @@
+// The processes of one run. Rank r of R is this process; a launcher such as mpirun started them, MPI and NCCL carry what they say.
+//   Ranks& ranks = Ranks::join();
+//   ranks.all_to_all(sums_for, sums_from);              // begins
+//   { const Ranks::Testing testing(ranks); ... }         // other work; what was begun moves meanwhile
+//   ranks.wait();                                        // has ended: sums_from may be read, sums_for written
+// Every rank begins the same exchanges in the same order, from the program's first thread.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace ricci {
+
+// As it stands: one process alone. Nothing is sent, nothing is waited for.
+class Ranks {
+ public:
+  // One process alone; never calls MPI.
+  static Ranks& alone();
+  // The ranks that a launcher started; alone() where it started one, or where there is none. The first call joins them, the others return
+  // the same. Errors: several were started and this program has no MPI; launcher and MPI do not agree on their number.
+  static Ranks& join();
+  // What join() returned last; alone() before.
+  static Ranks& joined();
+  // Before the program ends: MPI wants to be told. No rank may be in an exchange.
+  static void leave();
+
+  Ranks() = default;
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  virtual ~Ranks() = default;
+
+  int rank() const { return rank_; }
+  int count() const { return count_; }
+  int local() const { return local_; }                                            // number of this rank among those of its machine
+  const std::string& machine(int rank) const { return machines_[size_t(rank)]; }  // empty where it is alone
+  std::string name(int rank) const;                                               // "rank 3 on node07"
+  int machine_count() const;
+  // What carries tensors of a device, with its version: "Open MPI 4.1.4", "NCCL 2.28.9". Loads it. Empty: alone.
+  virtual std::string carrier(Device device) const;
+
+  // ---- Exchanges. They are begun here and have ended after wait(); until then the tensors are kept alive, and nobody may write to any of
+  // them or read what arrives. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins when the
+  // current one has come here; wait() makes the current one wait for it, and not the host. Error: what the engine reports.
+
+  // Sends to[q] to rank q and receives from[q] from rank q, which has as many bytes there; an empty tensor: nothing goes that way. There is
+  // one of each per rank; the own ones, to[rank()] and from[rank()], are not looked at.
+  virtual void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from);
+  // In place: the R shares of a tensor are equally long, share r is rank r's, and then each rank has all. Error: R does not divide its
+  // size.
+  virtual void all_gather(const Tensor& equal_shares);
+  // In place, f64: the sum over all ranks. Exact in any order for numbers that one rank owns, with zeros at the others, and for integers
+  // up to 2^53. (-0 arrives as 0.)
+  virtual void sum(const Tensor& numbers);
+  // In place: rank 0's values.
+  virtual void from_first(const Tensor& t);
+
+  // Waits for all that was begun. After `rank_timeout` it asks who is missing, and ends all ranks with the answer: end_all().
+  virtual void wait();
+  // The same, and then waits until every rank has come here; without a limit. For what may last: rank 0 saves, a text is tokenised.
+  virtual void wait_patiently();
+  // Before the host reads what a device made of an exchange: waits, as wait() does, until its current stream has come here.
+  virtual void wait_on_host(Device device);
+  // What the others are built of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
+  virtual void wait_until(const std::function<bool()>& done);
+
+  // MPI moves only when it is called. While one lives, a thread does that every millisecond.
+  class Testing {
+   public:
+    explicit Testing(Ranks& ranks) : ranks_(ranks) { ranks_.begin_testing(); }
+    ~Testing() { ranks_.end_testing(); }
+    Testing(const Testing&) = delete;
+    Testing& operator=(const Testing&) = delete;
+
+   private:
+    Ranks& ranks_;
+  };
+
+  // ---- Text and numbers, at once, within `rank_timeout`
+  std::string from_first(const std::string& text);             // rank 0's
+  std::vector<std::string> from_all(const std::string& text);  // one per rank
+  std::vector<double> sum(std::vector<double> numbers);        // as above
+  virtual double waited() const { return waited_; }            // seconds in wait() and wait_on_host() so far
+
+  // ---- Where this rank is, for messages: "step 812"
+  virtual void at(const std::string& where) { where_ = where; }
+  virtual const std::string& where() const { return where_; }
+  virtual void set_timeout(double seconds) { timeout_ = seconds; }
+
+  // An error of this rank, as all ranks end with it: "rank 3 on node07: step 812: ...". Before the first step rank 0 speaks for all.
+  std::string as_told_here(const std::string& error) const;
+  // Prints the line after the program's name and ends all ranks with exit code 1. Where several ranks do it, one line is printed, rank 0's
+  // if it is among them.
+  [[noreturn]] virtual void end_all(const std::string& line);
+
+ protected:
+  virtual void begin_testing() {}
+  virtual void end_testing() {}
+
+  int rank_ = 0, count_ = 1, local_ = 0;
+  std::vector<std::string> machines_{""};  // one per rank
+  double timeout_ = 300, waited_ = 0;      // seconds
+  std::string where_;
+};
+
+// The library that carries several ranks, linked by programs that may be several. A program without one is one process.
+struct Transport {
+  std::string (*version)();          // "Open MPI 4.1.4"
+  std::unique_ptr<Ranks> (*join)();  // called once, on the first thread
+};
+bool set_transport(const Transport& transport);  // true; before main()
+std::string transport_version();                 // empty where there is none
+
+}  // namespace ricci

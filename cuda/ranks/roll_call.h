@@ -1,0 +1,46 @@
+// Who waits for whom. No library of messages notices that a process is stopped or stuck. A rank that has waited for `rank_timeout` tells
+// all others so; whoever else waits, or comes to wait, tells it as well, and whoever does not is waited for. Five seconds later the
+// lowest rank that told prints what it knows and ends all. A rank whose wait ends after all takes its word back.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/ranks/ranks.h"
+
+namespace ricci {
+
+// What one rank tells: it waits, since when and where; or it does not wait any more.
+struct WaitNote {
+  bool waits = false;
+  double seconds = 0;
+  std::string where;  // "step 812"
+};
+
+class RollCall {
+ public:
+  static constexpr double kListen = 5, kNext = 3;  // seconds: until the first prints; until the next one does, should the first be stuck
+
+  explicit RollCall(const Ranks& ranks) : ranks_(ranks), notes_(static_cast<size_t>(ranks.count())) {}
+
+  void heard(int rank, const WaitNote& note) { notes_[static_cast<size_t>(rank)] = note; }
+  // True: this rank has to tell the others now that it waits. `limit` is the longest wait without asking, in seconds.
+  bool must_tell(double waited, double limit) const;
+  // This rank has told so, at such a time; it has taken it back.
+  void told(const WaitNote& note, double now);
+  void took_back();
+  bool has_told() const { return told_at_.has_value(); }
+  // The line that ends all ranks, where it is for this one to say it. `limit` is for the line.
+  std::optional<std::string> verdict(double now, double limit) const;
+
+ private:
+  std::string line(double limit) const;
+  std::string line_of_missing(const std::vector<int>& missing, double limit) const;
+  std::string line_of_all() const;
+
+  const Ranks& ranks_;
+  std::vector<WaitNote> notes_;  // the newest of each rank
+  std::optional<double> told_at_;
+};
+
+}  // namespace ricci
