@@ -14,7 +14,7 @@ case ${1:-} in
   *) echo "tests/run.sh: expected --quick or nothing, got '$1'" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
-apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 || exit 1
+apps/install_packages.sh doctest-dev zstd libxml2-utils clang-format python3 libopenmpi-dev openmpi-bin procps || exit 1
 presets=(test)
 has_libfuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |

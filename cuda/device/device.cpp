@@ -10,6 +10,7 @@
 #include "core/memory/dry_run.h"
 #include "core/random.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/device/gpus.h"
 #include "cuda/device/graph.h"
 #include "cuda/launch.h"
 #include "cuda/verbs/arithmetic.h"
@@ -17,12 +18,14 @@
 namespace ricci {
 namespace {
 
+int gpu_index = 0;
+
 struct Cuda {
   DeviceMemory* memory = nullptr;
   const char* why = "";
   Cuda() {
 #ifdef RICCI_HAS_CUDA
-    memory = find_cuda(&why);
+    memory = find_cuda(gpu_index, &why);
     if (memory) set_allocator(Device::cuda, memory);
 #else
     why = "this binary was built without the CUDA toolkit";
@@ -66,6 +69,15 @@ Device parse_device(const char* name) {
   const Device device = choice_of<Device>("device", name);
   require(device);
   return device;
+}
+
+void use_gpu(int index) { gpu_index = index; }
+
+std::string gpu_in_use() {
+#ifdef RICCI_HAS_CUDA
+  if (cuda().memory) return cuda_gpu_in_use();
+#endif
+  return "";
 }
 
 void synchronize(Device device) {

@@ -1,5 +1,7 @@
 // The services of a device to the tensors on it. One implementation each for cuda (built where the toolkit is) and the emulator.
 #pragma once
+#include <string>
+
 #include "core/memory/memory.h"
 #include "core/tensor.h"
 
@@ -20,6 +22,7 @@ class DeviceMemory : public Allocator {
   virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
   virtual void wait_for(void* stream, void* other) = 0;
   virtual void synchronize(void* stream) = 0;
+  virtual bool has_run(void* stream) = 0;  // all that was put on it by now
 
   // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, what this OS thread puts on its current stream
   // is recorded and does not run.
@@ -33,7 +36,8 @@ class DeviceMemory : public Allocator {
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
-// Built by nvcc. Null when there is no usable GPU; then `why` says so in one line.
-DeviceMemory* find_cuda(const char** why);
+// Built by nvcc. Number `index` of the GPUs, modulo their number. Null when there is no usable GPU; then `why` says so in one line.
+DeviceMemory* find_cuda(int index, const char** why);
+std::string cuda_gpu_in_use();
 
 }  // namespace ricci

@@ -41,6 +41,10 @@ class EmulatedMemory final : public DeviceMemory {
   }
   void wait_for(void* stream, void* other) override { emu::wait_for(stream_of(stream), stream_of(other)); }
   void synchronize(void* stream) override { emu::synchronize(stream_of(stream)); }
+  bool has_run(void* stream) override {
+    emu::synchronize(stream_of(stream));
+    return true;
+  }
 
   void begin_recording() override { emu::begin_recording(); }
   void* end_recording() override { return new emu::Recorded(emu::end_recording()); }

@@ -33,6 +33,8 @@ void Stream::wait_for(const Stream& other) const {
 
 void Stream::synchronize() const { device_memory(device_).synchronize(handle_); }
 
+bool Stream::has_come_here() const { return device_memory(device_).has_run(handle_); }
+
 OnStream::OnStream(const Stream& stream) : device_(stream.device_), before_(device_memory(device_).use_stream(stream.handle_)) {}
 OnStream::~OnStream() { device_memory(device_).use_stream(before_); }
 

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/device/gpus.h"
+#include "cuda/ranks/device_ranks.h"
 #include "cuda/ranks/launcher.h"
 
 namespace ricci {
@@ -57,7 +59,8 @@ Ranks& Ranks::join() {
     fail("{} started {} processes, but MPI sees {}; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job",
         {launcher.name, launcher.count, found->count()});
   if (found->count() == 1) return alone();
-  several = found.release();
+  use_gpu(found->local());
+  several = new DeviceRanks(std::move(found));
   return *several;
 }
 

@@ -1,4 +1,4 @@
-// The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU, a main stream and
+// The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU of the machine, a main stream and
 // the streams of cuda/device/stream.h.
 #include <atomic>
 #include <cstdlib>
@@ -17,6 +17,16 @@ using cuda_build::check;
 
 namespace {
 
+int gpu = 0, gpus = 0;  // the one in use, of so many
+
+// The runtime takes GPU 0 for every thread that has not chosen.
+void choose_gpu() {
+  thread_local int chosen = 0;
+  if (chosen == gpu) return;
+  check(cudaSetDevice(gpu), "cudaSetDevice");
+  chosen = gpu;
+}
+
 cudaStream_t new_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -30,16 +40,22 @@ cudaStream_t main_stream() {
 
 thread_local cudaStream_t used = nullptr;  // null: the main stream
 
-cudaStream_t the_stream() { return used ? used : main_stream(); }
-cudaStream_t stream_of(void* handle) { return handle ? static_cast<cudaStream_t>(handle) : main_stream(); }
+cudaStream_t the_stream() {
+  choose_gpu();
+  return used ? used : main_stream();
+}
+cudaStream_t stream_of(void* handle) {
+  choose_gpu();
+  return handle ? static_cast<cudaStream_t>(handle) : main_stream();
+}
 
 class CudaMemory final : public DeviceMemory {
  public:
   CudaMemory() {
-    check(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
     uint64_t keep_everything = UINT64_MAX;  // freed blocks stay in the pool from one step to the next
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything), "cudaMemPoolSetAttribute");
-    check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "cudaDeviceGetAttribute");
+    check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu), "cudaDeviceGetAttribute");
   }
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
@@ -81,7 +97,10 @@ class CudaMemory final : public DeviceMemory {
   void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
   int64_t shared_bytes() const override { return shared_bytes_; }
 
-  void* make_stream() override { return new_stream(); }
+  void* make_stream() override {
+    choose_gpu();
+    return new_stream();
+  }
   void end_stream(void* stream) override {
     void* const before = use_stream(stream);
     cuda_build::forget_workspace(the_stream());
@@ -97,6 +116,12 @@ class CudaMemory final : public DeviceMemory {
     cudaEventDestroy(event);  // once it has happened
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
+  bool has_run(void* stream) override {
+    const cudaError_t status = cudaStreamQuery(stream_of(stream));
+    if (status == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
+    else check(status, "wait for the GPU");
+    return status == cudaSuccess;
+  }
 
   // Records this OS thread alone: what others do meanwhile goes on.
   void begin_recording() override {
@@ -144,7 +169,7 @@ class CudaMemory final : public DeviceMemory {
 };
 
 // Empty when the GPU can be used.
-std::string look_at_gpu() {
+std::string look_at_gpu(int index) {
   GpuFound found{.architectures = RICCI_CUDA_ARCHITECTURES};
   const cudaError_t status = cudaGetDeviceCount(&found.devices);
   cudaGetLastError();
@@ -153,14 +178,17 @@ std::string look_at_gpu() {
   cudaDriverGetVersion(&found.driver);
   cudaRuntimeGetVersion(&found.runtime);
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) found.visible = visible;
-  cudaDeviceProp gpu{};
+  cudaDeviceProp properties{};
   if (status == cudaSuccess && found.devices > 0) {
     int pools = 0;
-    check(cudaGetDeviceProperties(&gpu, 0), "cudaGetDeviceProperties");
-    check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0), "cudaDeviceGetAttribute");
-    found.name = gpu.name;
-    found.major = gpu.major;
-    found.minor = gpu.minor;
+    gpus = found.devices;
+    gpu = index % gpus;
+    choose_gpu();
+    check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
+    check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, gpu), "cudaDeviceGetAttribute");
+    found.name = properties.name;
+    found.major = properties.major;
+    found.minor = properties.minor;
     found.memory_pools = pools != 0;
   }
   return why_no_gpu(found);
@@ -168,10 +196,10 @@ std::string look_at_gpu() {
 
 }  // namespace
 
-DeviceMemory* find_cuda(const char** why) {
+DeviceMemory* find_cuda(int index, const char** why) {
   static std::string reason;
   try {
-    reason = look_at_gpu();
+    reason = look_at_gpu(index);
     if (reason.empty()) {
       static CudaMemory& memory = *new CudaMemory;
       return &memory;
@@ -181,6 +209,12 @@ DeviceMemory* find_cuda(const char** why) {
   }
   *why = reason.c_str();
   return nullptr;
+}
+
+std::string cuda_gpu_in_use() {
+  char place[32] = "";
+  check(cudaDeviceGetPCIBusId(place, sizeof place, gpu), "cudaDeviceGetPCIBusId");
+  return std::to_string(gpus) + " " + place;
 }
 
 cudaStream_t cuda_build::stream() { return the_stream(); }

@@ -110,6 +110,20 @@ const std::map<std::string, std::function<void(Ranks&)>> kCases = {
           exchange_tensors(ranks, Device::cpu);
           exchange_texts(ranks);
         }},
+    {"emulated",
+        [](Ranks& ranks) {
+          exchange_tensors(ranks, Device::cuda_emulated);
+          exchange_tensors(ranks, Device::cpu);
+          exchange_tensors(ranks, Device::cuda_emulated);
+        }},
+    {"forgotten",  // what was exchanged is read without a wait
+        [](Ranks& ranks) {
+          const Tensor t = zeros({1}, Dtype::f64, Device::cuda_emulated);
+          copy(t, tensor_of(std::vector<double>{1}, {1}));
+          ranks.sum(t);
+          require_equal(item(t), ranks.count(), "a sum that was not waited for");
+          ranks.wait();
+        }},
     {"fails",  // on one rank alone, in a step
         [](Ranks& ranks) {
           ranks.at("step 812");
