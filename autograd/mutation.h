@@ -1,5 +1,6 @@
 // The mutation test's way in: a build with RICCI_MUTATION (the builds with tests) can be told to spoil one returned
-// gradient, so that a gradient check that still passes is caught. In every other build this is nothing.
+// gradient, so that a gradient check that still passes is caught, or to make one of the classic mistakes of training on several ranks.
+// In every other build this is nothing.
 #pragma once
 #include <cstddef>
 
@@ -14,7 +15,13 @@
 
 namespace ricci {
 
+// Mistakes of training on several ranks that a test must notice.
+enum class Bug : uint8_t { none, early_bucket, swapped_sums, block_owned_twice, own_norm, micro_batch_twice, own_weights };
+
 #ifdef RICCI_MUTATION
+
+inline Bug planted_bug = Bug::none;
+inline bool is_planted(Bug bug) { return planted_bug == bug; }
 
 // The gradient that is multiplied by 1.01: the one of input `input` of op `op`.
 struct Mutation {
@@ -35,6 +42,8 @@ inline void mutate_gradient(const char* op, size_t input, Tensor& gradient) {
 }
 
 #else
+
+constexpr bool is_planted(Bug) { return false; }
 
 inline void mutate_gradient(const char*, size_t, const Tensor&) {}
 

@@ -1,6 +1,7 @@
 // Recomputation: the forward runs without a tape, the backward replays it on an inner one.
 #include "autograd/recompute.h"
 
+#include "autograd/completion.h"
 #include "autograd/random.h"
 #include "autograd/record.h"
 
@@ -24,10 +25,14 @@ std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
   return tensors;
 }
 
-// Adds an input that is on the tape, an integer without elements. So the op is recorded even when no other input is on the tape,
-// and the parameters inside f get their gradients.
-std::vector<Arg> anchored(std::vector<Arg> inputs) {
-  if (Tape* tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
+// Adds inputs that are on the tape, integers without elements. With the first the op is recorded even when no other input is on the
+// tape, and the parameters inside f get their gradients. The others stand for these parameters.
+std::vector<Arg> anchored(std::vector<Arg> inputs, const std::vector<const Parameter*>& read) {
+  Tape* const tape = Tape::recording();
+  if (!tape) return inputs;
+  const Tensor none({0}, Dtype::i64);
+  inputs.emplace_back(tape->watch(none));
+  for (const Parameter* p : read) inputs.emplace_back(tape->stand_in(none, *p));
   return inputs;
 }
 
@@ -45,12 +50,18 @@ template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, 
   return f(inputs);
 }
 
-// Runs f again from `state` and returns the gradients of its inputs and an empty one for the anchor.
-template <class F>
-Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
+// What the second run of f needs beside the inputs.
+struct Replay {
+  RandomState random;
+  TapeOptions tape;
+  size_t anchors;
+};
+
+// Runs f again and returns the gradients of its inputs and an empty one for each anchor.
+template <class F> Grads replay(const F& f, const Replay& how, std::vector<Tensor> inputs, const std::vector<Tensor>& dys) {
   const RestoreRandomState restore;
-  set_random_state(state);
-  Tape tape(options);
+  set_random_state(how.random);
+  Tape tape(how.tape);
   std::vector<bool> watched;
   for (size_t i = 0; i < inputs.size(); ++i) {
     watched.push_back(inputs[i].dtype() != Dtype::i64 && wants_gradient(static_cast<int>(i)));
@@ -66,7 +77,7 @@ Grads replay(const F& f, RandomState state, TapeOptions options, std::vector<Ten
   tape.backward(ys, dys_of_them);
   Grads gradients;
   for (size_t i = 0; i < inputs.size(); ++i) gradients.push_back(watched[i] ? tape.gradient_of(inputs[i]) : Tensor());
-  gradients.emplace_back();
+  gradients.resize(inputs.size() + how.anchors);
   return gradients;
 }
 
@@ -77,28 +88,29 @@ using Two = std::function<std::array<Tensor, 2>(const std::vector<Tensor>&)>;
 
 Tensor recompute(const One& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
-  const RandomState state = random_state();
-  const TapeOptions options = recording_options();
-  const Tensor y = call_unrecorded(f, kept, options);
-  return record("recompute", anchored(inputs), y, keep(f, state, options, kept),
-      [](const Tensor& dy, const One& f, RandomState state, TapeOptions options, const std::vector<Tensor>& inputs) -> Grads {
-        return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, state, options, inputs, {dy});
+  const RandomState random = random_state();
+  const ParametersRead parameters;
+  const Tensor y = call_unrecorded(f, kept, recording_options());
+  const Replay how{random, recording_options(), 1 + parameters.all().size()};
+  return record("recompute", anchored(inputs, parameters.all()), y, keep(f, how, kept),
+      [](const Tensor& dy, const One& f, const Replay& how, const std::vector<Tensor>& inputs) -> Grads {
+        return replay([&](const std::vector<Tensor>& x) { return std::vector<Tensor>{f(x)}; }, how, inputs, {dy});
       });
 }
 
 std::array<Tensor, 2> recompute(const Two& f, const std::vector<Arg>& inputs) {
   const std::vector<Tensor> kept = detached(inputs);
-  const RandomState state = random_state();
-  const TapeOptions options = recording_options();
-  const std::array<Tensor, 2> ys = call_unrecorded(f, kept, options);
-  return record("recompute", anchored(inputs), ys, keep(f, state, options, kept),
-      [](const Tensor& dy0, const Tensor& dy1, const Two& f, RandomState state, TapeOptions options,
-          const std::vector<Tensor>& inputs) -> Grads {
+  const RandomState random = random_state();
+  const ParametersRead parameters;
+  const std::array<Tensor, 2> ys = call_unrecorded(f, kept, recording_options());
+  const Replay how{random, recording_options(), 1 + parameters.all().size()};
+  return record("recompute", anchored(inputs, parameters.all()), ys, keep(f, how, kept),
+      [](const Tensor& dy0, const Tensor& dy1, const Two& f, const Replay& how, const std::vector<Tensor>& inputs) -> Grads {
         auto run = [&](const std::vector<Tensor>& x) {
           const auto [y0, y1] = f(x);
           return std::vector<Tensor>{y0, y1};
         };
-        return replay(run, state, options, inputs, {dy0, dy1});
+        return replay(run, how, inputs, {dy0, dy1});
       });
 }
 

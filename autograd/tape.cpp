@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "autograd/completion.h"
 #include "autograd/mutation.h"
 #include "autograd/record.h"
 #include "core/dims.h"
@@ -53,7 +54,9 @@ struct Closing {
 }  // namespace
 
 Arg::Arg(const Parameter& p, CallSite where)
-    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {}
+    : Tensor(Tape::recording() && p.value && !p.frozen ? Tape::recording()->leaf(p) : p.value), site(where) {
+  ParametersRead::note(p);
+}
 
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs) {
   int64_t bytes = 0;
@@ -96,7 +99,7 @@ Tensor Tape::add_slot(const Tensor& t, Dtype sums, const Parameter* parameter) {
   return on_tape;
 }
 
-Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, p.unrounded().dtype(), &p); }
+Tensor Tape::leaf(const Parameter& p) { return add_slot(p.value, p.sum_dtype(), &p); }
 
 Tensor Tape::watch(const Tensor& t, Dtype sums) {
   Tensor leaf = add_slot(t, sums);
@@ -150,6 +153,8 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   Slot& slot = slots_[static_cast<size_t>(node.inputs[input])];
   if (slot.dtype == Dtype::i64) return;
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
+  if (Completion::has_told(slot.parameter))
+    fail("backward of {}: a gradient for {} after it was sent", {place(node), slot.parameter->path});
   const bool wide = slot.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
   if ((gradient.dtype() != slot.dtype && !wide) || gradient.device() != slot.device)
     fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
@@ -208,14 +213,14 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
 }
 
-void Tape::backward(const Tensor& loss, const Tensor& dloss) {
+void Tape::backward(const Tensor& loss, const Tensor& dloss, GradientListener* listener) {
   if (!dloss && loss.size() != 1) fail("backward: the loss must be a scalar, got {}", {show(loss.shape())});
   Tensor start = dloss;
   if (!dloss) fill(start = like(loss.detached()), 1);
-  backward(std::vector<Tensor>{loss}, {start});
+  backward(std::vector<Tensor>{loss}, {start}, listener);
 }
 
-void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
+void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys, GradientListener* listener) {
   if (used_) fail("backward: already called on this tape; what it kept is freed");
   if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
   const NoTape unrecorded;
@@ -234,9 +239,11 @@ void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dy
   }
   used_ = true;
   const Closing closing{id_};
+  Completion completion(*this, listener);
   while (!nodes_.empty()) {
     run_backward(*nodes_.back());
     nodes_.pop_back();
+    completion.left(nodes_.size());
   }
 }
 
@@ -277,7 +284,7 @@ void Tape::print(std::FILE* file) const {
     for (int output : node->outputs)
       line += (line.empty() ? "%" : ", %") + std::to_string(output) + show(slots_[static_cast<size_t>(output)].shape);
     for (int input : node->inputs) {
-      const Parameter* p = input < 0 ? nullptr : slots_[static_cast<size_t>(input)].parameter;
+      const Parameter* p = parameter_at(input);
       const std::string slot = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
       in += " " + (input < 0 ? "constant" : slot);
     }

@@ -31,6 +31,8 @@ struct Node {
   virtual const Tensor* changed() const = 0;
 };
 
+struct GradientListener;  // autograd/completion.h
+
 struct TapeOptions {
   bool find_nonfinite = false;  // look for NaN and infinity after every op, forward and backward; slow
 };
@@ -46,11 +48,13 @@ class Tape final : public MemoryHolder, private RecordingScope {
   const TapeOptions& options() const { return options_; }
 
   // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `dloss` is the gradient of
-  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way.
-  // Errors: loss not on this tape or not a scalar (without dloss), a second backward, an op without a backward, a kept
-  // tensor that was changed, a gradient of wrong number, shape or dtype.
-  void backward(const Tensor& loss, const Tensor& dloss = {});
-  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from several outputs at once, one gradient each
+  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. The listener is told of
+  // each gradient that is complete; tapes inside (recomputation) tell it nothing. Errors: loss not on this tape or not a scalar (without
+  // dloss), a second backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or dtype, or one
+  // for a parameter of which the listener was told.
+  void backward(const Tensor& loss, const Tensor& dloss = {}, GradientListener* listener = nullptr);
+  // From several outputs at once, one gradient each.
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys, GradientListener* listener = nullptr);
 
   // A leaf that is no parameter, and its gradient after backward (zeros when nothing reached it). The gradient is summed and
   // returned in `sums`, f32 or the dtype of t.
@@ -68,6 +72,9 @@ class Tape final : public MemoryHolder, private RecordingScope {
 
   // For record() and Arg.
   Tensor leaf(const Parameter& p);
+  // `integers` as an input that makes its op one that uses p, as recompute does for what its function reads.
+  Tensor stand_in(const Tensor& integers, const Parameter& p) { return add_slot(integers, Dtype::i64, &p); }
+  const Parameter* parameter_at(int slot) const { return slot < 0 ? nullptr : slots_[static_cast<size_t>(slot)].parameter; }
   bool has(const Tensor& t) const { return t.tape_ == id_; }
   // True where one of the inputs is on this tape, so that op is to be recorded. Error: an input on another tape whose backward has
   // not ended, since its gradient would be lost.

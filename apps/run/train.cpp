@@ -239,6 +239,7 @@ int train(const RunRequest& request) {
   const Device device = config.device;
   require(device);
   RunFolder run = RunFolder::to_train(request);
+  config.max_ranks = run.config().max_ranks.value_or(1);
   const std::optional<int64_t> finished = run.finished();
   if (finished && !run.names_other_texts()) return tell_finished(run, *finished);
   // A run that goes on starts from its checkpoint.

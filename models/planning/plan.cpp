@@ -40,8 +40,10 @@ struct Setup {
   Model model;
   std::optional<Optimizer> optimizer;
   std::vector<MicroBatch> micro_batches;
+  int64_t max_ranks;
 
-  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on) : device(on), model(config) {
+  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on)
+      : device(on), model(config), max_ranks(shape.max_ranks) {
     if (!is_dry_run()) model.init(1);
     if (shape.freeze) shape.freeze(model);
     model.place_for_training(shape.dtype, device);
@@ -55,7 +57,7 @@ struct Setup {
     return numbers;
   }
   void step(int64_t number) {
-    TrainStep step(model, *optimizer, device, {.seed = 1, .clip = 1});
+    TrainStep step(model, *optimizer, device, {.seed = 1, .clip = 1, .max_ranks = max_ranks});
     step.run(micro_batches, number, 1e-3);
   }
 };

@@ -27,6 +27,7 @@ struct StepShape {
   Device device = Device::cpu;              // cuda is planned with the kernels of cuda_emulated, which are the same
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
+  int64_t max_ranks = 1;                    // TrainStepOptions::max_ranks
 };
 
 struct StepMemory {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autograd/arg.h"
+#include "autograd/gradient_layout.h"
 #include "core/choice.h"
 #include "core/fields.h"
 #include "core/memory/memory.h"
@@ -43,12 +44,22 @@ inline void visit_fields(OptimizerConfig& c, const Fields& field) {
   field("decay_embeddings", c.decay_embeddings, "the tables of tokens and positions decay too");
 }
 
+// Elements [elements.lo, elements.hi) of a tensor, flat.
+struct StateBlock {
+  Range elements;
+  Tensor values;
+};
+
 class Optimizer final : public MemoryHolder {
  public:
   // The parameters must outlive the optimizer, which updates whatever values and masters they have at a step. Moments start at
   // zero, on the device of the values. A bf16 value without a master gets one, which starts as the value is now;
   // Model::place_for_training keeps those that were not rounded. Errors: nesterov without momentum.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
+
+  // The same for one of several ranks, which updates these blocks alone (GradientLayout::blocks_of). Moments and masters are as large as
+  // the blocks: Parameter::master becomes empty, master_in_blocks true.
+  Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config, const std::vector<ParameterBlock>& blocks);
 
   // The Euclidean norm of all gradients together; waits for the device.
   double gradient_norm() const;
@@ -63,6 +74,8 @@ class Optimizer final : public MemoryHolder {
   // finite. Returns the norm before; loss and norm are f64 scalars on the device.
   void begin_step(double learning_rate);
   Tensor update(double clip, const Tensor& loss);
+  // The same for blocks, with a gradient for each, scaled; an empty one: the block stays as it is.
+  void update_blocks(const std::vector<Tensor>& gradients, const Tensor& gradient_scale);
 
   // Steps taken since the state was zero; the bias correction of Adam depends on it.
   int64_t steps() const { return steps_; }
@@ -71,23 +84,36 @@ class Optimizer final : public MemoryHolder {
   // f(name, tensor) for every tensor of the state, in the order of the parameters: the path of the parameter with
   // .m and .v (adamw, adam), .momentum (sgd with momentum), as in blocks.0.fc.weight.m. Elements may be overwritten, or the
   // tensor replaced by another of the same shape, dtype and device. Values and masters are the parameters' own.
-  // Error: a parameter without a path (Model::place gives them).
+  // Errors: a parameter without a path (Model::place gives them); blocks.
   void each_state(const std::function<void(const std::string& name, Tensor& tensor)>& f);
+  // The same on every rank: the shape of the whole tensor, and the blocks of it that this rank has, rising; all elements in one process.
+  using VisitState = std::function<void(const std::string& name, const Shape& shape, const std::vector<StateBlock>& blocks)>;
+  void each_state_block(const VisitState& f) const;
+  // This rank's blocks of the master of a parameter; none where it has none, or is not trained.
+  std::vector<StateBlock> master_blocks(const Parameter& p) const;
 
   void each_held(const Visit& visit) const override;
 
  private:
   std::vector<Tensor> gradients() const;
+  std::vector<Tensor> taken_gradients();
   Device device() const { return parameters_.empty() ? Device::cpu : parameters_[0]->value.device(); }
-  void apply(const Tensor& gradient_scale);  // and clears the gradients
+  void apply(const std::vector<Tensor>& gradients, const Tensor& gradient_scale);
 
   std::vector<Parameter*> parameters_;
   OptimizerConfig config_;
-  struct Moments {
-    Tensor m, v;  // means of the gradient and of its square; empty where the rule has none
+  bool in_blocks_ = false;
+  // A whole parameter, or a block of one.
+  struct State {
+    ParameterBlock block;
+    Tensor m = {}, v = {};  // means of the gradient and of its square; empty where the rule has none
+    Tensor master = {};     // of a block; else Parameter::master
   };
-  std::vector<Moments> moments_;  // per parameter
-  Tensor rates_;                  // for the step that begin_step() began
+  void add_state(const ParameterBlock& block, const Shape& shape);
+  std::string path_of(size_t parameter) const;
+  std::string name_of_m() const { return config_.kind == OptimizerConfig::Kind::sgd ? ".momentum" : ".m"; }
+  std::vector<State> states_;  // in the order of the parameters
+  Tensor rates_;               // for the step that begin_step() began
   int64_t steps_ = 0;
 };
 

@@ -4,12 +4,14 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/gradient_exchange.h"
 #include "autograd/random.h"
 #include "autograd/tape.h"
 #include "cuda/device/graph.h"
 #include "models/layers/inputs.h"
 #include "models/model.h"
 #include "models/training/optimizer.h"
+#include "models/training/share.h"
 
 namespace ricci {
 
@@ -49,9 +51,12 @@ struct StepResult {
 };
 
 struct TrainStepOptions {
-  uint64_t seed = 0;        // for dropout
-  double clip = 0;          // largest norm of the gradient; 0: any
-  bool cuda_graph = false;  // for a device that has graphs
+  uint64_t seed = 0;          // for dropout
+  double clip = 0;            // largest norm of the gradient; 0: any
+  bool cuda_graph = false;    // for a device that has graphs
+  int64_t max_ranks = 1;      // leaves, whose gradients are added in a tree (models/training/share.h); at most the micro-batches of a step
+  int64_t micro_batches = 0;  // of a step, of all ranks; 0: as many as run() gets
+  int64_t bucket_bytes = 0;   // for GradientLayout
 };
 
 // Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
@@ -62,14 +67,19 @@ class TrainStep {
   // For forward_backward() alone.
   TrainStep(Model& model, Device device, uint64_t seed)
       : model_(model), parameters_(model.parameters()), device_(device), options_{.seed = seed} {}
-  TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options);
+  // With several ranks each makes one: its optimizer has the blocks of GradientLayout(model.trained_parameters(), ranks.count()). All call
+  // run() with the micro-batches of their Share, or explain_nonfinite(), together. Errors: more ranks than max_ranks; a graph with several.
+  TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // Errors: a gradient is left from before; as for StepGraph::run.
-  StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate);
+  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, as many on each.
+  // Errors: a gradient is left from before; fewer micro-batches than leaves, or not this rank's; a parameter that one rank or leaf has a
+  // gradient for and another has not; as for StepGraph::run.
+  StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& telling = {});
+  const std::vector<double>& told() const { return told_; }  // in the last run(), by all ranks in their order
 
-  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches where they are, in f32 beside f32
-  // masters.
+  // The loss and, added to every Parameter::grad, its gradient. Gradients add up over the micro-batches of a leaf where they are, in f32
+  // beside f32 masters.
   double forward_backward(const std::vector<MicroBatch>& micro_batches, int64_t step) const;
 
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
@@ -79,17 +89,37 @@ class TrainStep {
   [[noreturn]] void explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const;
 
  private:
-  std::vector<WeightedInputs> weighted(const std::vector<MicroBatch>& micro_batches) const;
+  std::vector<double> weights_of(const std::vector<MicroBatch>& micro_batches, const Share& share) const;
+  std::vector<WeightedInputs> weighted(const std::vector<MicroBatch>& micro_batches, const Share& share) const;
   RandomState random_of(int64_t step) const;  // for the first micro-batch
   RandomState random_in_memory(int64_t step) const;
-  Tensor gradient(
-      const std::vector<WeightedInputs>& micro_batches, RandomState random, TapeOptions options = {}) const;  // returns the loss
+  Share share_of(size_t micro_batches) const;
+  // Returns the loss of each micro-batch, weighted. Without `sums` there is one leaf.
+  struct Work {
+    const std::vector<WeightedInputs>& micro_batches;
+    Share share;
+    RandomState random;
+    LeafSums* sums = nullptr;
+    GradientListener* listener = nullptr;  // of the last backward
+    TapeOptions options = {};
+  };
+  std::vector<Tensor> gradient(const Work& work) const;
+  Tensor total_of(const std::vector<Tensor>& losses) const;
+  StepResult run_shared(const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& telling);
+  Tensor loss_and_gradient(const std::vector<WeightedInputs>& inputs, const Share& share, RandomState random) const;
+  Tensor norm_of(const Tensor& numbers) const;
+  void take_told(const Tensor& numbers, int64_t step);
 
   const Model& model_;
   std::vector<Parameter*> parameters_;
   Device device_;
   TrainStepOptions options_;
   Optimizer* optimizer_ = nullptr;
+  Ranks* ranks_ = &Ranks::alone();
+  std::unique_ptr<GradientExchange> exchange_ = {};  // null: one rank
+  std::vector<int64_t> first_chunk_ = {};            // of each trained parameter in the gradient's norm, and their number
+  std::vector<double> told_ = {};
+  std::unique_ptr<LeafSums> sums_ = {};    // null: one leaf
   std::unique_ptr<StepGraph> graph_ = {};  // null: none asked for
   Tensor first_stream_ = {};               // with a graph: random_of(step).next_stream, on the device
 };

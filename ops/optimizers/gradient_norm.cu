@@ -13,8 +13,6 @@
 namespace ricci {
 namespace gradient_norm_kernels {
 
-constexpr int64_t kChunk = 16384;
-
 template <class T> struct Chunks {
   const T* x;
   int64_t n;
@@ -23,7 +21,7 @@ template <class T> struct Chunks {
 
 template <class T> struct PartialSums {
   using Item = Chunks<T>;
-  static constexpr int64_t kBlockChunk = kChunk, kLoopChunk = kChunk;
+  static constexpr int64_t kBlockChunk = kNormChunk, kLoopChunk = kNormChunk;
 
   template <class Row> HD void operator()(const Item& t, int64_t begin, Row row) const {
     const T* x = t.x + begin;
@@ -31,7 +29,7 @@ template <class T> struct PartialSums {
       const double value = static_cast<double>(Accumulator<T>(x[i]));
       return value * value;
     });
-    row.once([&] { t.partial[begin / kChunk] = sum; });
+    row.once([&] { t.partial[begin / kNormChunk] = sum; });
   }
 };
 
@@ -54,8 +52,6 @@ struct ClipFactor {
     *factor = finite ? clipped : __builtin_nan("");
   }
 };
-
-inline int64_t chunks_of(int64_t n) { return (n + kChunk - 1) / kChunk; }
 
 // The partial sums of the tensors of element type T; the sums of tensor k start at partial + first[k].
 template <class T> void sum_dtype(const std::vector<Tensor>& tensors, const std::vector<int64_t>& first, Device device, double* partial) {
@@ -82,15 +78,26 @@ HOST Device device_of(const std::vector<Tensor>& tensors) {
 
 using namespace gradient_norm_kernels;
 
+HOST void chunk_sums(const std::vector<Tensor>& tensors, const std::vector<int64_t>& first, const Tensor& sums) {
+  const Device device = device_of(tensors);
+  sum_dtype<float>(tensors, first, device, sums.data<double>());
+  sum_dtype<double>(tensors, first, device, sums.data<double>());
+  sum_dtype<bf16>(tensors, first, device, sums.data<double>());
+}
+
+HOST Tensor norm_of_chunks(const Tensor& sums) {
+  const Tensor norm({}, Dtype::f64, sums.device());
+  for_rows("gradient_norm", sums.device(), 1, sums.size(), Root{sums.data<double>(), norm.data<double>()});
+  return norm;
+}
+
 HOST Tensor gradient_norm(const std::vector<Tensor>& tensors) {
   const Device device = device_of(tensors);
   std::vector<int64_t> first{0};
-  for (const Tensor& t : tensors) first.push_back(first.back() + (t ? chunks_of(t.size()) : 0));
-  const Tensor partial({first.back()}, Dtype::f64, device), norm({}, Dtype::f64, device);
-  sum_dtype<float>(tensors, first, device, partial.data<double>());
-  sum_dtype<double>(tensors, first, device, partial.data<double>());
-  sum_dtype<bf16>(tensors, first, device, partial.data<double>());
-  for_rows("gradient_norm", device, 1, first.back(), Root{partial.data<double>(), norm.data<double>()});
+  for (const Tensor& t : tensors) first.push_back(first.back() + (t ? norm_chunks_of(t.size()) : 0));
+  const Tensor sums({first.back()}, Dtype::f64, device);
+  chunk_sums(tensors, first, sums);
+  const Tensor norm = norm_of_chunks(sums);
   trace::end("gradient_norm", "", device);
   return norm;
 }

@@ -67,6 +67,9 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
 void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("batch", c.batch, "sequences that are computed together").at_least(1);
   field("accumulation", c.accumulation, "batches per step, whose gradients are added up").at_least(1);
+  field("max_ranks", c.max_ranks,
+      "most processes that can share a step, which is added up in as many parts; null: as many as train first, then fixed")
+      .at_least(1);
   field("recompute", c.recompute, "activations that are computed again in the backward instead of kept: less memory, more time")
       .may_change();
   field("batch_invariant", c.batch_invariant, "the same bits however a step is divided into batches: one sequence at a time");
@@ -98,6 +101,18 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints that are kept, beside the best").at_least(1);
 }
 
+// Error: a step has fewer micro-batches than the ranks that are to share it. The line tells a run of the same sequences, if there is one.
+void check_shared(const TrainConfig& c, int64_t ranks) {
+  const int64_t sequences = c.batch * c.accumulation, micro_batches = c.batch_invariant ? sequences : c.accumulation;
+  if (ranks <= micro_batches) return;
+  const std::string way_out =
+      sequences % ranks
+          ? ""
+          : format_message("; a new run with accumulation={} batch={} reads the same sequences per step", {ranks, sequences / ranks});
+  fail("accumulation: a step of {} micro-batch{} cannot be shared by {} ranks{}",
+      {micro_batches, micro_batches == 1 ? "" : "es", ranks, way_out});
+}
+
 void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
@@ -108,6 +123,7 @@ void check_data(const TrainConfig& c) {
   constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
+  check_shared(c, c.max_ranks.value_or(1));
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
@@ -189,7 +205,9 @@ void check(const TrainConfig& config) {
   check(config.sample.sampling);
 }
 
-TrainStepOptions step_options(const TrainConfig& c) { return {.seed = c.seed, .clip = c.clip, .cuda_graph = c.cuda_graph}; }
+TrainStepOptions step_options(const TrainConfig& c) {
+  return {.seed = c.seed, .clip = c.clip, .cuda_graph = c.cuda_graph, .max_ranks = c.max_ranks.value_or(1)};
+}
 
 void resolve(TrainConfig& config) {
   resolve(config.model);

@@ -64,6 +64,7 @@ struct TrainConfig {
 
   int64_t batch = 12;
   int64_t accumulation = 1;
+  std::optional<int64_t> max_ranks;
   bool batch_invariant = false;
   Recompute recompute = Recompute::none;
   std::optional<int64_t> context;

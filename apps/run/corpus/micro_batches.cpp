@@ -39,7 +39,8 @@ StepLayout layout_of(const TrainConfig& config) {
 StepShape step_shape_of(const TrainConfig& config) {
   const StepLayout layout = layout_of(config);
   return {layout.sequences, *config.context, layout.micro_batches, storage_dtype(config.precision), config.recompute == Recompute::blocks,
-      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph};
+      config.device, [freeze = config.freeze](Model& model) { freeze_parameters(model, freeze); }, config.cuda_graph,
+      config.max_ranks.value_or(1)};
 }
 
 std::vector<MicroBatch> micro_batches_of(const std::vector<Batch>& batches, Device device) {

@@ -44,6 +44,8 @@ void replace_file(const FilePlace& place, const std::optional<std::string>& text
 // ---- Models and checkpoints
 constexpr const char *kConfig = "config", *kFollowing = "following", *kTokenizer = "tokenizer";
 
+constexpr const char *kMaxRanks = "max_ranks", *kOneRank = "1";  // not written: files of one rank are what they were before the key
+
 bool shapes_model(const std::string& key) { return key.starts_with("model.") || key == "context"; }
 
 // Metadata are UTF-8, paths may not be.
@@ -112,7 +114,8 @@ void write_config(const Folder& folder, const TrainConfig& config, const std::st
 
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare what) {
   std::string lines;
-  for (const auto& [key, value] : values_of(config, tokenizer, what)) lines += key + ": " + value + "\n";
+  for (const auto& [key, value] : values_of(config, tokenizer, what))
+    if (key != kMaxRanks || value != kOneRank) lines += key + ": " + value + "\n";
   std::string following;
   for (const auto& [key, said] : config.following)
     if (shapes_model(key)) following += key + ": " + said + "\n";
@@ -143,7 +146,9 @@ void check_provenance(const SafetensorsFile& file, const TrainConfig& config, co
   TrainConfig copy = config;
   for (const Field& field : fields_of(copy))
     if (field.names_file) now.erase(field.key);
-  for (const auto& [key, then] : lines_in(file.metadata(), kConfig)) {
+  TextsByKey told = lines_in(file.metadata(), kConfig);
+  if (what == Compare::training) told.emplace(kMaxRanks, kOneRank);
+  for (const auto& [key, then] : told) {
     const auto found = now.find(key);  // none: a key that does not count here, or is no more
     if (found != now.end() && then != found->second)
       fail("{}: it was trained with {}: {}, not {}", {file.path(), key, then, found->second});

@@ -57,6 +57,7 @@ bool has_moved(const std::vector<std::string>& was) {
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
+  if (!now.max_ranks) now.max_ranks = before.max_ranks;
   before = with_found_files(before);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -114,7 +115,9 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
     const TrainConfig before = with_found_files(run.config_);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
   }
+  const std::optional<int64_t> max_ranks = run.config_.max_ranks;
   run.config_ = request.config;
+  if (!run.config_.max_ranks) run.config_.max_ranks = max_ranks;
   run.said_ = request.said;
   return run;
 }
@@ -123,6 +126,7 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
 void RunFolder::read() {
   const OpenFile no_link(place("config.yaml"));
   config_ = load_config<TrainConfig>(no_link.path());
+  config_.max_ranks = config_.max_ranks.value_or(1);  // a run from before there was this key
   if (!OpenFile::find(place("tokenizer.json"))) return;
   tokenizer_ = read_tokenizer(place("tokenizer.json"));
   resolve_vocab(config_, tokenizer_->vocab_size());

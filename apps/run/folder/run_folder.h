@@ -63,7 +63,7 @@ class RunFolder {
   FilePlace place(const std::string& name) const { return {folder_, name}; }
   const Folder& folder() const { return folder_; }
   const std::string& path() const { return folder_.path(); }
-  const TrainConfig& config() const { return config_; }
+  const TrainConfig& config() const { return config_; }  // to train: with the max_ranks of a run that goes on, where none is asked for
   // Empty in a new run before begin(), or where there is none.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }
   Checkpoints checkpoints() const { return Checkpoints(folder_, "checkpoints"); }

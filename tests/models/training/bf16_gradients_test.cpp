@@ -2,49 +2,13 @@
 // and the product that reads it: a view of it, a block that is computed again.
 #include <cstring>
 
-#include "models/training/train_step.h"
-#include "tests/models/families/scale_cases.h"
+#include "tests/models/training/every_model.h"
 
 using namespace ricci;
 
 namespace {
 
-constexpr int64_t kMicroBatches = 8, kSequences = 3;
-
-std::vector<Variant> models() {
-  std::vector<Variant> all = all_variants();
-  for (Variant& v : variants_of(family_of<Coarse>)) all.push_back(std::move(v));
-  for (const Family family : {family_of<Decoder>, family_of<Classifier>})
-    for (size_t i = 0; i < choices(MixerKind()).size(); ++i)
-      for (const Preset preset : {Preset::gpt, Preset::msa}) {
-        ModelConfig c;
-        c.family = family, c.preset = preset, c.mixer = static_cast<MixerKind>(i);
-        apply_preset(c);
-        c.vocab = 11, c.ctx = 26, c.d = 12, c.layers = 2, c.settings<Classifier>().classes = 3;
-        const bool on_emulator = family == family_of<Decoder> && preset == Preset::gpt;
-        all.push_back(
-            {std::string(name_of(family)) + ", " + choices(MixerKind())[i] + ", " + std::string(name_of(preset)), c, on_emulator});
-      }
-  for (Variant& v : all) resolve(v.config);
-  return all;
-}
-
-// Each with other tokens and the same number of targets.
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& config, Device device) {
-  std::vector<MicroBatch> all;
-  for (int64_t i = 0; i < kMicroBatches; ++i) {
-    std::vector<int64_t> tokens, targets;
-    const bool classifier = config.family == family_of<Classifier>;
-    const int64_t positions = kSequences * config.ctx, scored = classifier ? kSequences : positions;
-    for (int64_t t = 0; t < positions; ++t) tokens.push_back((t * 7 + t * t / 3 + i * 5) % 11);
-    for (int64_t t = 0; t < scored; ++t)
-      targets.push_back(classifier ? i % 3 : (t * 5 + i) % 11);  // one class: sums that cancel are short numbers
-    const Tensor ids_bc = ids_of(tokens, {kSequences, config.ctx}, device);
-    if (classifier) all.push_back({{ids_bc, ids_of(targets, {kSequences}, device), ids_of({config.ctx, 20, 9}, {3}, device)}, scored});
-    else all.push_back({{ids_bc, ids_of(targets, ids_bc.shape(), device)}, scored});
-  }
-  return all;
-}
+constexpr int64_t kMicroBatches = 8;
 
 // The gradient of each parameter; empty where nothing reached it. They are cleared.
 std::vector<Tensor> gradients_of(Model& model, const std::vector<MicroBatch>& micro_batches, Device device) {
@@ -57,7 +21,7 @@ std::vector<Tensor> gradients_of(Model& model, const std::vector<MicroBatch>& mi
 bool are_all_bf16(const Tensor& t) { return same_bits(convert(convert(t, Dtype::bf16), Dtype::f32), t); }
 
 void check_model(Model& model, Device device) {
-  const std::vector<MicroBatch> micro_batches = micro_batches_of(model.config(), device);
+  const std::vector<MicroBatch> micro_batches = small_micro_batches(model.config(), kMicroBatches, device);
   const std::vector<Parameter*> parameters = model.parameters();
   std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // gradients, their absolute values
   std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 holds
@@ -91,7 +55,7 @@ void check_model(Model& model, Device device) {
 
 TEST_CASE("bf16: the gradients of eight micro-batches are sums in f32, for every parameter of every family") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
-    for (const Variant& v : models()) {
+    for (const Variant& v : every_model()) {
       if (!runs_on(device, v)) continue;
       const std::string device_name = name_of(device);
       CAPTURE(device_name);

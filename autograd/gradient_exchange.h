@@ -1,0 +1,111 @@
+// The sums of a step's gradients: over the leaves of one rank, and over all ranks.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "autograd/completion.h"
+#include "autograd/gradient_layout.h"
+#include "cuda/ranks/ranks.h"
+
+namespace ricci {
+
+// Adds the gradients of a rank's leaves along the tree of a step. The gradients of a leaf are in Parameter::grad when it ends; those of
+// earlier leaves wait in as many sums as the tree has open nodes, at most log2 of the leaves. What is added is what the tape adds: f32, or
+// f64 for f64 parameters.
+class LeafSums {
+ public:
+  // `own`: the leaves of this rank, of `all` in the step.
+  LeafSums(std::vector<Parameter*> trained, int64_t all, Range own);
+
+  size_t parameters() const { return trained_.size(); }
+  // Before a step.
+  void begin();
+  // After each leaf but the last: takes its gradients away. Error: a parameter has a gradient in one leaf and none in another.
+  void end_leaf();
+  // In or after the last backward of the last leaf, for each parameter, when nothing more is added to its gradient: adds what waits for it.
+  // Parameter::grad is then the sum of the last subtree. Errors: as for end_leaf.
+  void finish(size_t parameter);
+  // The sums of the subtrees in front of the last: how many there are, and one of them for a parameter, handed over after the last leaf
+  // has begun; empty: no gradient.
+  size_t earlier() const;
+  Tensor take_earlier(size_t subtree, size_t parameter);
+
+ private:
+  struct Node {
+    Range leaves;
+    std::vector<Tensor> sums;  // per parameter
+  };
+  void add(Tensor& sum, const Range& its_leaves, const Tensor& more, const Range& leaves, size_t parameter) const;
+
+  std::vector<Parameter*> trained_;
+  int64_t all_;
+  Range own_;
+  int64_t leaf_ = 0;         // that is computed
+  std::vector<Node> nodes_;  // whose leaves are done, in order
+};
+
+// The gradients of all ranks: each leaves for its owner in its bucket while backward runs, the owner adds what arrives along the tree, and
+// after the update gives the values back.
+//   exchange.begin();                              then the leaves, each but the last followed by leaves().end_leaf()
+//   tape.backward(loss, weight, &exchange);        a bucket is sent when it is full and those before it have gone
+//   const auto gradients = exchange.finish();      of the own blocks
+//   exchange.gather_values();                      after the update of these
+class GradientExchange final : public GradientListener {
+ public:
+  // `leaves`: of each rank, in order, together all of the step. bucket_bytes: as for GradientLayout.
+  GradientExchange(std::vector<Parameter*> trained, const std::vector<Range>& leaves, Ranks& ranks, int64_t bucket_bytes = 0);
+
+  const GradientLayout& layout() const { return layout_; }
+  const std::vector<Parameter*>& parameters() const { return trained_; }
+  LeafSums& leaves() { return leaves_; }
+
+  void begin();  // before a step
+  void completed(const Parameter& p) override;
+
+  // After the last backward: sends what is left, waits, and adds. Returns the gradient of each of layout().blocks_of(rank), flat; empty
+  // where the parameter got none here.
+  std::vector<Tensor> finish();
+  // Whether each parameter got a gradient in this step here, as a text of 0 and 1. It must be the same on all ranks.
+  const std::string& reached() const { return reached_; }
+
+  // Sends the values of the own blocks to all and takes theirs.
+  void gather_values();
+
+ private:
+  struct Piece {  // a parameter's part of a bucket
+    size_t bucket;
+    Range elements;
+    int64_t at;
+  };
+  struct Sum {  // of a subtree, an owner's share of a bucket
+    Range leaves;
+    Tensor share;
+  };
+  void pack(size_t parameter);
+  void put(const Tensor& gradient, size_t subtree, size_t parameter);
+  void send(size_t bucket);
+  Tensor sum_of(size_t bucket);
+
+  std::vector<Parameter*> trained_;
+  Ranks& ranks_;
+  size_t rank_;
+  int64_t all_leaves_;
+  std::vector<std::vector<Range>> subtrees_;  // of each rank
+  size_t most_subtrees_ = 0;
+  GradientLayout layout_;
+  LeafSums leaves_;
+  std::unordered_map<const Parameter*, size_t> number_of_;
+  std::vector<std::vector<Piece>> pieces_;  // per parameter
+  std::vector<int64_t> whole_;              // parameters in each bucket
+
+  // Of the step:
+  std::string reached_;                       // 0, 1; - where that is not known yet
+  std::vector<int64_t> missing_;              // parameters of each bucket
+  size_t next_ = 0;                           // bucket to be sent
+  std::vector<std::vector<Tensor>> buckets_;  // [bucket][own subtree]
+  std::vector<std::vector<Sum>> arrived_;     // [bucket], in the order of leaves
+};
+
+}  // namespace ricci
