@@ -7,7 +7,7 @@ namespace ricci::apps {
 namespace {
 
 // Both models have the same layers but for the mixer. Matrices are (out, in) on both sides.
-constexpr Row kRows[] = {
+constexpr Row kDispatcherRows[] = {
     {"encoder.weight", "tok.weight"},
     {"transformer_encoder.layers.{i}.norm1.weight", "blocks.{i}.ln1.weight"},
     {"transformer_encoder.layers.{i}.norm1.bias", "blocks.{i}.ln1.bias"},
@@ -31,7 +31,7 @@ constexpr Row kRows[] = {
 };
 // The sinusoids, which are computed here.
 constexpr const char* kConstants[] = {"pos_encoder.pe"};
-constexpr const char *kEmbedding = "encoder.weight", *kAttention = "self_attn.in_proj_weight",
+constexpr const char *kEncoder = "encoder.weight", *kAttention = "self_attn.in_proj_weight",
                      *kCoefficients = "self_attn.internal_attention.weight", *kFeedForward = "linear1.weight";
 
 std::string of_layer(int64_t layer, const char* name) { return "transformer_encoder.layers." + std::to_string(layer) + "." + name; }
@@ -68,7 +68,7 @@ ModelConfig config_of(const WeightFiles& files, const DispatcherImport& options)
   config.preset = Preset::msa;
   apply_preset(config);
   set_mixer(config, files, options);
-  const Shape table = matrix_shape(files, kEmbedding);
+  const Shape table = matrix_shape(files, kEncoder);
   config.vocab = table[0];
   config.d = table[1];
   config.layers = 0;
@@ -89,7 +89,7 @@ ModelConfig config_of(const WeightFiles& files, const DispatcherImport& options)
 std::string import_dispatcher(const std::string& file, const std::string& run, const DispatcherImport& options) {
   const WeightFiles files(file);
   Model model(config_of(files, options));
-  load_theirs(model, {"Dispatcher repository", kRows, kConstants}, files);
+  load_theirs(model, {"Dispatcher repository", kDispatcherRows, kConstants}, files);
   return write_imported_run(run, model, nullptr, file);
 }
 

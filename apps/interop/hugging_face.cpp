@@ -17,7 +17,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr Row kRows[] = {
+constexpr Row kGpt2Rows[] = {
     {"wte.weight", "tok.weight"},
     {"wpe.weight", "pos.weight"},
     {"h.{i}.ln_1.weight", "blocks.{i}.ln1.weight"},
@@ -49,7 +49,7 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Acti
 constexpr std::pair<const char*, bool> kFlags[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
 
-Architecture rows_with(const std::string& prefix) { return {"GPT-2", kRows, kMasks, prefix, kHead}; }
+Architecture rows_with(const std::string& prefix) { return {"GPT-2", kGpt2Rows, kMasks, prefix, kHead}; }
 
 void check_architecture(const JsonFile& config) {
   const std::string type = config.text("model_type").value_or("(none)");

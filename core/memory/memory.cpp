@@ -21,12 +21,12 @@ Account& account_of(Device device) {
   return accounts[static_cast<int>(device)];
 }
 
-struct Watch {
+struct MemoryWatch {
   Device device = Device::cpu;
   RequestWatch::OnRequest on_request;  // empty: nobody watches
   RequestWatch::OnBlock on_block;
 };
-thread_local Watch watch;
+thread_local MemoryWatch watch;
 
 }  // namespace
 

@@ -92,7 +92,7 @@ ResultTable table_of(const std::vector<RunBins>& runs) {
   return table;
 }
 
-Value as_json(const RunBins& run) {
+Value bins_json(const RunBins& run) {
   ResultTable bins;
   bins.add({.key = "tokens"}, run.bins, &FrequencyBin::tokens);
   bins.add({.key = "nats_per_token"}, run.bins, &FrequencyBin::nats);
@@ -143,7 +143,7 @@ Report analyse_frequency(const FrequencyOptions& options) {
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
   Report report{.title = fmt::format("likelihood by training frequency, {} bins of equal mass", options.bins),
       .table = table_of(runs),
-      .json = values_of(runs, as_json)};
+      .json = values_of(runs, bins_json)};
   report.chart = chart_of(runs, report.title);
   report.notes.push_back(fmt::format(
       "{} tokens scored, {} tokens of training text counted; nats per token", with_commas(runs[0].scored), with_commas(runs[0].counted)));

@@ -83,7 +83,7 @@ void draw(Chart& chart, const RunNats& run) {
   add_curves(chart, run.name, {points});
 }
 
-Value as_json(const RunNats& run) {
+Value nats_json(const RunNats& run) {
   const std::vector<ShuffleRow> rows = run.rows(false);
   ResultTable distances;
   distances.add({.key = "distance"}, rows, &ShuffleRow::distance);
@@ -132,7 +132,7 @@ std::vector<ShuffleRow> shuffle_rows(std::span<const double> nats, std::span<con
 Report analyse_shuffle(const ShuffleOptions& options) {
   std::vector<RunNats> runs;
   for (const TextRun& run : open_text_runs(options.text, text_writers())) runs.push_back(analyse(run, options));
-  Report report{.title = "likelihood behind a shuffled half of the context", .table = table_of(runs), .json = values_of(runs, as_json)};
+  Report report{.title = "likelihood behind a shuffled half of the context", .table = table_of(runs), .json = values_of(runs, nats_json)};
   report.chart = {.title = report.title,
       .x_name = "distance from the shuffled part, in tokens",
       .log_x = true,

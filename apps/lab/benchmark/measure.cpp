@@ -33,16 +33,16 @@ int64_t process_bytes_of(MixerKind mixer, const StepSize& size) {
 }
 
 // A mixer at one length and scale, ready to be timed.
-struct Contestant {
+struct TimedMixer {
   MixerRow row;
   MixerStep step;
   std::vector<double> seconds = {};
 };
 
-Contestant contestant(const BenchOptions& options, MixerKind kind, int64_t length, int64_t scale) {
+TimedMixer timed_mixer(const BenchOptions& options, MixerKind kind, int64_t length, int64_t scale) {
   const StepSize size = size_at(options, length, scale);
   const int64_t held_before = memory_use(size.device).current;
-  Contestant all{{.mixer = name_of(kind), .positions = size.positions, .sequences = size.sequences, .scale = scale, .length = length},
+  TimedMixer all{{.mixer = name_of(kind), .positions = size.positions, .sequences = size.sequences, .scale = scale, .length = length},
       MixerStep(kind, size)};
   MixerRow& row = all.row;
   if (options.is_layer()) {
@@ -74,24 +74,24 @@ std::vector<int64_t> scales_at(const BenchOptions& options, int64_t length) {
   return scales;
 }
 
-std::vector<Contestant> contestants_at(const BenchOptions& options, int64_t length, const std::function<void(const Contestant&)>& note) {
-  std::vector<Contestant> all;
+std::vector<TimedMixer> timed_mixers_at(const BenchOptions& options, int64_t length, const std::function<void(const TimedMixer&)>& note) {
+  std::vector<TimedMixer> all;
   for (const MixerKind mixer : options.mixers)
     for (const int64_t scale : scales_at(options, length)) {
-      all.push_back(contestant(options, mixer, length, scale));
+      all.push_back(timed_mixer(options, mixer, length, scale));
       note(all.back());
     }
   return all;
 }
 
-std::vector<OpRow> time_ops(Contestant& contestant, int64_t rounds) {
+std::vector<OpRow> time_ops(TimedMixer& timed, int64_t rounds) {
   const trace::Timer timer;
-  contestant.step();
+  timed.step();
   trace::restart();
-  for (int64_t i = 0; i < rounds; ++i) contestant.step();
+  for (int64_t i = 0; i < rounds; ++i) timed.step();
   std::vector<OpRow> rows;
   for (const auto& [op, work] : timer.work())
-    if (op != "before the tape") rows.push_back({contestant.row.mixer, op, work.calls, work.seconds, work.flops, work.bytes});
+    if (op != "before the tape") rows.push_back({timed.row.mixer, op, work.calls, work.seconds, work.flops, work.bytes});
   std::stable_sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) { return a.seconds > b.seconds; });
   return rows;
 }
@@ -129,37 +129,37 @@ void check(const BenchOptions& options) {
 
 int64_t steps_of(const BenchOptions& options) {
   const int64_t mixers = std::ssize(options.mixers);
-  int64_t contestants = 0;
-  for (const int64_t length : options.lengths) contestants += mixers * std::ssize(scales_at(options, length));
-  return contestants * (2 + options.rounds) + (options.roofline ? mixers : 0);
+  int64_t timed = 0;
+  for (const int64_t length : options.lengths) timed += mixers * std::ssize(scales_at(options, length));
+  return timed * (2 + options.rounds) + (options.roofline ? mixers : 0);
 }
 
 Benchmark measure(const BenchOptions& options, Progress& progress) {
   check(options);
   Benchmark all{options, {}, {}, {}};
   int64_t done = 0;
-  const auto note = [&](const Contestant& c) {
+  const auto note = [&](const TimedMixer& c) {
     progress.update(++done, 0,
         options.is_layer() ? format_message("{}x, {} tokens", {c.row.scale, c.row.length})
                            : format_message("{}, {} positions", {c.row.mixer, c.row.positions}));
   };
   for (const int64_t length : options.lengths) {
-    std::vector<Contestant> contestants = contestants_at(options, length, note);
+    std::vector<TimedMixer> timed = timed_mixers_at(options, length, note);
     for (int64_t round = -1; round < options.rounds; ++round)  // the first one is not counted: mixers take memory over from each other
-      for (Contestant& each : contestants) {
+      for (TimedMixer& each : timed) {
         const double started = seconds_now();
         if (options.is_layer()) each.step.forward();
         else each.step();
         if (round >= 0) each.seconds.push_back(seconds_now() - started);
         note(each);
       }
-    for (Contestant& each : contestants) {
+    for (TimedMixer& each : timed) {
       each.row.seconds = spread_of(each.seconds);
       all.rows.push_back(each.row);
     }
     if (!options.roofline || length != *std::max_element(options.lengths.begin(), options.lengths.end())) continue;
     all.peaks = measured_peaks(options.size.device, options.size.dtype);
-    for (Contestant& each : contestants) {
+    for (TimedMixer& each : timed) {
       for (OpRow& op : time_ops(each, options.rounds)) all.ops.push_back(std::move(op));
       note(each);
     }

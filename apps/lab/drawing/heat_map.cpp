@@ -15,7 +15,7 @@ namespace ricci::apps {
 namespace {
 
 constexpr int64_t kMinPixels = 480;  // on the longer side, so that programs which smooth pictures smooth the edges of cells alone
-constexpr double kEdge = 14, kTitle = 44, kLetter = 6.6, kPicture = 420, kLegend = 54, kMaxLabel = 110;
+constexpr double kMapEdge = 14, kMapTitle = 44, kMapLetter = 6.6, kPicture = 420, kLegend = 54, kMaxLabel = 110;
 constexpr int64_t kMaxLabels = 72, kMaxCells = 256;
 
 constexpr Colour kGrey{0x9a, 0xa3, 0xad};
@@ -62,7 +62,7 @@ std::vector<std::string> labels_of(const std::vector<std::string>& given, int64_
 
 double room_for(const std::vector<std::string>& labels) {
   double room = 0;
-  for (const std::string& label : labels) room = std::max(room, kLetter * static_cast<double>(count_characters(label)) + 8);
+  for (const std::string& label : labels) room = std::max(room, kMapLetter * static_cast<double>(count_characters(label)) + 8);
   return std::min(room, kMaxLabel);
 }
 
@@ -194,13 +194,13 @@ std::string to_svg(const HeatMap& given, Theme theme, bool with_style) {
     return std::max(size * static_cast<double>(cells), std::min(90.0, 40.0 * static_cast<double>(cells)));
   };
   const double width = extent(map.columns), height = extent(map.rows());
-  const Box box{kEdge + 18 + room_for(rows), kTitle + 16 + room_for(columns), width, height};
-  const double whole_width = std::max(box.left + width, kLetter * static_cast<double>(count_characters(map.title)) * 1.25) + kEdge,
-               whole_height = box.top + height + kLegend + kEdge;
+  const Box box{kMapEdge + 18 + room_for(rows), kMapTitle + 16 + room_for(columns), width, height};
+  const double whole_width = std::max(box.left + width, kMapLetter * static_cast<double>(count_characters(map.title)) * 1.25) + kMapEdge,
+               whole_height = box.top + height + kLegend + kMapEdge;
   std::string svg = svg_head(whole_width, whole_height, 11, map.title, with_style ? style_of(theme) : "");
-  svg += svg_text(kEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
-  svg += svg_text(box.left + width / 2, kTitle, "muted", " text-anchor=\"middle\"", map.column_name);
-  svg += turned_text(kEdge + 6, box.top + height / 2, " text-anchor=\"middle\"", map.row_name);
+  svg += svg_text(kMapEdge, 24, "ink", " font-size=\"14\" font-weight=\"600\"", map.title);
+  svg += svg_text(box.left + width / 2, kMapTitle, "muted", " text-anchor=\"middle\"", map.column_name);
+  svg += turned_text(kMapEdge + 6, box.top + height / 2, " text-anchor=\"middle\"", map.row_name);
   const ColourScale scale = scale_of(map.values);
   return svg + draw_cells(box, map, scale) + draw_labels(box, rows, columns) + draw_legend(box, scale) + "</svg>\n";
 }

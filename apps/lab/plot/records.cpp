@@ -63,7 +63,7 @@ void add(const json& record, const std::string& place, RunRecords& run) {
 }
 
 // A name for the legend: the name of the folder.
-std::string name_of(const std::string& file) {
+std::string run_name_of(const std::string& file) {
   std::error_code ignored;
   const fs::path folder = fs::weakly_canonical(file, ignored).parent_path();
   return folder.filename().empty() ? file : folder.filename().string();
@@ -92,7 +92,7 @@ RunRecords read(const std::string& path_or_name, std::string& nothing) {
   if (status.type() == fs::file_type::not_found) fail("{}: no such run", {path});
   if (error) fail("cannot read {}: {}", {path, error.message()});
   run.path = fs::is_directory(status) ? (fs::path(path) / "metrics.jsonl").lexically_normal().string() : path;
-  run.name = name_of(run.path);
+  run.name = run_name_of(run.path);
   if (fs::status(run.path, error).type() == fs::file_type::not_found) {
     nothing = path + ": holds no metrics.jsonl, so no run has begun in it";
   } else {
