@@ -62,6 +62,7 @@ verdict 'a rank that leaves without a word' "$([ $code != 124 ] && [ ! -s left ]
 
 # A signal to mpirun: all leave after the same step. A killed rank: the others end.
 begin_asked() {
+  : >out
   mpirun "${spread[@]}" -n 3 "$program" asked >out 2>err &
   launched=$!
   for _ in $(seq 100); do grep -q 'five steps' out && break; sleep 0.1; done
@@ -72,10 +73,13 @@ wait $launched
 code=$?
 verdict 'SIGUSR1 to mpirun' "$([ $code = 0 ] && grep -q '^3 ranks' out || echo "exit code $code, $(cat out err)")"
 begin_asked
-kill -KILL "$(pgrep -f "$program" -P $launched | tail -1)"
+kill -KILL "$(pgrep -f "^$program asked" | tail -1)" || failures=$((failures + 1))
+begun=$EPOCHREALTIME
 wait $launched
 code=$?
-verdict 'a killed rank' "$([ $code != 0 ] && ! pgrep -f "$program" || echo "exit code $code, $(cat out err)")"
+for _ in $(seq 20); do pgrep -f "$program" >left || break; sleep 0.1; done
+verdict 'a killed rank' "$([ $code != 0 ] && [ ! -s left ] || echo "exit code $code, $(cat out err left)")"
+verdict 'a killed rank, within 5 s' "$(awk "BEGIN { exit !($EPOCHREALTIME - $begun > 5) }" && echo "$(cat out err)")"
 
 # The launcher and MPI do not agree; programs that run as one process.
 begin=(env SLURM_STEP_NUM_TASKS=16 SLURM_PROCID=3)
@@ -86,7 +90,7 @@ verdict 'a launcher that MPI does not know' "$([ $code = 1 ] && grep -qxF \
 for one in eval compare bench; do
   mpirun "${spread[@]}" -n 4 "$build/ricci-$one" runs/none >out 2>err
   code=$?
-  verdict "ricci-$one" "$([ $code != 0 ] && [ "$(grep -cx "ricci-$one: runs as one process, but mpirun started 4" err)" -ge 1 ] || cat out err)"
+  verdict "ricci-$one" "$([ $code != 0 ] && [ "$(grep -cxE "ricci-$one: runs as one process, but (mpirun|mpiexec) started 4" err)" -ge 1 ] || cat out err)"
 done
 env SLURM_STEP_NUM_TASKS=16 SLURM_PROCID=3 "$build/ricci-without-mpi" exchange >out 2>err
 code=$?
