@@ -73,7 +73,7 @@ class MpiRanks final : public Ranks {
   template <class F> void begin(const Tensor& t, F f);
   void send_or_receive(const Tensor& t, int rank, bool sends);
   bool test();
-  void meet(double limit);
+  void meet(double limit);  // waits until every rank has come here
   void wait_until(const std::function<bool()>& done, double limit);
   void look_around(double waited, double limit);
   void tell(bool waits, double waited);
@@ -208,7 +208,6 @@ void MpiRanks::wait() {
   check(error_);
 }
 
-// Waits for what was begun, and until every rank has come here.
 void MpiRanks::meet(double limit) {
   const double before = waited_;  // this is no exchange that slows the rank down
   begin({}, [&](MPI_Request* request) { return MPI_Ibarrier(world_, request); });
