@@ -16,7 +16,16 @@ together() {
   grep -E '^(ricci-train|warning): ' all_err >err
   return $code
 }
-nobody_left() { for _ in {1..30}; do pgrep -f "$build/ricci-train" >left || return 0; sleep 0.1; done; return 1; }
+# The processes of this script alone: those that work in its folder.
+ours() { for pid in $(pgrep -x ricci-train); do [ "$(readlink "/proc/$pid/cwd")" = "$folder" ] && echo "$pid"; done; }
+nobody_left() {
+  for _ in {1..100}; do
+    ours >left
+    [ -s left ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
 trains() {  # NAME N ARGUMENT ...
   local fault=
   together "${@:2}" || fault="exit code $?"
@@ -117,8 +126,7 @@ finish() {  # the exit code of mpirun, 124 where it is still there after a minut
   grep -E '^(ricci-train|warning): ' all_err >err
   return $code
 }
-pid_of() { for pid in $(pgrep -f "$build/ricci-train"); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
-steps_of() { [ -f "runs/$1/metrics.jsonl" ] && wc -l <"runs/$1/metrics.jsonl" || echo 0; }
+pid_of() { for pid in $(ours); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
 
 begin 3 "${long[@]}" name=polite
 await '[ "$(steps_of polite)" -ge 5 ]'
