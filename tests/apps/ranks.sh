@@ -128,6 +128,8 @@ finish() {  # the exit code of mpirun, 124 where it is still there after a minut
 }
 pid_of() { for pid in $(ours); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
 
+steps_of() { [ -f "runs/$1/metrics.jsonl" ] && wc -l <"runs/$1/metrics.jsonl" || echo 0; }
+
 begin 3 "${long[@]}" name=polite
 await '[ "$(steps_of polite)" -ge 5 ]'
 kill -USR1 $launcher
