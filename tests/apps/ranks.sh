@@ -120,7 +120,11 @@ begin() {  # N ARGUMENT ...
 }
 finish() {  # the exit code of mpirun, 124 where it is still there after a minute
   for _ in {1..600}; do kill -0 $launcher 2>/dev/null || break; sleep 0.1; done
-  kill -0 $launcher 2>/dev/null && kill -KILL $launcher && wait $launcher 2>/dev/null && return 124
+  if kill -0 $launcher 2>/dev/null; then
+    kill -KILL $launcher $(ours)
+    wait $launcher 2>/dev/null
+    return 124
+  fi
   wait $launcher 2>/dev/null
   local code=$?
   grep -E '^(ricci-train|warning): ' all_err >err
@@ -139,8 +143,9 @@ last=$(ls runs/polite/checkpoints | tail -1 | tr -dc 0-9 | sed 's/^0*//')
 accept 'as many steps in one process' train "${long[@]}" name=straight steps="$last"
 verdict 'and the same bytes' "$(cmp runs/{polite,straight}/model.safetensors 2>&1)"
 
+# Without saves: while rank 0 writes the others wait without a limit.
 for rank in 1 0; do
-  begin 3 "${long[@]}" name=stopped-$rank rank_timeout=5
+  begin 3 "${long[@]}" name=stopped-$rank rank_timeout=5 checkpoint_every=0
   await "[ \"\$(steps_of stopped-$rank)\" -ge 5 ]"
   kill -STOP "$(pid_of $rank)"
   begun=$SECONDS
