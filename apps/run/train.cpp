@@ -164,7 +164,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     if (run) tell(STDOUT_FILENO, closing_line(*run, state, all.seconds) + "\n");
   }
   if (run) write_last_sample(*run, model, state);
-  ranks.wait_patiently();
+  ranks.wait_for_first();
   return 0;
 }
 

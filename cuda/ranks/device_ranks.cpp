@@ -159,19 +159,28 @@ void DeviceRanks::from_first(const Tensor& t) {
 
 // ---- Waiting
 
-void DeviceRanks::wait() {
+void DeviceRanks::wait_on_streams() {
   for (auto& [device, e] : exchanges_) {
     if (e.kept.empty()) continue;
     look_at(e);
     Stream::main(device).wait_for(e.stream);
     e.kept.clear();
   }
+}
+
+void DeviceRanks::wait() {
+  wait_on_streams();
   within_->wait();
 }
 
 void DeviceRanks::wait_patiently() {
-  wait();
+  wait_on_streams();
   for_the_cpu().wait_patiently();
+}
+
+void DeviceRanks::wait_for_first() {
+  wait_on_streams();
+  for_the_cpu().wait_for_first();
 }
 
 void DeviceRanks::wait_on_host(Device device) {

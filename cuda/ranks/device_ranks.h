@@ -29,6 +29,7 @@ class DeviceRanks final : public Ranks {
   void from_first(const Tensor& t) override;
   void wait() override;
   void wait_patiently() override;
+  void wait_for_first() override;
   void wait_on_host(Device device) override;
   void wait_until(const std::function<bool()>& done) override { within_->wait_until(done); }
   double waited() const override { return within_->waited(); }
@@ -38,6 +39,7 @@ class DeviceRanks final : public Ranks {
   [[noreturn]] void end_all(const std::string& line) override;
 
  private:
+  void wait_on_streams();
   struct Exchange {
     Exchange(DeviceTable t, Device device) : table(std::move(t)), stream(device) {}
     DeviceTable table;

@@ -59,7 +59,8 @@ class MpiRanks final : public Ranks {
   void sum(const Tensor& numbers) override;
   void from_first(const Tensor& t) override;
   void wait() override;
-  void wait_patiently() override;
+  void wait_patiently() override { meet(HUGE_VAL); }
+  void wait_for_first() override { meet(rank_ == 0 ? timeout_ : HUGE_VAL); }
   void wait_until(const std::function<bool()>& done) override { wait_until(done, timeout_); }
   [[noreturn]] void end_all(const std::string& line) override;
 
@@ -72,6 +73,7 @@ class MpiRanks final : public Ranks {
   template <class F> void begin(const Tensor& t, F f);
   void send_or_receive(const Tensor& t, int rank, bool sends);
   bool test();
+  void meet(double limit);  // waits until every rank has come here
   void wait_until(const std::function<bool()>& done, double limit);
   void look_around(double waited, double limit);
   void tell(bool waits, double waited);
@@ -206,10 +208,10 @@ void MpiRanks::wait() {
   check(error_);
 }
 
-void MpiRanks::wait_patiently() {
+void MpiRanks::meet(double limit) {
   const double before = waited_;  // this is no exchange that slows the rank down
   begin({}, [&](MPI_Request* request) { return MPI_Ibarrier(world_, request); });
-  wait_until([this] { return test(); }, HUGE_VAL);
+  wait_until([this] { return test(); }, limit);
   check(error_);
   waited_ = before;
 }

@@ -62,6 +62,8 @@ class Ranks {
   virtual void wait();
   // The same, and then waits until every rank has come here; without a limit. For what may last: rank 0 saves, a text is tokenised.
   virtual void wait_patiently();
+  // The same where rank 0 alone does what may last: it waits for the others as wait() does, so that one that is stuck is noticed.
+  virtual void wait_for_first() { wait_patiently(); }
   // Before the host reads what a device made of an exchange: waits, as wait() does, until its current stream has come here.
   virtual void wait_on_host(Device device);
   // What the others are built of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.

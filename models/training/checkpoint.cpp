@@ -123,7 +123,7 @@ void spread(Ranks& ranks, const SafetensorsFile* file, Model& model, Optimizer& 
       of_first.optimizer_steps, static_cast<int64_t>(seed), static_cast<int64_t>(next_stream), static_cast<int64_t>(micro_batch)};
   std::copy(std::begin(given), std::end(given), numbers);
   ranks.from_first(counters);
-  ranks.wait_patiently();
+  ranks.wait_for_first();
   optimizer.set_steps(numbers[0]);
   set_random_state({static_cast<uint64_t>(numbers[1]), static_cast<uint64_t>(numbers[2]), static_cast<uint64_t>(numbers[3])});
 }

@@ -48,7 +48,7 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
   if (!is_first) sent[0] = mine;
   for (size_t r = 1; is_first && r < count; ++r) received[r] = packed_like(tensor, tensor.of_ranks[r]);
   ranks.all_to_all(sent, received);
-  ranks.wait_patiently();
+  ranks.wait_for_first();
   if (!is_first) return {};
   received[0] = mine;
   for (size_t r = 0; r < count; ++r) unpack(whole, tensor.of_ranks[r], received[r]);
@@ -58,7 +58,7 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
 Tensor scatter(Ranks& ranks, const PartedTensor& tensor, const Tensor& whole) {
   const Tensor all = ranks.rank() == 0 ? whole : Tensor(tensor.shape, tensor.dtype);
   ranks.from_first(all);
-  ranks.wait_patiently();
+  ranks.wait_for_first();
   const Tensor elements = all.reshaped({all.size()});
   for (const auto& [range, part] : tensor.mine) copy(part.reshaped({part.size()}), elements.rows(range.lo, length(range)));
   return all;

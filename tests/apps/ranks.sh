@@ -16,7 +16,16 @@ together() {
   grep -E '^(ricci-train|warning): ' all_err >err
   return $code
 }
-nobody_left() { for _ in {1..30}; do pgrep -f "$build/ricci-train" >left || return 0; sleep 0.1; done; return 1; }
+# The processes of this script alone: those that work in its folder.
+ours() { for pid in $(pgrep -x ricci-train); do [ "$(readlink "/proc/$pid/cwd")" = "$folder" ] && echo "$pid"; done; }
+nobody_left() {
+  for _ in {1..100}; do
+    ours >left
+    [ -s left ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
 trains() {  # NAME N ARGUMENT ...
   local fault=
   together "${@:2}" || fault="exit code $?"
@@ -111,13 +120,18 @@ begin() {  # N ARGUMENT ...
 }
 finish() {  # the exit code of mpirun, 124 where it is still there after a minute
   for _ in {1..600}; do kill -0 $launcher 2>/dev/null || break; sleep 0.1; done
-  kill -0 $launcher 2>/dev/null && kill -KILL $launcher && wait $launcher 2>/dev/null && return 124
+  if kill -0 $launcher 2>/dev/null; then
+    kill -KILL $launcher $(ours)
+    wait $launcher 2>/dev/null
+    return 124
+  fi
   wait $launcher 2>/dev/null
   local code=$?
   grep -E '^(ricci-train|warning): ' all_err >err
   return $code
 }
-pid_of() { for pid in $(pgrep -f "$build/ricci-train"); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
+pid_of() { for pid in $(ours); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
+
 steps_of() { [ -f "runs/$1/metrics.jsonl" ] && wc -l <"runs/$1/metrics.jsonl" || echo 0; }
 
 begin 3 "${long[@]}" name=polite
@@ -129,8 +143,9 @@ last=$(ls runs/polite/checkpoints | tail -1 | tr -dc 0-9 | sed 's/^0*//')
 accept 'as many steps in one process' train "${long[@]}" name=straight steps="$last"
 verdict 'and the same bytes' "$(cmp runs/{polite,straight}/model.safetensors 2>&1)"
 
+# Without saves: while rank 0 writes the others wait without a limit.
 for rank in 1 0; do
-  begin 3 "${long[@]}" name=stopped-$rank rank_timeout=5
+  begin 3 "${long[@]}" name=stopped-$rank rank_timeout=5 checkpoint_every=0
   await "[ \"\$(steps_of stopped-$rank)\" -ge 5 ]"
   kill -STOP "$(pid_of $rank)"
   begun=$SECONDS

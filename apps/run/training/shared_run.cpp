@@ -43,7 +43,7 @@ uint64_t hash_of(const Tensor& tensor) {
 
 std::string told_by_first(Ranks& ranks, const std::function<std::string()>& f) {
   const std::string text = ranks.rank() == 0 ? f() : "";
-  ranks.wait_patiently();
+  ranks.wait_for_first();
   return ranks.from_first(text);
 }
 
@@ -96,7 +96,7 @@ void weights_from_first(Ranks& ranks, Model& model) {
   if (ranks.count() == 1) return;
   model.each_parameter([&](const std::string&, Parameter& p) {
     ranks.from_first(p.value);
-    ranks.wait_patiently();
+    ranks.wait_for_first();
   });
 }
 

@@ -136,7 +136,7 @@ bool TrainingLoop::conclude(Metrics record) {
 
 void TrainingLoop::write_sample() {
   if (run) tell_line("\n" + sample_text(*run, model, config.device) + "\n");
-  ranks.wait_patiently();
+  ranks.wait_for_first();
 }
 
 void TrainingLoop::save() {

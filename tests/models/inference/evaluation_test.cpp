@@ -115,7 +115,7 @@ TEST_CASE("evaluation: ranks share the batches and have the result of one proces
   const Evaluation alone = evaluate(model, batches, Device::cpu);
   for (const int count : {2, 3, 5}) {
     std::atomic<int64_t> computed = 0;
-    const auto errors = test::on_ranks(count, [&](Ranks& ranks) {
+    const auto errors = ricci::on_ranks(count, [&](Ranks& ranks) {
       const auto count_batch = [&](int64_t) { ++computed; };
       const Evaluation got = evaluate(model, batches, Device::cpu, 0, count_batch, ranks);
       if (got.nats_per_token != alone.nats_per_token || got.tokens != alone.tokens || got.targets != alone.targets)
@@ -125,7 +125,7 @@ TEST_CASE("evaluation: ranks share the batches and have the result of one proces
     CHECK(computed == batches.count);
   }
   std::atomic<int> stopped = 0;
-  test::on_ranks(3, [&](Ranks& ranks) {
+  ricci::on_ranks(3, [&](Ranks& ranks) {
     const auto stop = [&](int64_t) {
       if (ranks.rank() == 1) throw Stopped();
     };
@@ -139,7 +139,7 @@ TEST_CASE("evaluation: ranks share the batches and have the result of one proces
 }
 
 TEST_CASE("evaluation: predictions that ranks counted are those of one process") {
-  const auto errors = test::on_ranks(3, [](Ranks& ranks) {
+  const auto errors = ricci::on_ranks(3, [](Ranks& ranks) {
     const int64_t r = ranks.rank();
     Predictions predictions{10 + r, 5 * r, 3, r};
     predictions.add_other_ranks(ranks);

@@ -248,7 +248,7 @@ bool equal(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TEST_CASE("parted tensor: what rank 0 scatters is what it gathers, bit for bit, and a part is at its place") {
-  const auto errors = test::on_ranks(3, [](Ranks& ranks) {
+  const auto errors = ricci::on_ranks(3, [](Ranks& ranks) {
     const PartedTensor tensor = in_hands(ranks.rank(), 99);
     const Tensor all = scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
     if (!equal(all, numbers())) fail("scatter", {});
@@ -270,7 +270,7 @@ TEST_CASE("parted tensor: a file of several hands has the bytes of one process")
     return std::vector<TensorSource>{source_of(ranks, parted), source_of(ranks, {"more", {2}, Dtype::i64, {{{0, 2}, more}}, {}})};
   };
   save_checked_safetensors(folder / "one", {{"w", numbers()}, {"more", more}});
-  const auto errors = test::on_ranks(3, [&](Ranks& ranks) {
+  const auto errors = ricci::on_ranks(3, [&](Ranks& ranks) {
     const PartedTensor tensor = in_hands(ranks.rank(), 0);
     scatter(ranks, tensor, ranks.rank() == 0 ? numbers() : Tensor());
     if (ranks.rank() == 0) save_checked_safetensors_from(folder / "three", list(ranks, tensor));

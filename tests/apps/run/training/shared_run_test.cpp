@@ -11,7 +11,7 @@
 using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
-using ricci::test::on_ranks;
+using ricci::on_ranks;
 
 namespace {
 
@@ -81,8 +81,8 @@ TEST_CASE("shared run: the weights of rank 0 on all") {
 }
 
 TEST_CASE("step notes: the request to end, memory, times, and a slow rank, which is named once") {
-  test::Meeting meeting(4);
-  test::ThreadRanks ranks(meeting, 0, 4);
+  ricci::Meeting meeting(4);
+  ricci::ThreadRanks ranks(meeting, 0, 4);
   StepNotes notes(ranks);
   CHECK_FALSE(notes.exchange_ms().has_value());
   const auto told = [](double waited, double slow) {
