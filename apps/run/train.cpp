@@ -134,7 +134,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   RunFolder* const run = begun.run ? &*begun.run : nullptr;
   TrainConfig& config = begun.config;
   if (begun.is_over) return run ? tell_finished(*run, *begun.finished) : 0;
-  compare_builds(ranks);
+  compare_builds(ranks, config.device);
   const std::optional<InitSource> init = init_of(run, config);
   const Corpus corpus = open_in_turn(ranks, config, first_tokenizer(run, init));
   resolve_vocab(config, vocab_of(config, *corpus.tokenizer));

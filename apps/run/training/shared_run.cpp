@@ -15,6 +15,8 @@
 #include "core/error.h"
 #include "core/files/checksum.h"
 #include "cuda/device/device.h"
+#include "cuda/device/gpus.h"
+#include "cuda/ranks/device_ranks.h"
 
 namespace ricci::apps {
 namespace {
@@ -60,8 +62,12 @@ Share share_of(const TrainConfig& config, const Ranks& ranks) {
   return Share::of_rank(layout_of(config).micro_batches, config.max_ranks.value_or(1), ranks.rank(), ranks.count());
 }
 
-void compare_builds(Ranks& ranks) {
+void compare_builds(Ranks& ranks, Device device) {
   compare(ranks, "build", build_info());
+  if (device == Device::cuda && ranks.count() > 1) {
+    const std::string warning = about_gpus(ranks, ranks.from_all(gpu_in_use()));
+    if (!warning.empty() && ranks.rank() == 0) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
   const std::vector<std::string> all = ranks.from_all(name_of(cpu_isa()));
   for (int r = 1; r < ranks.count() && ranks.rank() == 0; ++r)
     if (const std::string& theirs = all[static_cast<size_t>(r)]; theirs != all[0]) {

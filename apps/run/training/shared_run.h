@@ -25,9 +25,9 @@ TrainConfig config_of(const std::string& text);
 
 // The part of a step that is this rank's.
 Share share_of(const TrainConfig& config, const Ranks& ranks);
-// Error: a rank is another build than rank 0. A warning on stderr: its processor has other vector instructions, so that bits depend on who
-// computes what.
-void compare_builds(Ranks& ranks);
+// Errors: a rank is another build than rank 0; a machine has fewer GPUs than ranks. Warnings on stderr: its processor has other vector
+// instructions, so that bits depend on who computes what; each rank sees one GPU alone.
+void compare_builds(Ranks& ranks, Device device);
 
 // The corpus on every rank. A text is tokenised at most once per machine: rank 0 opens it first, then one rank of each machine, then the
 // others. tokenizer: rank 0's, or null. Error also: a rank has another text than rank 0.
