@@ -66,6 +66,7 @@ weights                [1,3]   order=shuffled
 shuffle_buffer         1       order=shuffled
 batch                  3
 accumulation           2
+max_ranks              0
 recompute              blocks
 batch_invariant        true
 context                7
