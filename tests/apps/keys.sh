@@ -66,6 +66,7 @@ weights                [1,3]   order=shuffled
 shuffle_buffer         1       order=shuffled
 batch                  3
 accumulation           2
+max_ranks              0
 recompute              blocks
 batch_invariant        true
 context                7
@@ -90,6 +91,7 @@ device                 cuda_emulated
 precision              bf16
 cuda_graph             true
 threads                2
+rank_timeout           0
 eval_every             3
 eval_batches           1
 eval_from              3

@@ -6,6 +6,7 @@
 #include <dnnl.hpp>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "core/cpu/parallel.h"
 #include "core/error.h"
@@ -53,7 +54,8 @@ memory::desc describe(const Gemm& g, int64_t matrices, int64_t rows, int64_t col
   return {{matrices, rows, columns}, type, memory::dims{at.batch_stride, at.row_stride, at.column_stride}};
 }
 
-// The library writes code for a product, which takes address space, and crashes where there is none left, as under ulimit -v.
+// The library writes code for a product when it is made and when it first runs. That takes address space, and the library crashes where
+// there is none left, as under ulimit -v.
 void check_room() {
   constexpr size_t room = size_t{32} << 20;
   void* const found = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,6 +93,7 @@ class Prepared {
   explicit operator bool() const { return static_cast<bool>(product_); }
 
   void run(const Gemm& g) {
+    if (!std::exchange(has_run_, true)) check_room();
     a_.set_data_handle(const_cast<void*>(g.a));
     b_.set_data_handle(const_cast<void*>(g.b));
     c_.set_data_handle(g.c);
@@ -118,6 +121,7 @@ class Prepared {
   dnnl::stream stream_;
   dnnl::matmul product_;
   memory a_, b_, c_, bias_;
+  bool has_run_ = false;
 };
 
 Prepared& prepared(const Gemm& g) {
