@@ -76,6 +76,11 @@ size_t LeafSums::earlier() const {
 
 Tensor LeafSums::take_earlier(size_t subtree, size_t parameter) { return std::exchange(nodes_[subtree].sums[parameter], {}); }
 
+void LeafSums::each_held(const Visit& visit) const {
+  for (const Node& node : nodes_)
+    for (const Tensor& sum : node.sums) visit(sum, HeldFor::gradients);
+}
+
 GradientExchange::GradientExchange(std::vector<Parameter*> trained, const std::vector<Range>& leaves, Ranks& ranks, int64_t bucket_bytes)
     : trained_(std::move(trained)),
       ranks_(ranks),
@@ -187,6 +192,13 @@ std::vector<Tensor> GradientExchange::finish() {
     own.push_back(reached_[block.parameter] == '1' ? sums[block.bucket].rows(block.at, hi - lo) : Tensor());
   }
   return own;
+}
+
+void GradientExchange::each_held(const Visit& visit) const {
+  for (const std::vector<Tensor>& bucket : buckets_)
+    for (const Tensor& of_subtree : bucket) visit(of_subtree, HeldFor::gradients);
+  for (const std::vector<Sum>& bucket : arrived_)
+    for (const Sum& sum : bucket) visit(sum.share, HeldFor::gradients);
 }
 
 void GradientExchange::gather_values() {

@@ -7,6 +7,7 @@
 
 #include "autograd/completion.h"
 #include "autograd/gradient_layout.h"
+#include "core/memory/memory.h"
 #include "cuda/ranks/ranks.h"
 
 namespace ricci {
@@ -14,7 +15,7 @@ namespace ricci {
 // Adds the gradients of a rank's leaves along the tree of a step. The gradients of a leaf are in Parameter::grad when it ends; those of
 // earlier leaves wait in as many sums as the tree has open nodes, at most log2 of the leaves. What is added is what the tape adds: f32, or
 // f64 for f64 parameters.
-class LeafSums {
+class LeafSums final : public MemoryHolder {
  public:
   // `own`: the leaves of this rank, of `all` in the step.
   LeafSums(std::vector<Parameter*> trained, int64_t all, Range own);
@@ -31,6 +32,7 @@ class LeafSums {
   // has begun; empty: no gradient.
   size_t earlier() const;
   Tensor take_earlier(size_t subtree, size_t parameter);
+  void each_held(const Visit& visit) const override;
 
  private:
   struct Node {
@@ -52,7 +54,7 @@ class LeafSums {
 //   tape.backward(loss, weight, &exchange);        a bucket is sent when it is full and those before it have gone
 //   const auto gradients = exchange.finish();      of the own blocks
 //   exchange.gather_values();                      after the update of these
-class GradientExchange final : public GradientListener {
+class GradientExchange final : public GradientListener, public MemoryHolder {
  public:
   // `leaves`: of each rank, in order, together all of the step. bucket_bytes: as for GradientLayout.
   GradientExchange(std::vector<Parameter*> trained, const std::vector<Range>& leaves, Ranks& ranks, int64_t bucket_bytes = 0);
@@ -72,6 +74,7 @@ class GradientExchange final : public GradientListener {
 
   // Sends the values of the own blocks to all and takes theirs.
   void gather_values();
+  void each_held(const Visit& visit) const override;
 
  private:
   struct Piece {  // a parameter's part of a bucket

@@ -1,5 +1,6 @@
 // ricci-plan: the memory of a training step of a run file, by what it is held for, and its work. Nothing is computed.
 //   ricci-plan run.yaml model.layers=24 batch=64 --memory 80GiB
+//   ricci-plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
 
 #include <CLI/CLI.hpp>
@@ -21,6 +22,7 @@ namespace {
 struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
+  int64_t ranks = 1;
   bool as_json = false, published = false;
 };
 
@@ -37,13 +39,20 @@ Value largest_batch(const TrainConfig& config, const Level& level) {
   return level.sequences;
 }
 
-std::vector<Level> levels_of(const TrainConfig& config, int64_t memory) {
+StepShape shape_of(const TrainConfig& config, const Options& options) {
+  StepShape shape = step_shape_of(config);
+  shape.ranks = options.ranks;
+  return shape;
+}
+
+std::vector<Level> levels_of(const TrainConfig& config, const Options& options) {
   std::vector<Level> levels;
   for (const Recompute recompute : {Recompute::none, Recompute::blocks}) {
-    StepShape shape = step_shape_of(config);
+    StepShape shape = shape_of(config, options);
     shape.recompute_blocks = recompute == Recompute::blocks;
     levels.push_back({recompute, plan_step(config.model, config.optimizer, shape)});
-    if (memory) levels.back().sequences = most_sequences(config.model, config.optimizer, shape, memory);
+    if (options.memory)
+      levels.back().sequences = most_sequences(config.model, config.optimizer, shape, static_cast<int64_t>(options.memory));
   }
   return levels;
 }
@@ -70,10 +79,11 @@ ResultTable kept_of(const Plan& plan) {
 }
 
 // A row for each way to recompute.
-ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels, bool with_batch) {
+ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels, const Options& options) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), levels, value); };
   add({.heading = "recompute", .key = "recompute", .left = true}, [](const Level& level) { return name_of(level.recompute); });
+  add({.key = "ranks"}, [&](const Level&) { return options.ranks; });
   add({.key = "parameters"}, [](const Level& level) { return level.plan.parameters; });
   add({.heading = "peak", .key = "peak_bytes", .format = "bytes"}, [](const Level& level) { return level.plan.peak; });
   add({.key = "working_bytes"}, [](const Level& level) { return level.plan.working; });
@@ -87,20 +97,21 @@ ResultTable table_of(const TrainConfig& config, const std::vector<Level>& levels
   add({.heading = "GB moved a step", .key = "bytes_moved", .format = "{:.2f}", .factor = 1e-9},
       [](const Level& level) { return level.plan.bytes(); });
   add({.key = "kept"}, [](const Level& level) { return json_of(kept_of(level.plan)); });
-  if (with_batch)
+  if (options.memory)
     add({.heading = "largest batch", .key = "largest_batch"}, [&](const Level& level) { return largest_batch(config, level); });
   return table;
 }
 
-void print_all(const TrainConfig& config, const std::vector<Level>& levels, bool with_batch) {
+void print_all(const TrainConfig& config, const std::vector<Level>& levels, const Options& options) {
   const Level& chosen = levels[config.recompute == Recompute::blocks];
   const StepShape shape = step_shape_of(config);
-  print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}\n",
+  const std::string shared = options.ranks == 1 ? "" : format_message("; of {} ranks the one that holds the most", {options.ranks});
+  print(format_message("{} trained parameters; a step of {} x {} sequences of {} tokens in {} on {}, recompute: {}{}\n",
       {chosen.plan.parameters, shape.micro_batches, shape.sequences, shape.context, name_of(shape.dtype), name_of(shape.device),
-          name_of(chosen.recompute)}));
+          name_of(chosen.recompute), shared}));
   print(text_of(memory_of(chosen.plan)) + "\n");
   print(text_of(kept_of(chosen.plan)) + "\n");
-  print(text_of(table_of(config, levels, with_batch)));
+  print(text_of(table_of(config, levels, options)));
 }
 
 // The multi-scale paper's table 8, with the scores as it counts them and as they are kept.
@@ -125,10 +136,12 @@ int plan(const Options& options) {
   if (options.published) return print_published();
   TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
   config.model.vocab = planned_vocab(config, options.run.file());
+  config.max_ranks = config.max_ranks.value_or(options.ranks);
+  check(config);  // with max_ranks
   print_warnings(config);
-  const std::vector<Level> levels = levels_of(config, static_cast<int64_t>(options.memory));
-  if (options.as_json) print(json_text(json_of(table_of(config, levels, options.memory > 0))));
-  else print_all(config, levels, options.memory > 0);
+  const std::vector<Level> levels = levels_of(config, options);
+  if (options.as_json) print(json_text(json_of(table_of(config, levels, options))));
+  else print_all(config, levels, options);
   return 0;
 }
 
@@ -143,10 +156,12 @@ int main(int argc, char** argv) {
         CLI::Option* const memory = app.add_option(
             "--memory", options.memory, "Tells the largest batch that fits into it: 8GiB are 8 x 1024^3 bytes, 80GB are 80 x 10^9");
         memory->transform(CLI::AsSizeValue(true));
+        CLI::Option* const ranks = app.add_option("--ranks", options.ranks, "Tells the memory and work of one of so many processes");
+        ranks->check(at_least_one);
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
         CLI::Option* const published = app.add_flag("--published", options.published,
             "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
-        for (CLI::Option* unread : {memory, as_json, app.get_option("run")}) published->excludes(unread);
+        for (CLI::Option* unread : {memory, ranks, as_json, app.get_option("run")}) published->excludes(unread);
       },
       [&] { return plan(options); });
 }

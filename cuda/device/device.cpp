@@ -94,7 +94,10 @@ void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;
   dst.written(file, line);
-  if (is_dry_run()) return;
+  if (is_dry_run()) {
+    if (to == Device::cpu && from != Device::cpu) std::memset(dst.raw(), 0, static_cast<size_t>(bytes));
+    return;
+  }
   if (to == Device::cpu && from == Device::cpu) {
     std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
   } else if (to == from) {

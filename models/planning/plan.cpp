@@ -16,6 +16,7 @@
 #include "cuda/device/graph.h"
 #include "models/layers/layers.h"
 #include "models/model.h"
+#include "models/planning/dry_rank.h"
 #include "models/training/train_step.h"
 
 namespace ricci {
@@ -24,32 +25,45 @@ namespace {
 // The device of a dry run.
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, Device device) {
+Share share_of(const StepShape& shape, int64_t rank) { return Share::of_rank(shape.micro_batches, shape.max_ranks, rank, shape.ranks); }
+
+std::vector<MicroBatch> micro_batches_of(const ModelConfig& model, const StepShape& shape, int64_t rank, Device device) {
   const auto ids = [&](const Shape& s) { return zeros(s, Dtype::i64, device); };
   const Shape bc{shape.sequences, shape.context}, b{shape.sequences};
   const bool classifier = model.traits().objective == Objective::label;
   std::vector<MicroBatch> all;
-  for (int64_t i = 0; i < shape.micro_batches; ++i)
+  const Range mine = share_of(shape, rank).micro_batches();
+  for (int64_t i = mine.lo; i < mine.hi; ++i)
     all.push_back({{ids(bc), ids(classifier ? b : bc), classifier ? ids(b) : Tensor()}, shape.sequences * shape.context});
   return all;
 }
 
-// A model with its optimizer and the tensors of a step. In a dry run none of them has memory.
+// A model with its optimizer and the tensors of a step, on one rank. In a dry run none of them has memory.
 struct Setup {
   Device device;
+  DryRank rank;
   Model model;
   std::optional<Optimizer> optimizer;
   std::vector<MicroBatch> micro_batches;
-  int64_t max_ranks;
+  TrainStepOptions options;
 
-  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, Device on)
-      : device(on), model(config), max_ranks(shape.max_ranks) {
+  Setup(const ModelConfig& config, const OptimizerConfig& optimizer_config, const StepShape& shape, int64_t number, Device on)
+      : device(on),
+        rank(static_cast<int>(number), static_cast<int>(shape.ranks)),
+        model(config),
+        options{.seed = 1, .clip = 1, .max_ranks = shape.max_ranks, .micro_batches = shape.micro_batches} {
     if (!is_dry_run()) model.init(1);
     if (shape.freeze) shape.freeze(model);
     model.place_for_training(shape.dtype, device);
     model.recompute_blocks(shape.recompute_blocks);
-    optimizer.emplace(model.trained_parameters(), optimizer_config);
-    micro_batches = micro_batches_of(config, shape, device);
+    const std::vector<Parameter*> trained = model.trained_parameters();
+    if (shape.ranks > 1) {
+      const auto mine = GradientLayout(trained, shape.ranks).blocks_of(number);
+      optimizer.emplace(trained, optimizer_config, std::vector<ParameterBlock>(mine.begin(), mine.end()));
+    } else {
+      optimizer.emplace(trained, optimizer_config);
+    }
+    micro_batches = micro_batches_of(config, shape, number, device);
   }
   int64_t trained_numbers() {
     int64_t numbers = 0;
@@ -57,7 +71,7 @@ struct Setup {
     return numbers;
   }
   void step(int64_t number) {
-    TrainStep step(model, *optimizer, device, {.seed = 1, .clip = 1, .max_ranks = max_ranks});
+    TrainStep step(model, *optimizer, device, options, rank);
     step.run(micro_batches, number, 1e-3);
   }
 };
@@ -132,8 +146,42 @@ std::vector<Plan::Kept> kept_by_forward(Setup& training) {
   return all;
 }
 
-void check_context(const ModelConfig& config, const StepShape& shape) {
+void check_shape(const ModelConfig& config, const StepShape& shape) {
   if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
+  if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: not with several ranks yet");
+  if (shape.ranks > shape.max_ranks) fail("max_ranks: {} is the most ranks this run can use, not {}", {shape.max_ranks, shape.ranks});
+}
+
+Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape, int64_t rank) {
+  const Device device = dry_device(shape);
+  Plan plan;
+  PeakNotes notes(device, plan);
+  const DryRun dry(device, std::ref(notes));
+  Setup training(config, optimizer, shape, rank, device);
+  plan.parameters = training.trained_numbers();
+  notes.begin_steps();
+  training.step(0);  // makes what later steps find
+  const trace::Counter counter;
+  RecordedBlock recorded;
+  {
+    const RequestWatch watch(
+        device, [](int64_t) {}, std::ref(recorded));
+    training.step(1);
+  }
+  plan.work = counter.work();
+  plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
+  plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
+  const int64_t peak = plan.peak, working = plan.working;
+  plan.kept = kept_by_forward(training);
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
+  return plan;
+}
+
+// The leaves of each subtree that a rank sends: ranks with the same hold the same, but for the padding of buckets.
+std::vector<int64_t> sums_of(const StepShape& shape, int64_t rank) {
+  std::vector<int64_t> leaves;
+  for (const Range& sum : subtrees(shape.max_ranks, share_of(shape, rank).leaves)) leaves.push_back(sum.hi - sum.lo);
+  return leaves;
 }
 
 }  // namespace
@@ -158,38 +206,25 @@ double Plan::bytes() const {
 }
 
 Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
-  check_context(config, shape);
-  const Device device = dry_device(shape);
-  Plan plan;
-  PeakNotes notes(device, plan);
-  const DryRun dry(device, std::ref(notes));
-  Setup training(config, optimizer, shape, device);
-  plan.parameters = training.trained_numbers();
-  notes.begin_steps();
-  training.step(0);  // makes what later steps find
-  const trace::Counter counter;
-  RecordedBlock recorded;
-  {
-    const RequestWatch watch(
-        device, [](int64_t) {}, std::ref(recorded));
-    training.step(1);
+  check_shape(config, shape);
+  std::set<std::vector<int64_t>> planned;
+  Plan most;
+  for (int64_t rank = 0; rank < shape.ranks; ++rank) {
+    if (!planned.insert(sums_of(shape, rank)).second) continue;
+    Plan plan = plan_rank(config, optimizer, shape, rank);
+    if (plan.process > most.process) most = std::move(plan);
   }
-  plan.work = counter.work();
-  plan.recorded = shape.cuda_graph ? recorded.bytes() : 0;
-  plan.process = device == Device::cpu ? dry.arena_bytes() + program_bytes() : plan.peak + plan.recorded;
-  const int64_t peak = plan.peak, working = plan.working;
-  plan.kept = kept_by_forward(training);
-  if (plan.peak != peak || plan.working != working) fail("plan: the forward alone holds more than the step");
-  return plan;
+  return most;
 }
 
 StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimizer, const StepShape& shape) {
-  check_context(config, shape);
+  check_shape(config, shape);
+  if (shape.ranks > 1) fail("measured memory: {} ranks, this is one process", {shape.ranks});
   require(shape.device);
   StepMemory memory;
   PeakNotes notes(shape.device, memory);
   const RequestWatch watch(shape.device, std::ref(notes));
-  Setup training(config, optimizer, shape, shape.device);
+  Setup training(config, optimizer, shape, 0, shape.device);
   memory.parameters = training.trained_numbers();
   notes.begin_steps();
   for (int64_t step = 0; step < 2; ++step) training.step(step);

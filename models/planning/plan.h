@@ -28,6 +28,7 @@ struct StepShape {
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen where nothing is trained
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
   int64_t max_ranks = 1;                    // TrainStepOptions::max_ranks
+  int64_t ranks = 1;                        // that share the micro-batches
 };
 
 struct StepMemory {
@@ -55,11 +56,13 @@ struct Plan : StepMemory {
   double bytes() const;                     // that ops read and write
 };
 
-// Errors: as for Model and Optimizer; a context longer than the model's.
+// On several ranks: of the one that holds the most, up to the padding of buckets, which communicates with nobody. What it sends and
+// receives is held until backward has ended, as on a GPU; on the CPU MPI may let go of some before. Errors: as for Model, Optimizer and
+// TrainStep; a context longer than the model's.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The same memory, measured: two steps of a model with drawn weights are taken on a text of zeros. Errors also: no memory left, a device
-// that is not available.
+// that is not available, several ranks.
 StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
 // The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.

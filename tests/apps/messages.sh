@@ -97,7 +97,15 @@ mv err train.err
 run plan tiny.yaml "${short[@]}" --json
 verdict 'a plan warns of the model' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 2 levels a layer hears 4 positions, but ctx is 8, which 3 levels would hear')"
 verdict 'as the training does' "$(diff train.err err)"
-for option in --json '--memory 64MiB' tiny.yaml; do
+for device in cpu cuda_emulated; do
+  accept "a plan of 4 ranks on $device" plan tiny.yaml accumulation=4 device=$device --ranks 4
+  verdict 'says so' "$(grep -q ', recompute: none; of 4 ranks the one that holds the most$' out || cat out)"
+done
+refuse 'too few micro-batches' 1 'accumulation: a step of 1 micro-batch cannot be shared by 2 ranks; a new run with accumulation=2 batch=1 reads the same sequences per step$' plan tiny.yaml --ranks 2
+refuse 'more ranks than max_ranks' 1 'max_ranks: 2 is the most ranks this run can use, not 4$' plan tiny.yaml accumulation=4 max_ranks=2 --ranks 4
+refuse 'a graph on several ranks' 1 'cuda_graph: not with several ranks yet$' plan tiny.yaml accumulation=2 device=cuda cuda_graph=true --ranks 2
+refuse 'no ranks' 2 '--ranks: expected an integer of at least 1, got 0' plan tiny.yaml --ranks 0
+for option in --json '--memory 64MiB' '--ranks 2' tiny.yaml; do
   refuse "the published table with $option" 2 "(--published|${option% *}|run) excludes (--published|${option% *}|run)" plan --published $option
 done
 accept 'the published table' plan --published
@@ -214,7 +222,7 @@ help() {
 help train FILE KEY=VALUE --help-config
 help eval run --data --context --stride --batch --json --precision --device --threads
 help generate run --prompt --prompt-file --tokens --samples --stop --jsonl --interactive --speed --temperature --top-k --top-p --seed --precision --device --threads
-help plan FILE KEY=VALUE --memory --json --published
+help plan FILE KEY=VALUE --memory --ranks --json --published
 help tokenize train encode decode count
 help prepare --output --tokenizer --format --documents
 help convert import export

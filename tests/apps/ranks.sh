@@ -111,6 +111,18 @@ same 'ends at the same step' patient patient-3
 trains 'samples on the way' 2 four.yaml name=samples-2 sample.tokens=5 sample.every=3
 same 'change nothing' f32 samples-2
 
+# ---- Memory
+# within PLANNED MEASURED: they differ by at most 5%.
+within() { awk -v p="$1" -v m="$2" 'BEGIN { exit !(p > 0 && m > 0 && p <= 1.05 * m && m <= 1.05 * p) }' || echo "planned $1, measured $2"; }
+large=(four.yaml model.layers=4 model.d=192 model.ctx=64 steps=2 checkpoint_every=0 eval_batches=1)
+for ranks in 2 3; do
+  trains "a larger model on $ranks ranks" $ranks "${large[@]}" name=large-$ranks
+  run plan "${large[@]}" --ranks $ranks --json
+  planned=$(sed -nE 's/^ *"peak_bytes": ([0-9]+),?$/\1/p' out | head -1)
+  verdict 'holds what the plan says' "$(within "$planned" "$(tail -1 "runs/large-$ranks/metrics.jsonl" | sed -E 's/.*"peak_bytes":([0-9]+).*/\1/')")"
+  verdict 'and less than one process' "$(run plan "${large[@]}" --json; [ "$(sed -nE 's/^ *"peak_bytes": ([0-9]+),?$/\1/p' out | head -1)" -gt $((planned * 105 / 100)) ] || cat out)"
+done
+
 # ---- Ends of one rank
 # A long run, in the background; $launcher is mpirun.
 long=(four.yaml steps=20000 schedule_steps=20000 eval_every=0 checkpoint_every=7 keep_checkpoints=2 log_every=1)

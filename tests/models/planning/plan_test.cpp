@@ -57,6 +57,39 @@ TEST_CASE("plan: the peak is that of the step") {
     }
 }
 
+TEST_CASE("plan: a rank holds values and sums whole, and its blocks of the optimizer's state") {
+  const auto at = [](const Plan& plan, HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
+  for (const Device device : {Device::cpu, Device::cuda_emulated})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      StepShape shape{2, 32, 8, dtype, false, device};
+      shape.max_ranks = 8;
+      const Plan alone = plan_step(small_model(), {}, shape);
+      for (const int64_t ranks : {2, 3, 8}) {
+        CAPTURE(ranks);
+        shape.ranks = ranks;
+        const Plan one = plan_step(small_model(), {}, shape);
+        CHECK(one.parameters == alone.parameters);
+        CHECK(at(one, HeldFor::parameters) == at(alone, HeldFor::parameters));
+        // Whole blocks of 16,384, of which small parameters fill less; the last bucket is padded to a multiple of the ranks.
+        const int64_t state = at(alone, HeldFor::optimizer_state), block = GradientLayout::kBlock * 12;
+        CHECK(at(one, HeldFor::optimizer_state) <= state / ranks + state / 4 + block);
+        CHECK(at(one, HeldFor::gradients) >= 4 * one.parameters);
+        CHECK(one.flops() < 1.6 * alone.flops() / static_cast<double>(ranks));
+        CHECK(one.flops() >= alone.flops() / static_cast<double>(ranks));
+      }
+    }
+}
+
+TEST_CASE("plan: the ranks of a plan") {
+  StepShape shape{2, 32, 4, Dtype::f32, false, Device::cpu};
+  shape.max_ranks = 4, shape.ranks = 2;
+  CHECK(message_of([&] { measure_step(small_model(), {}, shape); }) == "measured memory: 2 ranks, this is one process");
+  shape.ranks = 5;
+  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "max_ranks: 4 is the most ranks this run can use, not 5");
+  shape.ranks = 2, shape.cuda_graph = true;
+  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: not with several ranks yet");
+}
+
 TEST_CASE("plan: the block of a recorded step") {
   for (const int64_t micro_batches : {1, 2}) {
     StepShape shape{2, 16, micro_batches, Dtype::f32, false, Device::cuda_emulated};
