@@ -3,6 +3,7 @@
 // In every other build this is nothing.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 #include "core/tensor.h"
 
@@ -43,7 +44,7 @@ inline void mutate_gradient(const char* op, size_t input, Tensor& gradient) {
 
 #else
 
-constexpr bool is_planted(Bug) { return false; }
+static constexpr bool is_planted(Bug) { return false; }  // static: another function than the one above
 
 inline void mutate_gradient(const char*, size_t, const Tensor&) {}
 

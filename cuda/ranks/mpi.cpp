@@ -218,14 +218,15 @@ void MpiRanks::meet(double limit) {
 
 void MpiRanks::wait_until(const std::function<bool()>& done, double limit) {
   const double begun = seconds_now();
-  double looked = begun;
+  double looked = begun, looked_for = 0;
   for (int64_t tests = 0; !done(); ++tests) {
     if (tests < kSpins) continue;
     ::usleep(kNap);
     const double now = seconds_now();
     if (now < looked + kLook) continue;
+    looked_for += std::min(now - looked, 1.0);  // without the time for which this process was stopped
     looked = now;
-    look_around(now - begun, limit);
+    look_around(looked_for, limit);
   }
   if (roll_call_->has_told()) tell(false, 0);
   waited_ += seconds_now() - begun;
@@ -285,9 +286,8 @@ void MpiRanks::end_testing() {
 
 // An error that all ranks meet is told by rank 0: what a launcher sends to end the others reaches them while they nap.
 void MpiRanks::end_all(const std::string& line) {
-  constexpr useconds_t kBehindFirst = 500'000;
   for (const int signal : kEndingSignals) std::signal(signal, SIG_DFL);
-  if (rank_ > 0) ::usleep(kBehindFirst);
+  ::usleep(static_cast<useconds_t>(std::min(rank_, 10)) * 500'000);  // each behind the one before
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
   MPI_Abort(MPI_COMM_WORLD, 1);

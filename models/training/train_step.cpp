@@ -287,6 +287,7 @@ void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, 
   } catch (const Error& error) {
     found = error.what();
   }
+  ranks_->wait_patiently();  // a search takes as long as its micro-batches
   for (const std::string& each : ranks_->from_all(found))
     if (!each.empty()) fail("step {}: {}: {}", {step + 1, what, each});
   fail("step {}: {}", {step + 1, what});

@@ -12,11 +12,12 @@ constexpr int64_t kWatched = 100;      // steps
 constexpr double kWorthTelling = 0.2;  // of their time
 
 std::vector<double> StepNotes::telling(bool asked_to_end, int64_t peak_bytes) {
-  const double waited = ranks_.waited();
-  return {asked_to_end ? 1.0 : 0.0, static_cast<double>(peak_bytes), waited - std::exchange(waited_before_, waited)};
+  waited_before_ = ranks_.waited();
+  return {asked_to_end ? 1.0 : 0.0, static_cast<double>(peak_bytes), waited_in_step_};
 }
 
 std::string StepNotes::take(const std::vector<double>& told, double seconds) {
+  waited_in_step_ = ranks_.waited() - waited_before_;
   std::vector<double> waited;
   for (size_t i = 0; i + 2 < told.size(); i += 3) {
     asked_to_end_ |= told[i] > 0;
@@ -25,7 +26,7 @@ std::string StepNotes::take(const std::vector<double>& told, double seconds) {
     waited_[i / 3] += told[i + 2];
   }
   if (waited.size() < 2) return "";
-  const auto middle = waited.begin() + static_cast<std::ptrdiff_t>(waited.size() / 2);
+  const auto middle = waited.begin() + static_cast<std::ptrdiff_t>((waited.size() - 1) / 2);
   std::nth_element(waited.begin(), middle, waited.end());
   medians_ += *middle;
   ++steps_;

@@ -13,7 +13,7 @@ class StepNotes {
  public:
   explicit StepNotes(Ranks& ranks) : ranks_(ranks), waited_before_(ranks.waited()), waited_(static_cast<size_t>(ranks.count())) {}
 
-  // The numbers of this rank, before a step: it was asked to end, bytes, and the seconds it waited since the step before began.
+  // The numbers of this rank, before a step: it was asked to end, bytes, and the seconds it waited in the step before.
   std::vector<double> telling(bool asked_to_end, int64_t peak_bytes);
   // After a step that took so many seconds: what all ranks told, in their order (TrainStep::told). Returns a line where all have waited for
   // the same rank for more than a fifth of 100 steps, once; else nothing.
@@ -21,15 +21,16 @@ class StepNotes {
 
   bool asked_to_end() const { return asked_to_end_; }  // any rank
   int64_t peak_bytes() const { return peak_bytes_; }   // the largest
-  // Milliseconds of a step in which a rank waits for others: the median over the ranks, the mean over the steps since the call before.
-  // Nothing: one rank alone, or no step.
+  // Milliseconds of a step in which a rank waits for others: the (lower) median over the ranks, the mean over the steps since the call
+  // before. Nothing: one rank alone, or no step.
   std::optional<double> exchange_ms();
 
  private:
   std::string slowest(double seconds);
 
   Ranks& ranks_;
-  double waited_before_;  // Ranks::waited
+  double waited_before_;       // Ranks::waited, when the step began
+  double waited_in_step_ = 0;  // in the step before
   bool asked_to_end_ = false, warned_ = false;
   int64_t peak_bytes_ = 0;
   double medians_ = 0;  // seconds, since the record before

@@ -56,18 +56,12 @@ void TrainingLoop::explain(const std::vector<MicroBatch>& micro_batches, double 
   std::vector<TensorSource> weights = weights_of(model, optimizer, ranks);
   if (run) save_nonfinite_step(*run, std::move(weights), micro_batches_of(whole_step(), config.device), state.step);
   else hand_over(std::move(weights));
-  std::string found;
+  ranks.wait_for_first();
   try {
     train_step.explain_nonfinite(micro_batches, state.step, loss);
-  } catch (const Error& error) {
-    found = error.what();
+  } catch (const Error& error) {  // the same on all ranks
+    fail("{}; ricci-train {} --replay computes it again", {error.what(), run ? run->path() : ""});
   }
-  ranks.wait_patiently();
-  const std::vector<std::string> all = ranks.from_all(found);  // the others name no op
-  const auto shorter = [](const std::string& a, const std::string& b) { return a.size() < b.size(); };
-  const size_t least = std::min_element(all.begin(), all.end(), shorter)->size();
-  const auto one = std::find_if(all.begin(), all.end() - 1, [&](const std::string& each) { return each.size() > least; });
-  fail("{}; ricci-train {} --replay computes it again", {*one, run ? run->path() : ""});
 }
 
 // The micro-batches of all ranks in the step that comes next.
@@ -126,7 +120,7 @@ bool TrainingLoop::conclude(Metrics record) {
   }
   if (!last && goes_on && is_due(record.step, config.sample.every) && config.sample.tokens > 0) write_sample();
   if (evaluates || is_due(record.step, config.log_every)) {
-    record.exchange_ms = notes.exchange_ms();
+    if (const std::optional<double> measured_now = notes.exchange_ms()) record.exchange_ms = measured_now;
     if (journal) journal->metrics.append(record);
     since_record = {};
   }
@@ -144,6 +138,7 @@ void TrainingLoop::save() {
   if (journal) journal->metrics.sync();
   if (run) run->save(model, optimizer, state, ranks);
   else hand_over_checkpoint(model, optimizer, ranks);
+  ranks.wait_for_first();  // which syncs
   saved = state.step;
 }
 
