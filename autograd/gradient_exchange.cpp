@@ -110,6 +110,7 @@ void GradientExchange::begin() {
   next_ = 0;
   buckets_.assign(whole_.size(), {});
   arrived_.assign(whole_.size(), {});
+  sums_.clear();
 }
 
 void GradientExchange::completed(const Parameter& p) {
@@ -146,6 +147,10 @@ void GradientExchange::put(const Tensor& gradient, size_t subtree, size_t parame
 }
 
 void GradientExchange::send(size_t bucket) {
+  if (bucket > 0) {
+    ranks_.wait_but_for(static_cast<int64_t>(most_subtrees_));  // the exchanges of the bucket before
+    add_arrived(bucket - 1);
+  }
   const std::vector<Tensor> mine = std::move(buckets_[bucket]);
   const int64_t begin = layout_.buckets()[bucket].lo;
   std::vector<Sum>& arrived = arrived_[bucket];
@@ -162,6 +167,15 @@ void GradientExchange::send(size_t bucket) {
     ranks_.all_to_all(to, from);
   }
   std::sort(arrived.begin(), arrived.end(), [](const Sum& a, const Sum& b) { return a.leaves.lo < b.leaves.lo; });
+}
+
+// Adds what has arrived of the buckets before `end`.
+void GradientExchange::add_arrived(size_t end) {
+  const Device device = trained_[0]->value.device();
+  const auto bytes = static_cast<int64_t>(end - sums_.size()) * bytes_of(layout_) / static_cast<int64_t>(whole_.size());
+  trace::end("exchange of gradients", "", device, bytes);
+  while (sums_.size() < end) sums_.push_back(sum_of(sums_.size()));
+  trace::end("sum of gradients", "", device, bytes);
 }
 
 // The sum of all leaves, of this rank's share of a bucket.
@@ -182,15 +196,13 @@ std::vector<Tensor> GradientExchange::finish() {
   for (size_t i = trained_.size(); i-- > 0;)
     if (reached_[i] == '-') pack(i);
   ranks_.wait();
-  const Device device = trained_.empty() ? Device::cpu : trained_[0]->value.device();
-  trace::end("exchange of gradients", "", device, bytes_of(layout_));
-  std::vector<Tensor> sums, own;
-  for (size_t bucket = 0; bucket < whole_.size(); ++bucket) sums.push_back(sum_of(bucket));
-  trace::end("sum of gradients", "", device, bytes_of(layout_));
+  if (!whole_.empty()) add_arrived(whole_.size());
+  std::vector<Tensor> own;
   for (const OwnedBlock& block : layout_.blocks_of(ranks_.rank())) {
     const auto [lo, hi] = block.elements;
-    own.push_back(reached_[block.parameter] == '1' ? sums[block.bucket].rows(block.at, hi - lo) : Tensor());
+    own.push_back(reached_[block.parameter] == '1' ? sums_[block.bucket].rows(block.at, hi - lo) : Tensor());
   }
+  sums_.clear();
   return own;
 }
 
@@ -199,29 +211,44 @@ void GradientExchange::each_held(const Visit& visit) const {
     for (const Tensor& of_subtree : bucket) visit(of_subtree, HeldFor::gradients);
   for (const std::vector<Sum>& bucket : arrived_)
     for (const Sum& sum : bucket) visit(sum.share, HeldFor::gradients);
+  for (const Tensor& sum : sums_) visit(sum, HeldFor::gradients);
 }
 
 void GradientExchange::gather_values() {
-  std::vector<Tensor> values;
+  std::vector<Tensor> values(whole_.size());
+  size_t unpacked = whole_.size();
+  const auto unpack_from = [&](size_t first) {
+    for (; unpacked > first; --unpacked) unpack_values(unpacked - 1, std::exchange(values[unpacked - 1], {}));
+  };
   for (size_t bucket = whole_.size(); bucket-- > 0;) {  // the first blocks of the model first
-    const auto [begin, end] = layout_.buckets()[bucket];
-    const Range owned = layout_.owned(bucket, ranks_.rank());
-    values.push_back(like(trained_[0]->value, {end - begin}));
-    for (const auto& [block, at] : layout_.parts(owned))
-      copy(values.back().rows(owned.lo - begin + at, block.elements.hi - block.elements.lo),
-          part_of(trained_[block.parameter]->value, block.elements));
-    ranks_.all_gather(values.back());
+    values[bucket] = packed_values(bucket);
+    ranks_.wait_but_for(1);
+    ranks_.all_gather(values[bucket]);
+    unpack_from(bucket + 2);
   }
   ranks_.wait();
-  for (size_t bucket = 0; bucket < whole_.size(); ++bucket, values.pop_back()) {
-    const auto [begin, end] = layout_.buckets()[bucket];
-    const Range owned = layout_.owned(bucket, ranks_.rank());
-    for (const Range& others : {Range{begin, owned.lo}, Range{owned.hi, end}})
-      for (const auto& [block, at] : layout_.parts(others))
-        copy(part_of(trained_[block.parameter]->value, block.elements),
-            values.back().rows(others.lo - begin + at, block.elements.hi - block.elements.lo));
-  }
+  unpack_from(0);
   trace::end("gathering of values", "", trained_.empty() ? Device::cpu : trained_[0]->value.device(), bytes_of(layout_));
+}
+
+// A bucket in which the own share has its values.
+Tensor GradientExchange::packed_values(size_t bucket) const {
+  const auto [begin, end] = layout_.buckets()[bucket];
+  const Range owned = layout_.owned(bucket, ranks_.rank());
+  const Tensor values = like(trained_[0]->value, {end - begin});
+  for (const auto& [block, at] : layout_.parts(owned))
+    copy(values.rows(owned.lo - begin + at, block.elements.hi - block.elements.lo),
+        part_of(trained_[block.parameter]->value, block.elements));
+  return values;
+}
+
+void GradientExchange::unpack_values(size_t bucket, const Tensor& values) const {
+  const auto [begin, end] = layout_.buckets()[bucket];
+  const Range owned = layout_.owned(bucket, ranks_.rank());
+  for (const Range& others : {Range{begin, owned.lo}, Range{owned.hi, end}})
+    for (const auto& [block, at] : layout_.parts(others))
+      copy(part_of(trained_[block.parameter]->value, block.elements),
+          values.rows(others.lo - begin + at, block.elements.hi - block.elements.lo));
 }
 
 }  // namespace ricci

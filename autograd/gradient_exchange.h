@@ -49,7 +49,8 @@ class LeafSums final : public MemoryHolder {
 };
 
 // The gradients of all ranks: each leaves for its owner in its bucket while backward runs, the owner adds what arrives along the tree, and
-// after the update gives the values back.
+// after the update gives the values back. Two buckets at most are on their way, so that a rank with one leaf holds of the gradient what
+// is not sent yet, two buckets and its share.
 //   exchange.begin();                              then the leaves, each but the last followed by leaves().end_leaf()
 //   tape.backward(loss, weight, &exchange);        a bucket is sent when it is full and those before it have gone
 //   const auto gradients = exchange.finish();      of the own blocks
@@ -89,7 +90,10 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   void pack(size_t parameter);
   void put(const Tensor& gradient, size_t subtree, size_t parameter);
   void send(size_t bucket);
+  void add_arrived(size_t end);
   Tensor sum_of(size_t bucket);
+  Tensor packed_values(size_t bucket) const;
+  void unpack_values(size_t bucket, const Tensor& values) const;
 
   std::vector<Parameter*> trained_;
   Ranks& ranks_;
@@ -107,8 +111,9 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   std::string reached_;                       // 0, 1; - where that is not known yet
   std::vector<int64_t> missing_;              // parameters of each bucket
   size_t next_ = 0;                           // bucket to be sent
-  std::vector<std::vector<Tensor>> buckets_;  // [bucket][own subtree]
-  std::vector<std::vector<Sum>> arrived_;     // [bucket], in the order of leaves
+  std::vector<std::vector<Tensor>> buckets_;  // [bucket][own subtree], until they are sent
+  std::vector<std::vector<Sum>> arrived_;     // [bucket], in the order of leaves, until they are added
+  std::vector<Tensor> sums_;                  // [bucket], of the own share
 };
 
 }  // namespace ricci

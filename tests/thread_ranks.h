@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -100,8 +101,9 @@ class ThreadRanks final : public Ranks {
   }
   using Ranks::from_first;
 
-  void wait() override {
-    for (const Pending& one : std::exchange(pending_, {})) {
+  void wait_but_for(int64_t last) override {
+    for (; static_cast<int64_t>(pending_.size()) > last; pending_.pop_front()) {
+      const Pending& one = pending_.front();
       for (size_t q = 0; q < one.sent.size(); ++q)
         if (!one.sent[q].empty() && std::memcmp(one.sent[q].data(), one.to[q].raw(), one.sent[q].size()) != 0)
           fail("{}: rank {} wrote to what it sends before wait()", {one.kind, rank_});
@@ -156,7 +158,7 @@ class ThreadRanks final : public Ranks {
 
   Meeting& meeting_;
   int64_t next_ = 0;
-  std::vector<Pending> pending_;
+  std::deque<Pending> pending_;
 };
 
 // Calls f on each rank, on a thread of its own, and returns the errors of all, "" where there was none. A rank whose error was that another

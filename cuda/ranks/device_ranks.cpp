@@ -159,37 +159,36 @@ void DeviceRanks::from_first(const Tensor& t) {
 
 // ---- Waiting
 
-void DeviceRanks::wait_on_streams() {
-  for (auto& [device, e] : exchanges_) {
-    if (e.kept.empty()) continue;
+// The device may still compute what the host has launched; that is no time that an exchange costs.
+void DeviceRanks::wait_for(Exchange& e, Device device) {
+  const auto has_ended = [&] {
     look_at(e);
-    Stream::main(device).wait_for(e.stream);
-    e.kept.clear();
-  }
+    return e.stream.has_come_here();
+  };
+  if (has_ended()) return;
+  const double before = within_->waited();
+  within_->wait_until([&] { return has_ended() || Stream::main(device).has_come_here(); });
+  computed_ += within_->waited() - before;
+  within_->wait_until(has_ended);
 }
 
-void DeviceRanks::wait() {
-  wait_on_streams();
-  within_->wait();
+void DeviceRanks::wait_but_for(int64_t last) {
+  for (auto& [device, e] : exchanges_) {
+    if (e.kept.empty()) continue;
+    wait_for(e, device);
+    e.kept.clear();
+  }
+  within_->wait_but_for(last);
 }
 
 void DeviceRanks::wait_patiently() {
-  wait_on_streams();
+  wait();
   for_the_cpu().wait_patiently();
 }
 
 void DeviceRanks::wait_for_first() {
-  wait_on_streams();
+  wait();
   for_the_cpu().wait_for_first();
-}
-
-void DeviceRanks::wait_on_host(Device device) {
-  const auto e = exchanges_.find(device);
-  if (e == exchanges_.end()) return;
-  within_->wait_until([&] {
-    look_at(e->second);
-    return Stream::main(device).has_come_here();
-  });
 }
 
 }  // namespace ricci

@@ -1,6 +1,7 @@
 // Ranks whose tensors may be on a device: those of the cpu are carried by the ranks within, those of a device by its table. A device has a
-// stream for its exchanges. It waits for the main one where an exchange is begun, and the main one for it at wait(): so packing, sums and
-// updates are on the main stream, and what is sent overlaps with the backward of what is not complete yet.
+// stream for its exchanges. It waits for the main one where an exchange is begun, and the host for it in wait(): so packing, sums and
+// updates are on the main stream, and what is sent overlaps with the backward of what is not complete yet. The host waits because a rank
+// that is stuck is noticed there, and not in a queue of launches that has become full.
 #pragma once
 #include <functional>
 #include <map>
@@ -27,19 +28,17 @@ class DeviceRanks final : public Ranks {
   void sum(const Tensor& numbers) override;
   using Ranks::from_first;
   void from_first(const Tensor& t) override;
-  void wait() override;
+  void wait_but_for(int64_t last) override;  // of the cpu; on a device all have ended
   void wait_patiently() override;
   void wait_for_first() override;
-  void wait_on_host(Device device) override;
   void wait_until(const std::function<bool()>& done) override { within_->wait_until(done); }
-  double waited() const override { return within_->waited(); }
+  double waited() const override { return within_->waited() - computed_; }
   void at(const std::string& where) override { within_->at(where); }
   const std::string& where() const override { return within_->where(); }
   void set_timeout(double seconds) override { within_->set_timeout(seconds); }
   [[noreturn]] void end_all(const std::string& line) override;
 
  private:
-  void wait_on_streams();
   struct Exchange {
     Exchange(DeviceTable t, Device device) : table(std::move(t)), stream(device) {}
     DeviceTable table;
@@ -51,12 +50,14 @@ class DeviceRanks final : public Ranks {
   Exchange& exchange(Device device);
   void check(Exchange& e, int error, const char* call);
   void look_at(Exchange& e);
+  void wait_for(Exchange& e, Device device);
   Ranks& for_the_cpu();
   template <class F> void begin(const Tensor& t, const char* call, const F& f);
 
   std::unique_ptr<Ranks> within_;
   std::unique_ptr<Testing> testing_;
   MakeTable make_table_;
+  double computed_ = 0;  // seconds of waiting in which the device computed
   std::map<Device, Exchange> exchanges_;
 };
 

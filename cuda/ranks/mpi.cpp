@@ -26,10 +26,7 @@ namespace ricci {
 namespace {
 
 constexpr int64_t kMessage = int64_t{1} << 30;  // bytes at most: MPI counts in int
-constexpr useconds_t kNap = 100;                // microseconds between two tests of a rank that waits: MPI's own waiting spins
-constexpr int kSpins = 20;                      // tests before the first nap
 constexpr auto kHelperNap = std::chrono::milliseconds(1);
-constexpr double kLook = 0.1;  // seconds between two looks at what waiting ranks tell
 
 // A WaitNote on its way.
 struct Message {
@@ -45,7 +42,9 @@ std::string version() {
   MPI_Get_library_version(all, &length);
   const std::string text(all);
   const size_t number = std::min(text.find_first_of("0123456789"), text.size());
-  return (text.starts_with("MPICH") ? "MPICH " : "Open MPI ") + text.substr(number, text.find_first_of(",\n") - number);
+  for (const char* const name : {"MPICH ", "Open MPI "})
+    if (text.starts_with(name)) return name + text.substr(number, text.find_first_of(",\n") - number);
+  return text.substr(0, text.find_first_of(",\n"));
 }
 
 class MpiRanks final : public Ranks {
@@ -58,7 +57,7 @@ class MpiRanks final : public Ranks {
   void all_gather(const Tensor& equal_shares) override;
   void sum(const Tensor& numbers) override;
   void from_first(const Tensor& t) override;
-  void wait() override;
+  void wait_but_for(int64_t last) override;
   void wait_patiently() override { meet(HUGE_VAL); }
   void wait_for_first() override { meet(rank_ == 0 ? timeout_ : HUGE_VAL); }
   void wait_until(const std::function<bool()>& done) override { wait_until(done, timeout_); }
@@ -68,25 +67,31 @@ class MpiRanks final : public Ranks {
   void begin_testing() override;
   void end_testing() override;
 
+  // An exchange is one or several calls of MPI.
+  struct Exchange {
+    std::vector<MPI_Request> requests = {};
+    std::vector<Tensor> kept = {};
+  };
+
   void check(int error) const;  // an exception, if it is one
-  // Begins a non-blocking call, f(&request), on a tensor that is kept until it has ended.
+  // A new exchange, while the lock is held.
+  [[nodiscard]] std::unique_lock<std::mutex> open();
+  // Begins a call of it, f(&request), which does not block, on a tensor that is kept until it has ended.
   template <class F> void begin(const Tensor& t, F f);
   void send_or_receive(const Tensor& t, int rank, bool sends);
-  bool test();
+  bool test(size_t last);
   void meet(double limit);  // waits until every rank has come here
   void wait_until(const std::function<bool()>& done, double limit);
   void look_around(double waited, double limit);
   void tell(bool waits, double waited);
-  void find_machines();
 
   MPI_Comm world_ = MPI_COMM_NULL, notes_ = MPI_COMM_NULL;
   std::optional<RollCall> roll_call_;
-  std::deque<std::pair<Message, MPI_Request>> told_;  // they are small, and leave at once
+  std::deque<Message> told_;  // they leave when they can
 
-  std::mutex mutex_;  // for MPI and what follows
-  std::vector<MPI_Request> requests_;
-  std::vector<Tensor> kept_;
-  int error_ = MPI_SUCCESS;  // found by a test
+  std::mutex mutex_;                // for MPI and what follows
+  std::deque<Exchange> exchanges_;  // that have not ended
+  int error_ = MPI_SUCCESS;         // found by a test
 
   std::thread helper_;
   std::condition_variable stop_;
@@ -115,48 +120,47 @@ MpiRanks::MpiRanks() {
   check(MPI_Comm_dup(MPI_COMM_WORLD, &notes_));
   MPI_Comm_rank(world_, &rank_);
   MPI_Comm_size(world_, &count_);
-  find_machines();
-  roll_call_.emplace(*this);
-}
-
-void MpiRanks::find_machines() {
   MPI_Comm machine = MPI_COMM_NULL;
   check(MPI_Comm_split_type(world_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine));
-  MPI_Comm_rank(machine, &local_);
-  MPI_Comm_free(&machine);
+  check(MPI_Comm_rank(machine, &local_));
+  check(MPI_Comm_free(&machine));
   char name[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   check(MPI_Get_processor_name(name, &length));
-  std::vector<char> names(static_cast<size_t>(count_) * sizeof name);
-  check(MPI_Allgather(name, sizeof name, MPI_CHAR, names.data(), sizeof name, MPI_CHAR, world_));
-  machines_.clear();
-  for (int r = 0; r < count_; ++r) machines_.emplace_back(names.data() + static_cast<size_t>(r) * sizeof name);
+  machines_.assign(static_cast<size_t>(count_), "");
+  roll_call_.emplace(*this);
+  machines_ = from_all(name);
 }
 
 // ---- Exchanges
 
+std::unique_lock<std::mutex> MpiRanks::open() {
+  std::unique_lock lock(mutex_);
+  exchanges_.emplace_back();
+  return lock;
+}
+
 template <class F> void MpiRanks::begin(const Tensor& t, F f) {
-  const std::lock_guard lock(mutex_);
   MPI_Request request = MPI_REQUEST_NULL;
   check(f(&request));
-  requests_.push_back(request);
-  kept_.push_back(t);
+  exchanges_.back().requests.push_back(request);
+  exchanges_.back().kept.push_back(t);
 }
 
 // Between two ranks messages of one tag arrive in the order in which they were sent.
 void MpiRanks::send_or_receive(const Tensor& t, int rank, bool sends) {
-  constexpr int tag = 0;
   char* const data = static_cast<char*>(t.raw());
   for (int64_t done = 0; done < t.bytes(); done += kMessage) {
     const int bytes = static_cast<int>(std::min(kMessage, t.bytes() - done));
     begin(t, [&](MPI_Request* request) {
-      return sends ? MPI_Isend(data + done, bytes, MPI_BYTE, rank, tag, world_, request)
-                   : MPI_Irecv(data + done, bytes, MPI_BYTE, rank, tag, world_, request);
+      return sends ? MPI_Isend(data + done, bytes, MPI_BYTE, rank, 0, world_, request)
+                   : MPI_Irecv(data + done, bytes, MPI_BYTE, rank, 0, world_, request);
     });
   }
 }
 
 void MpiRanks::all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
+  const auto lock = open();
   for (const bool sends : {false, true})  // what arrives finds its place
     for (int step = 1; step < count_; ++step) {
       const int other = (rank_ + (sends ? step : count_ - step)) % count_;  // not all to the same rank at a time
@@ -169,6 +173,7 @@ void MpiRanks::all_gather(const Tensor& equal_shares) {
   if (equal_shares.size() % count_) fail("ranks: {} elements cannot be gathered in {} equal shares", {equal_shares.size(), count_});
   const int64_t share = equal_shares.bytes() / count_;
   if (share > kMessage) fail("ranks: shares of {} bytes, at most {}", {share, kMessage});
+  const auto lock = open();
   begin(equal_shares, [&](MPI_Request* request) {
     return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, equal_shares.raw(), static_cast<int>(share), MPI_BYTE, world_, request);
   });
@@ -176,6 +181,7 @@ void MpiRanks::all_gather(const Tensor& equal_shares) {
 
 void MpiRanks::sum(const Tensor& numbers) {
   double* const data = numbers.data<double>();
+  const auto lock = open();
   begin(numbers, [&](MPI_Request* request) {
     return MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, world_, request);
   });
@@ -183,6 +189,7 @@ void MpiRanks::sum(const Tensor& numbers) {
 
 void MpiRanks::from_first(const Tensor& t) {
   char* const data = static_cast<char*>(t.raw());
+  const auto lock = open();
   for (int64_t done = 0; done < t.bytes(); done += kMessage)
     begin(t, [&](MPI_Request* request) {
       return MPI_Ibcast(data + done, static_cast<int>(std::min(kMessage, t.bytes() - done)), MPI_BYTE, 0, world_, request);
@@ -191,45 +198,39 @@ void MpiRanks::from_first(const Tensor& t) {
 
 // ---- Waiting
 
-// True: all that was begun has ended.
-bool MpiRanks::test() {
+// True: all that was begun has ended but for the last exchanges, at most so many. They end in the order in which they were begun.
+bool MpiRanks::test(size_t last) {
   const std::lock_guard lock(mutex_);
-  if (requests_.empty() || error_ != MPI_SUCCESS) return true;
-  int all = 0;
-  error_ = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
-  if (!all) return error_ != MPI_SUCCESS;
-  requests_.clear();
-  kept_.clear();
-  return true;
+  for (int all = 1; !exchanges_.empty() && error_ == MPI_SUCCESS; exchanges_.pop_front()) {
+    std::vector<MPI_Request>& requests = exchanges_.front().requests;
+    std::vector<MPI_Status> found(requests.size());
+    error_ = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, found.data());
+    for (const MPI_Status& one : found)
+      if (error_ == MPI_ERR_IN_STATUS && one.MPI_ERROR != MPI_SUCCESS && one.MPI_ERROR != MPI_ERR_PENDING) error_ = one.MPI_ERROR;
+    if (!all) break;
+  }
+  return exchanges_.size() <= last || error_ != MPI_SUCCESS;
 }
 
-void MpiRanks::wait() {
-  wait_until([this] { return test(); }, timeout_);
+void MpiRanks::wait_but_for(int64_t last) {
+  wait_until([&] { return test(static_cast<size_t>(last)); }, timeout_);
   check(error_);
 }
 
 void MpiRanks::meet(double limit) {
   const double before = waited_;  // this is no exchange that slows the rank down
-  begin({}, [&](MPI_Request* request) { return MPI_Ibarrier(world_, request); });
-  wait_until([this] { return test(); }, limit);
+  {
+    const auto lock = open();
+    begin({}, [&](MPI_Request* request) { return MPI_Ibarrier(world_, request); });
+  }
+  wait_until([this] { return test(0); }, limit);
   check(error_);
   waited_ = before;
 }
 
 void MpiRanks::wait_until(const std::function<bool()>& done, double limit) {
-  const double begun = seconds_now();
-  double looked = begun, looked_for = 0;
-  for (int64_t tests = 0; !done(); ++tests) {
-    if (tests < kSpins) continue;
-    ::usleep(kNap);
-    const double now = seconds_now();
-    if (now < looked + kLook) continue;
-    looked_for += std::min(now - looked, 1.0);  // without the time for which this process was stopped
-    looked = now;
-    look_around(looked_for, limit);
-  }
+  waited_ += ricci::wait_until(done, [&](double waited) { look_around(waited, limit); });
   if (roll_call_->has_told()) tell(false, 0);
-  waited_ += seconds_now() - begun;
 }
 
 void MpiRanks::look_around(double waited, double limit) {
@@ -247,16 +248,16 @@ void MpiRanks::look_around(double waited, double limit) {
 }
 
 void MpiRanks::tell(bool waits, double waited) {
-  const WaitNote note{waits, waited, where_};
-  Message message{.seconds = note.seconds, .waits = note.waits, .where = {}};
-  std::strncpy(message.where, note.where.c_str(), sizeof message.where - 1);
-  if (waits) roll_call_->told(note, seconds_now());
+  Message message{.seconds = waited, .waits = waits, .where = {}};
+  std::strncpy(message.where, where_.c_str(), sizeof message.where - 1);
+  if (waits) roll_call_->told({true, waited, where_}, seconds_now());
   else roll_call_->took_back();
   const std::lock_guard lock(mutex_);
   for (int r = 0; r < count_; ++r) {
     if (r == rank_) continue;
-    auto& [sent, request] = told_.emplace_back(message, MPI_REQUEST_NULL);
-    check(MPI_Isend(&sent, sizeof sent, MPI_BYTE, r, 0, notes_, &request));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(&told_.emplace_back(message), sizeof message, MPI_BYTE, r, 0, notes_, &request));
+    check(MPI_Request_free(&request));
   }
 }
 
@@ -266,7 +267,7 @@ void MpiRanks::begin_testing() {
   stops_ = false;
   helper_ = start_worker([this] {
     for (;;) {
-      test();
+      test(0);
       std::unique_lock lock(mutex_);
       if (stop_.wait_for(lock, kHelperNap, [this] { return stops_; })) return;
     }
@@ -281,8 +282,6 @@ void MpiRanks::end_testing() {
   stop_.notify_one();
   helper_.join();
 }
-
-// ---- The end
 
 // An error that all ranks meet is told by rank 0: what a launcher sends to end the others reaches them while they nap.
 void MpiRanks::end_all(const std::string& line) {

@@ -1,7 +1,6 @@
 #include "cuda/ranks/ranks.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -14,11 +13,10 @@
 #include "cuda/device/gpus.h"
 #include "cuda/ranks/device_ranks.h"
 #include "cuda/ranks/launcher.h"
+#include "cuda/ranks/roll_call.h"
 
 namespace ricci {
 namespace {
-
-constexpr useconds_t kNap = 100;  // microseconds
 
 Transport& transport() {
   static Transport one{};
@@ -27,6 +25,7 @@ Transport& transport() {
 
 // Null: alone. A program that ends without leave() has met an error, and does not wait for the others.
 Ranks* several = nullptr;
+bool has_joined = false;
 
 // A text as a tensor, for which there is no dtype of bytes: eight to an i64, the last ones zero.
 Tensor words_of(const std::string& text, size_t words) {
@@ -48,13 +47,14 @@ Ranks& Ranks::alone() {
 Ranks& Ranks::joined() { return several ? *several : alone(); }
 
 Ranks& Ranks::join() {
-  if (several) return *several;
+  if (has_joined) return joined();
   const Launcher launcher = find_launcher();
   if (launcher.name.empty() || (launcher.counts && launcher.count == 1)) return alone();
   if (!transport().join)
     fail("started as process {} of {} by {}, but this program was built without MPI; install libopenmpi-dev and build again",
         {launcher.rank + 1, launcher.count, launcher.name});
   std::unique_ptr<Ranks> found = transport().join();
+  has_joined = true;
   if (launcher.counts && found->count() != launcher.count)
     fail("{} started {} processes, but MPI sees {}; use srun --mpi=pmix (srun --mpi=list), or mpirun inside the job",
         {launcher.name, launcher.count, found->count()});
@@ -83,12 +83,11 @@ void Ranks::all_to_all(const std::vector<Tensor>&, const std::vector<Tensor>&) {
 void Ranks::all_gather(const Tensor&) {}
 void Ranks::sum(const Tensor&) {}
 void Ranks::from_first(const Tensor&) {}
-void Ranks::wait() {}
+void Ranks::wait_but_for(int64_t) {}
 void Ranks::wait_patiently() {}
-void Ranks::wait_on_host(Device) {}
 
 void Ranks::wait_until(const std::function<bool()>& done) {
-  while (!done()) ::usleep(kNap);
+  ricci::wait_until(done, [](double) {});
 }
 
 std::string Ranks::from_first(const std::string& text) {

@@ -44,7 +44,7 @@ class Ranks {
 
   // ---- Exchanges. They are begun here and have ended after wait(); until then the tensors are kept alive, and nobody may write to any of
   // them or read what arrives. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins when the
-  // current one has come here; wait() makes the current one wait for it, and not the host. Error: what the engine reports.
+  // current one has come here. Error: what the engine reports.
 
   // Sends to[q] to rank q and receives from[q] from rank q, which has as many bytes there; an empty tensor: nothing goes that way. There is
   // one of each per rank; the own ones, to[rank()] and from[rank()], are not looked at.
@@ -59,13 +59,13 @@ class Ranks {
   virtual void from_first(const Tensor& t);
 
   // Waits for all that was begun. After `rank_timeout` it asks who is missing, and ends all ranks with the answer: end_all().
-  virtual void wait();
+  void wait() { wait_but_for(0); }
+  // The same, but the last exchanges may still be on their way, at most so many.
+  virtual void wait_but_for(int64_t last);
   // The same, and then waits until every rank has come here; without a limit. For what may last: rank 0 saves, a text is tokenised.
   virtual void wait_patiently();
   // The same where rank 0 alone does what may last: it waits for the others as wait() does, so that one that is stuck is noticed.
   virtual void wait_for_first() { wait_patiently(); }
-  // Before the host reads what a device made of an exchange: waits, as wait() does, until its current stream has come here.
-  virtual void wait_on_host(Device device);
   // What the others are built of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
   virtual void wait_until(const std::function<bool()>& done);
 
@@ -85,7 +85,8 @@ class Ranks {
   std::string from_first(const std::string& text);             // rank 0's
   std::vector<std::string> from_all(const std::string& text);  // one per rank
   std::vector<double> sum(std::vector<double> numbers);        // as above
-  virtual double waited() const { return waited_; }            // seconds in wait() and wait_on_host() so far
+  // Seconds in wait() and wait_but_for() so far in which there was nothing else to do, on the host or on the device.
+  virtual double waited() const { return waited_; }
 
   // ---- Where this rank is, for messages: "step 812"
   virtual void at(const std::string& where) { where_ = where; }

@@ -1,10 +1,36 @@
 #include "cuda/ranks/roll_call.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
+#include "core/cpu/clock.h"
 #include "core/error.h"
 
 namespace ricci {
+
+namespace {
+
+constexpr useconds_t kNap = 100;  // microseconds between two tests: MPI's own waiting spins
+constexpr int kSpins = 20;        // tests before the first nap
+constexpr double kLook = 0.1;     // seconds between two looks
+
+}  // namespace
+
+double wait_until(const std::function<bool()>& done, const std::function<void(double)>& look) {
+  const double begun = seconds_now();
+  double looked = begun, waited = 0;
+  for (int64_t tests = 0; !done(); ++tests) {
+    if (tests < kSpins) continue;
+    ::usleep(kNap);
+    const double now = seconds_now();
+    if (now < looked + kLook) continue;
+    waited += std::min(now - looked, 1.0);
+    looked = now;
+    look(waited);
+  }
+  return seconds_now() - begun;
+}
 
 bool RollCall::must_tell(double waited, double limit) const {
   if (told_at_) return false;

@@ -2,6 +2,7 @@
 // all others so; whoever else waits, or comes to wait, tells it as well, and whoever does not is waited for. Five seconds later the
 // lowest rank that told prints what it knows and ends all. A rank whose wait ends after all takes its word back.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ struct WaitNote {
   double seconds = 0;
   std::string where;  // "step 812"
 };
+
+// Waits until done(), with naps between two tests, and calls look(seconds) every tenth of a second, with the time so far but without the
+// time for which this process was stopped. Returns the seconds it took.
+double wait_until(const std::function<bool()>& done, const std::function<void(double)>& look);
 
 class RollCall {
  public:

@@ -1,5 +1,6 @@
 // One of several ranks in a dry run: it communicates with nobody.
 #pragma once
+#include <deque>
 #include <vector>
 
 #include "core/memory/memory.h"
@@ -7,8 +8,7 @@
 
 namespace ricci {
 
-// What is sent and what arrives is held until it is waited for, as on a GPU. That is the most a rank holds: on the CPU MPI lets go of what
-// has ended before.
+// What is sent and what arrives is held until it is waited for. That is the most a rank holds.
 class DryRank final : public Ranks, public MemoryHolder {
  public:
   DryRank(int rank, int count) {
@@ -17,15 +17,20 @@ class DryRank final : public Ranks, public MemoryHolder {
     machines_.assign(static_cast<size_t>(count), "");
   }
   void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) override {
-    for (const std::vector<Tensor>* list : {&to, &from}) kept_.insert(kept_.end(), list->begin(), list->end());
+    std::vector<Tensor>& kept = kept_.emplace_back(to);
+    kept.insert(kept.end(), from.begin(), from.end());
   }
-  void wait() override { kept_.clear(); }
+  void all_gather(const Tensor& equal_shares) override { kept_.push_back({equal_shares}); }
+  void wait_but_for(int64_t last) override {
+    while (static_cast<int64_t>(kept_.size()) > last) kept_.pop_front();
+  }
   void each_held(const Visit& visit) const override {
-    for (const Tensor& t : kept_) visit(t, HeldFor::gradients);
+    for (const std::vector<Tensor>& exchange : kept_)
+      for (const Tensor& t : exchange) visit(t, HeldFor::gradients);
   }
 
  private:
-  std::vector<Tensor> kept_;
+  std::deque<std::vector<Tensor>> kept_;  // of each exchange
 };
 
 }  // namespace ricci

@@ -231,7 +231,6 @@ StepResult TrainStep::run_shared(
   optimizer_->update_blocks(gradients, clip_factor(norm, options_.clip, loss));
   exchange_->gather_values();
   set_random_state(random_of(step + 1));
-  ranks_->wait_on_host(device_);  // only now is a GPU waited for
   take_told(to(numbers.rows(chunks + all, told * ranks_->count()), Device::cpu), step);
   return {item(loss), item(norm)};
 }

@@ -67,7 +67,6 @@ TEST_CASE("ranks: one alone sends nothing and waits for nothing") {
   ranks.from_first(t);
   ranks.wait();
   ranks.wait_patiently();
-  ranks.wait_on_host(Device::cpu);
   CHECK(item(t, 0) == 1);
   CHECK(item(t, 1) == 2);
   CHECK(ranks.from_first("text") == "text");
@@ -126,7 +125,6 @@ void exchange_all(Ranks& ranks) {
   ranks.sum(t);
   ranks.from_first(t);
   ranks.wait();
-  ranks.wait_on_host(Device::cuda_emulated);
 }
 
 // The error of a table with a bad function.

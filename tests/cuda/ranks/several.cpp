@@ -75,7 +75,6 @@ void exchange_tensors(Ranks& ranks, Device device) {
       ranks.from_first(first);
     }
     ranks.wait();
-    ranks.wait_on_host(device);
     rounds[static_cast<size_t>(round)].check(ranks, round);
     for (int q = 0; q < count; ++q) {
       require_equal(item(shares, 1000 * q), word(q, q, round), "the first element of a share");
