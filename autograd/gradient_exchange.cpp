@@ -160,9 +160,8 @@ void GradientExchange::send(size_t bucket) {
       const auto [lo, hi] = layout_.owned(bucket, static_cast<int64_t>(q));
       if (subtree < mine.size()) to[q] = mine[subtree].rows(lo - begin, hi - lo);
       if (subtree >= subtrees_[q].size()) continue;
-      from[q] = like(trained_[0]->value, {hi - lo}, layout_.dtype());
-      if (q == rank_) copy(from[q], to[q]);
-      arrived.push_back({subtrees_[q][subtree], from[q]});
+      from[q] = q == rank_ ? to[q] : like(trained_[0]->value, {hi - lo}, layout_.dtype());
+      arrived.push_back({subtrees_[q][subtree], from[q], q == rank_});
     }
     ranks_.all_to_all(to, from);
   }
@@ -178,14 +177,16 @@ void GradientExchange::add_arrived(size_t end) {
   trace::end("sum of gradients", "", device, bytes);
 }
 
-// The sum of all leaves, of this rank's share of a bucket.
+// The sum of all leaves, of this rank's share of a bucket. It is made where a sum has arrived: the own ones are parts of what was sent.
 Tensor GradientExchange::sum_of(size_t bucket) {
   std::vector<Sum> arrived = std::move(arrived_[bucket]), open;
   if (is_planted(Bug::swapped_sums) && arrived.size() > 2) std::swap(arrived[1].share, arrived[2].share);
   for (Sum& sum : arrived) {
     for (; !open.empty() && are_siblings(all_leaves_, open.back().leaves, sum.leaves); open.pop_back()) {
-      add_to(open.back().share, sum.share);
-      sum = {{open.back().leaves.lo, sum.leaves.hi}, std::move(open.back().share)};
+      Sum& left = open.back();
+      if (left.is_own) std::swap(left.share, sum.share);
+      add_to(left.share, sum.share);
+      sum = {{left.leaves.lo, sum.leaves.hi}, std::move(left.share)};
     }
     open.push_back(std::move(sum));
   }

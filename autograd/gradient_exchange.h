@@ -86,6 +86,7 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   struct Sum {  // of a subtree, an owner's share of a bucket
     Range leaves;
     Tensor share;
+    bool is_own = false;
   };
   void pack(size_t parameter);
   void put(const Tensor& gradient, size_t subtree, size_t parameter);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/choice.h"
+#include "core/cpu/parallel.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/memory/dry_run.h"
@@ -86,6 +87,12 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
+// Within the CPU's memory: one thread alone does not reach its bandwidth.
+static void copy_here(char* to, const char* from, int64_t bytes) {
+  constexpr int64_t grain = int64_t{1} << 20;
+  parallel_for(bytes, grain, [&](int64_t begin, int64_t end) { std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin)); });
+}
+
 void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   if (!dst || !src) fail("copy: {} is empty", {dst ? "src" : "dst"});
   if (dst.bytes() != src.bytes())
@@ -99,7 +106,7 @@ void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
     return;
   }
   if (to == Device::cpu && from == Device::cpu) {
-    std::memcpy(dst.raw(), src.raw(), static_cast<size_t>(bytes));
+    copy_here(static_cast<char*>(dst.raw()), static_cast<const char*>(src.raw()), bytes);
   } else if (to == from) {
     device_memory(to).copy_within(dst.raw(), src.raw(), bytes);
   } else if (from == Device::cpu) {

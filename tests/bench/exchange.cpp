@@ -50,18 +50,27 @@ class GradientsOrNot final : public Ranks {
     for (int r = 0; r < count_; ++r) machines_.push_back(within.machine(r));
   }
   bool carries_gradients = true;
+  double waited_for_gradients = 0;  // seconds
 
   void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) override {
+    exchanges_gradients_ = true;
     if (notes_) sizes_.push_back({sizes_of(to), sizes_of(from)});
     if (carries_gradients) return within_.all_to_all(to, from);
     for (size_t q = 0; q < from.size(); ++q)
       if (from[q] && static_cast<int>(q) != rank_) fill(from[q], 0);
   }
   void all_gather(const Tensor& shares) override { within_.all_gather(shares); }
-  void sum(const Tensor& numbers) override { within_.sum(numbers); }
+  void sum(const Tensor& numbers) override {
+    exchanges_gradients_ = false;
+    within_.sum(numbers);
+  }
   using Ranks::from_first;
   void from_first(const Tensor& t) override { within_.from_first(t); }
-  void wait_but_for(int64_t last) override { within_.wait_but_for(last); }
+  void wait_but_for(int64_t last) override {
+    const double before = within_.waited();
+    within_.wait_but_for(last);
+    if (exchanges_gradients_) waited_for_gradients += within_.waited() - before;
+  }
   void wait_patiently() override { within_.wait_patiently(); }
 
   // The all_to_alls of a step are noted from here on, until exchange_alone() has taken them.
@@ -97,7 +106,7 @@ class GradientsOrNot final : public Ranks {
 
   Ranks& within_;
   std::unique_ptr<Testing> testing_;
-  bool notes_ = false;
+  bool notes_ = false, exchanges_gradients_ = false;
   std::vector<Sizes> sizes_;
   std::vector<std::pair<std::vector<Tensor>, std::vector<Tensor>>> tensors_;
 };
@@ -178,15 +187,18 @@ void measure(const Case& c, int rounds) {
   ranks.note();
   timed_step(true);
   if (count > 1) ranks.exchange_alone();
-  std::vector<double> steps, works, exchanges;
+  std::vector<double> steps, waits, works, exchanges;
   for (int round = 0; round < rounds; ++round) {
+    ranks.waited_for_gradients = 0;
     steps.push_back(timed_step(true));
+    waits.push_back(slowest(ranks, ranks.waited_for_gradients));
     if (count == 1) continue;
     works.push_back(timed_step(false));
     exchanges.push_back(slowest(ranks, ranks.exchange_alone()));
   }
   tell(ranks, c.name, "step", median(steps) * 1e3, "ms");
   if (count == 1) return;
+  tell(ranks, c.name, "waits", median(waits) * 1e3, "ms");
   tell(ranks, c.name, "work", median(works) * 1e3, "ms");
   tell(ranks, c.name, "exchange", median(exchanges) * 1e3, "ms");
   tell(ranks, c.name, "bytes", static_cast<double>(layout.buckets().back().hi * size_of(layout.dtype())), "bytes");

@@ -10,8 +10,9 @@ Runs take turns, and medians are over the repeats.
   step      a step of the slowest rank
   work      the same without the exchange of gradients
   exchange  of the gradients alone
-  left      step - work: the part that backward does not hide
-  hidden    1 - left / exchange
+  waits     what is left of it when backward has nothing else to do
+  added     step - work: waits, and the work that the exchange itself is for the processor of a rank
+  hidden    1 - waits / exchange
   of most   hidden, as a share of the most that can be: all but the tables, which are complete only when backward ends; and no more
             than fits beside backward, two thirds of the work
 
@@ -46,7 +47,7 @@ def measured(args, ranks, rate):
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("measure ")]
     if done.returncode or not lines:
         sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-2000:]}")
-    return {name.removeprefix(args.model + "_"): float(value) for _, name, value, _ in lines}
+    return {name.removeprefix(args.model + "_"): float(value) for _, name, value, *_ in lines}
 
 
 def medians(runs):
@@ -54,9 +55,9 @@ def medians(runs):
 
 
 def with_shares(row):
-    left = row["step"] - row["work"]
     most = min(row["exchange"] * (1 - row["tables"]), row["work"] * 2 / 3)
-    return row | {"left": left, "hidden": 1 - left / row["exchange"], "of_most": (row["exchange"] - left) / most}
+    hidden = row["exchange"] - row["waits"]
+    return row | {"added": row["step"] - row["work"], "hidden": hidden / row["exchange"], "of_most": hidden / most}
 
 
 def fitted(rows):
@@ -130,15 +131,15 @@ def main():
             runs[kind].append(measured(args, *kind))
     alone = medians(runs[(1, None)])["step"]
     print(f"{args.model}, one rank with one core: {alone:.0f} ms a step")
-    print("| ranks | Gbit/s | step ms | work ms | exchange ms | left ms | hidden | of most | one rank's step / step |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| ranks | Gbit/s | step ms | work ms | exchange ms | waits ms | added ms | hidden | of most | one rank's step / step |")
+    print("|" + "---|" * 10)
     rows = []
     for ranks, rate in kinds[1:]:
         row = with_shares(medians(runs[(ranks, rate)])) | {"ranks": ranks, "rate": rate, "weak": None}
         row["weak"] = alone / row["step"]
         rows.append(row)
-        print(f"| {ranks} | {rate if rate else 'memory'} | {row['step']:.0f} | {row['work']:.0f} | {row['exchange']:.0f} | {row['left']:.0f} "
-              f"| {row['hidden']:.2f} | {row['of_most']:.2f} | {row['weak']:.2f} |")
+        print(f"| {ranks} | {rate if rate else 'memory'} | {row['step']:.0f} | {row['work']:.0f} | {row['exchange']:.0f} | {row['waits']:.0f} "
+              f"| {row['added']:.0f} | {row['hidden']:.2f} | {row['of_most']:.2f} | {row['weak']:.2f} |")
     limited = [row for row in rows if row["rate"]]
     fit = fitted(limited) if len(limited) > 2 else None
     if fit:
