@@ -88,62 +88,71 @@ GradientExchange::GradientExchange(std::vector<Parameter*> trained, const std::v
       all_leaves_(leaves.back().hi),
       layout_(trained_, ranks.count(), bucket_bytes),
       leaves_(trained_, all_leaves_, leaves[rank_]),
-      pieces_(trained_.size()),
-      whole_(layout_.buckets().size()) {
+      shares_(layout_.buckets().size()),
+      parameters_in_(layout_.buckets().size()),
+      buckets_of_(trained_.size()) {
   for (const Range& each : leaves) {
     subtrees_.push_back(subtrees(all_leaves_, each));
     most_subtrees_ = std::max(most_subtrees_, subtrees_.back().size());
   }
   for (size_t i = 0; i < trained_.size(); ++i) number_of_[trained_[i]] = i;
-  for (size_t bucket = 0; bucket < whole_.size(); ++bucket)
+  for (size_t bucket = 0; bucket < shares_.size(); ++bucket) {
+    for (int64_t owner = 0; owner < ranks.count(); ++owner) shares_[bucket].push_back(layout_.parts(layout_.owned(bucket, owner)));
     for (const auto& [block, at] : layout_.parts(layout_.buckets()[bucket])) {
-      pieces_[block.parameter].push_back({bucket, block.elements, at});
-      ++whole_[bucket];
+      parameters_in_[bucket].push_back(block.parameter);
+      buckets_of_[block.parameter].push_back(bucket);
     }
+  }
   begin();
 }
 
 void GradientExchange::begin() {
   leaves_.begin();
   reached_.assign(trained_.size(), '-');
-  missing_ = whole_;
+  missing_.clear();
+  for (const std::vector<size_t>& parameters : parameters_in_) missing_.push_back(parameters.size());
   next_ = 0;
-  buckets_.assign(whole_.size(), {});
-  arrived_.assign(whole_.size(), {});
+  gradients_.assign(subtrees_[rank_].size(), Tensors(trained_.size()));
+  arrived_.assign(shares_.size(), {});
   sums_.clear();
 }
 
 void GradientExchange::completed(const Parameter& p) {
-  if (const auto found = number_of_.find(&p); found != number_of_.end()) pack(found->second);
+  if (const auto found = number_of_.find(&p); found != number_of_.end()) take(found->second);
 }
 
-void GradientExchange::pack(size_t parameter) {
+// Takes the gradients of the own subtrees; zeros where there is none, so that as much is sent by every rank.
+void GradientExchange::take(size_t parameter) {
   leaves_.finish(parameter);
   Tensor& last = trained_[parameter]->grad;
   reached_[parameter] = last ? '1' : '0';
-  for (size_t subtree = 0; subtree < leaves_.earlier(); ++subtree) {
-    const Tensor sum = leaves_.take_earlier(subtree, parameter);
-    if (static_cast<bool>(sum) != static_cast<bool>(last))
+  for (size_t subtree = 0; subtree < gradients_.size(); ++subtree) {
+    Tensor sum = subtree < leaves_.earlier() ? leaves_.take_earlier(subtree, parameter) : std::exchange(last, {});
+    if (static_cast<bool>(sum) != (reached_[parameter] == '1'))
       fail("{} has a gradient in some leaves of this rank, and none in others", {trained_[parameter]->path});
-    put(sum, subtree, parameter);
+    if (!sum) {
+      sum = like(trained_[parameter]->value, trained_[parameter]->value.shape(), layout_.dtype());
+      fill(sum, 0);
+    }
+    gradients_[subtree][parameter] = sum;
   }
-  put(std::exchange(last, {}), leaves_.earlier(), parameter);
-  const Tensor& value = trained_[parameter]->value;
-  trace::end("packing of gradients", "", value.device(), value.size() * size_of(layout_.dtype()));
-  for (const Piece& piece : pieces_[parameter]) --missing_[piece.bucket];
+  for (const size_t bucket : buckets_of_[parameter]) --missing_[bucket];
   for (; next_ < missing_.size() && missing_[next_] <= (is_planted(Bug::early_bucket) ? 1 : 0); ++next_) send(next_);
 }
 
-// Copies a gradient to its places in the buckets of a subtree.
-void GradientExchange::put(const Tensor& gradient, size_t subtree, size_t parameter) {
-  const Tensor& value = trained_[parameter]->value;
-  for (const auto& [bucket, elements, at] : pieces_[parameter]) {
-    const auto [begin, end] = layout_.buckets()[bucket];
-    while (buckets_[bucket].size() < subtrees_[rank_].size()) buckets_[bucket].push_back(like(value, {end - begin}, layout_.dtype()));
-    const Tensor place = buckets_[bucket][subtree].rows(at, elements.hi - elements.lo);
-    if (gradient) copy(place, part_of(gradient, elements));
-    else fill(place, 0);
-  }
+// What one of the own subtrees has for an owner.
+GradientExchange::Tensors GradientExchange::own_parts(size_t bucket, size_t subtree, size_t owner) const {
+  Tensors parts;
+  for (const auto& [block, at] : shares_[bucket][owner]) parts.push_back(part_of(gradients_[subtree][block.parameter], block.elements));
+  return parts;
+}
+
+// For what another rank has for this one.
+GradientExchange::Tensors GradientExchange::room_for_parts(size_t bucket) const {
+  Tensors parts;
+  for (const auto& [block, at] : shares_[bucket][rank_])
+    parts.push_back(like(trained_[0]->value, {block.elements.hi - block.elements.lo}, layout_.dtype()));
+  return parts;
 }
 
 void GradientExchange::send(size_t bucket) {
@@ -151,77 +160,81 @@ void GradientExchange::send(size_t bucket) {
     ranks_.wait_but_for(static_cast<int64_t>(most_subtrees_));  // the exchanges of the bucket before
     add_arrived(bucket - 1);
   }
-  const std::vector<Tensor> mine = std::move(buckets_[bucket]);
-  const int64_t begin = layout_.buckets()[bucket].lo;
   std::vector<Sum>& arrived = arrived_[bucket];
   for (size_t subtree = 0; subtree < most_subtrees_; ++subtree) {
-    std::vector<Tensor> to(subtrees_.size()), from(subtrees_.size());
+    std::vector<Tensors> to(subtrees_.size()), from(subtrees_.size());
     for (size_t q = 0; q < subtrees_.size(); ++q) {
-      const auto [lo, hi] = layout_.owned(bucket, static_cast<int64_t>(q));
-      if (subtree < mine.size()) to[q] = mine[subtree].rows(lo - begin, hi - lo);
+      if (subtree < gradients_.size()) to[q] = own_parts(bucket, subtree, q);
       if (subtree >= subtrees_[q].size()) continue;
-      from[q] = q == rank_ ? to[q] : like(trained_[0]->value, {hi - lo}, layout_.dtype());
+      from[q] = q == rank_ ? to[q] : room_for_parts(bucket);
       arrived.push_back({subtrees_[q][subtree], from[q], q == rank_});
     }
     ranks_.all_to_all(to, from);
   }
   std::sort(arrived.begin(), arrived.end(), [](const Sum& a, const Sum& b) { return a.leaves.lo < b.leaves.lo; });
+  for (const size_t parameter : parameters_in_[bucket])
+    for (Tensors& of_subtree : gradients_)
+      if (buckets_of_[parameter].back() == bucket) of_subtree[parameter] = {};
 }
 
 // Adds what has arrived of the buckets before `end`.
 void GradientExchange::add_arrived(size_t end) {
   const Device device = trained_[0]->value.device();
-  const auto bytes = static_cast<int64_t>(end - sums_.size()) * bytes_of(layout_) / static_cast<int64_t>(whole_.size());
+  const auto bytes = static_cast<int64_t>(end - sums_.size()) * bytes_of(layout_) / static_cast<int64_t>(shares_.size());
   trace::end("exchange of gradients", "", device, bytes);
   while (sums_.size() < end) sums_.push_back(sum_of(sums_.size()));
   trace::end("sum of gradients", "", device, bytes);
 }
 
 // The sum of all leaves, of this rank's share of a bucket. It is made where a sum has arrived: the own ones are parts of what was sent.
-Tensor GradientExchange::sum_of(size_t bucket) {
+GradientExchange::Tensors GradientExchange::sum_of(size_t bucket) {
   std::vector<Sum> arrived = std::move(arrived_[bucket]), open;
-  if (is_planted(Bug::swapped_sums) && arrived.size() > 2) std::swap(arrived[1].share, arrived[2].share);
+  if (is_planted(Bug::swapped_sums) && arrived.size() > 2) std::swap(arrived[1].parts, arrived[2].parts);
   for (Sum& sum : arrived) {
     for (; !open.empty() && are_siblings(all_leaves_, open.back().leaves, sum.leaves); open.pop_back()) {
       Sum& left = open.back();
-      if (left.is_own) std::swap(left.share, sum.share);
-      add_to(left.share, sum.share);
-      sum = {{left.leaves.lo, sum.leaves.hi}, std::move(left.share)};
+      if (left.is_own) std::swap(left.parts, sum.parts);
+      for (size_t i = 0; i < sum.parts.size(); ++i) add_to(left.parts[i], sum.parts[i]);
+      sum = {{left.leaves.lo, sum.leaves.hi}, std::move(left.parts)};
     }
     open.push_back(std::move(sum));
   }
-  return open[0].share;
+  return std::move(open[0].parts);
 }
 
 std::vector<Tensor> GradientExchange::finish() {
   for (size_t i = trained_.size(); i-- > 0;)
-    if (reached_[i] == '-') pack(i);
+    if (reached_[i] == '-') take(i);
   ranks_.wait();
-  if (!whole_.empty()) add_arrived(whole_.size());
+  if (!shares_.empty()) add_arrived(shares_.size());
   std::vector<Tensor> own;
   for (const OwnedBlock& block : layout_.blocks_of(ranks_.rank())) {
-    const auto [lo, hi] = block.elements;
-    own.push_back(reached_[block.parameter] == '1' ? sums_[block.bucket].rows(block.at, hi - lo) : Tensor());
+    const std::vector<GradientLayout::Part>& parts = shares_[block.bucket][rank_];
+    const auto here = [&](const GradientLayout::Part& part) { return part.at == block.at; };
+    const auto part = static_cast<size_t>(std::find_if(parts.begin(), parts.end(), here) - parts.begin());
+    own.push_back(reached_[block.parameter] == '1' ? sums_[block.bucket][part] : Tensor());
   }
   sums_.clear();
   return own;
 }
 
 void GradientExchange::each_held(const Visit& visit) const {
-  for (const std::vector<Tensor>& bucket : buckets_)
-    for (const Tensor& of_subtree : bucket) visit(of_subtree, HeldFor::gradients);
+  const auto visit_all = [&](const Tensors& tensors) {
+    for (const Tensor& t : tensors) visit(t, HeldFor::gradients);
+  };
+  for (const Tensors& of_subtree : gradients_) visit_all(of_subtree);
   for (const std::vector<Sum>& bucket : arrived_)
-    for (const Sum& sum : bucket) visit(sum.share, HeldFor::gradients);
-  for (const Tensor& sum : sums_) visit(sum, HeldFor::gradients);
+    for (const Sum& sum : bucket) visit_all(sum.parts);
+  for (const Tensors& sum : sums_) visit_all(sum);
 }
 
 void GradientExchange::gather_values() {
-  std::vector<Tensor> values(whole_.size());
-  size_t unpacked = whole_.size();
+  std::vector<Tensor> values(shares_.size());
+  size_t unpacked = shares_.size();
   const auto unpack_from = [&](size_t first) {
     for (; unpacked > first; --unpacked) unpack_values(unpacked - 1, std::exchange(values[unpacked - 1], {}));
   };
-  for (size_t bucket = whole_.size(); bucket-- > 0;) {  // the first blocks of the model first
+  for (size_t bucket = shares_.size(); bucket-- > 0;) {  // the first blocks of the model first
     values[bucket] = packed_values(bucket);
     ranks_.wait_but_for(1);
     ranks_.all_gather(values[bucket]);

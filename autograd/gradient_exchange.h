@@ -48,9 +48,9 @@ class LeafSums final : public MemoryHolder {
   std::vector<Node> nodes_;  // whose leaves are done, in order
 };
 
-// The gradients of all ranks: each leaves for its owner in its bucket while backward runs, the owner adds what arrives along the tree, and
+// The gradients of all ranks: each leaves for its owners in its bucket while backward runs, an owner adds what arrives along the tree, and
 // after the update gives the values back. Two buckets at most are on their way, so that a rank with one leaf holds of the gradient what
-// is not sent yet, two buckets and its share.
+// is not sent yet, two buckets and its share. Gradients are sent from where they are.
 //   exchange.begin();                              then the leaves, each but the last followed by leaves().end_leaf()
 //   tape.backward(loss, weight, &exchange);        a bucket is sent when it is full and those before it have gone
 //   const auto gradients = exchange.finish();      of the own blocks
@@ -78,21 +78,18 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   void each_held(const Visit& visit) const override;
 
  private:
-  struct Piece {  // a parameter's part of a bucket
-    size_t bucket;
-    Range elements;
-    int64_t at;
-  };
-  struct Sum {  // of a subtree, an owner's share of a bucket
+  using Tensors = Ranks::Tensors;
+  struct Sum {  // of a subtree: the parts of an owner's share of a bucket
     Range leaves;
-    Tensor share;
+    Tensors parts;
     bool is_own = false;
   };
-  void pack(size_t parameter);
-  void put(const Tensor& gradient, size_t subtree, size_t parameter);
+  void take(size_t parameter);
   void send(size_t bucket);
+  Tensors own_parts(size_t bucket, size_t subtree, size_t owner) const;
+  Tensors room_for_parts(size_t bucket) const;
   void add_arrived(size_t end);
-  Tensor sum_of(size_t bucket);
+  Tensors sum_of(size_t bucket);
   Tensor packed_values(size_t bucket) const;
   void unpack_values(size_t bucket, const Tensor& values) const;
 
@@ -105,16 +102,17 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   GradientLayout layout_;
   LeafSums leaves_;
   std::unordered_map<const Parameter*, size_t> number_of_;
-  std::vector<std::vector<Piece>> pieces_;  // per parameter
-  std::vector<int64_t> whole_;              // parameters in each bucket
+  std::vector<std::vector<std::vector<GradientLayout::Part>>> shares_;  // [bucket][owner]
+  std::vector<std::vector<size_t>> parameters_in_;                      // [bucket]
+  std::vector<std::vector<size_t>> buckets_of_;                         // [parameter], rising
 
   // Of the step:
-  std::string reached_;                       // 0, 1; - where that is not known yet
-  std::vector<int64_t> missing_;              // parameters of each bucket
-  size_t next_ = 0;                           // bucket to be sent
-  std::vector<std::vector<Tensor>> buckets_;  // [bucket][own subtree], until they are sent
-  std::vector<std::vector<Sum>> arrived_;     // [bucket], in the order of leaves, until they are added
-  std::vector<Tensor> sums_;                  // [bucket], of the own share
+  std::string reached_;                    // 0, 1; - where that is not known yet
+  std::vector<size_t> missing_;            // parameters of each bucket
+  size_t next_ = 0;                        // bucket to be sent
+  std::vector<Tensors> gradients_;         // [own subtree][parameter], until they are sent
+  std::vector<std::vector<Sum>> arrived_;  // [bucket], in the order of leaves, until they are added
+  std::vector<Tensors> sums_;              // [bucket], of the own share
 };
 
 }  // namespace ricci

@@ -74,7 +74,7 @@ class ThreadRanks final : public Ranks {
     machines_.assign(static_cast<size_t>(count), "node");
   }
 
-  void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) override {
+  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override {
     if (static_cast<int>(to.size()) != count_ || to.size() != from.size()) fail("all_to_all: not one tensor per rank", {});
     begin("all_to_all", to, from, [this](int q) { return q != rank_; });
   }
@@ -82,20 +82,20 @@ class ThreadRanks final : public Ranks {
     const Tensor flat = shares.reshaped({shares.size()});
     if (shares.size() % count_) fail("all_gather: {} elements of {} ranks", {shares.size(), count_});
     const int64_t share = shares.size() / count_;
-    std::vector<Tensor> to, from;
+    std::vector<Tensors> to, from;
     for (int q = 0; q < count_; ++q) {
-      to.push_back(flat.rows(rank_ * share, share));
-      from.push_back(flat.rows(q * share, share));
+      to.push_back({flat.rows(rank_ * share, share)});
+      from.push_back({flat.rows(q * share, share)});
     }
     begin("all_gather", to, from, [this](int q) { return q != rank_; });
   }
   void sum(const Tensor& numbers) override {
-    const std::vector<Tensor> all(static_cast<size_t>(count_), numbers);
+    const std::vector<Tensors> all(static_cast<size_t>(count_), {numbers});
     begin("sum", all, {}, [](int) { return true; });
     pending_.back().from = all;
   }
   void from_first(const Tensor& t) override {
-    const std::vector<Tensor> all(static_cast<size_t>(count_), t);
+    const std::vector<Tensors> all(static_cast<size_t>(count_), {t});
     begin("from_first", all, {}, [](int) { return true; });
     pending_.back().from = all;
   }
@@ -105,11 +105,11 @@ class ThreadRanks final : public Ranks {
     for (; static_cast<int64_t>(pending_.size()) > last; pending_.pop_front()) {
       const Pending& one = pending_.front();
       for (size_t q = 0; q < one.sent.size(); ++q)
-        if (!one.sent[q].empty() && std::memcmp(one.sent[q].data(), one.to[q].raw(), one.sent[q].size()) != 0)
+        if (!one.sent[q].empty() && one.sent[q] != bytes_in(one.to[q]))
           fail("{}: rank {} wrote to what it sends before wait()", {one.kind, rank_});
       const Meeting::Row row = meeting_.collect(one.number, rank_);
       if (one.kind == "sum") add(one, row);
-      else if (one.kind == "from_first") std::memcpy(one.from[0].raw(), row[0].data(), row[0].size());
+      else if (one.kind == "from_first") std::memcpy(one.from[0][0].raw(), row[0].data(), row[0].size());
       else take(one, row);
     }
   }
@@ -119,35 +119,46 @@ class ThreadRanks final : public Ranks {
   struct Pending {
     std::string kind;
     int64_t number;
-    std::vector<Tensor> to, from;
+    std::vector<Tensors> to, from;
     Meeting::Row sent;
   };
+  static Meeting::Bytes bytes_in(const Tensors& tensors) {
+    Meeting::Bytes bytes;
+    for (const Tensor& t : tensors) {
+      const char* const first = static_cast<const char*>(t.raw());
+      bytes.insert(bytes.end(), first, first + t.bytes());
+    }
+    return bytes;
+  }
 
   template <class Moves>
-  void begin(const std::string& kind, const std::vector<Tensor>& to, const std::vector<Tensor>& from, const Moves& moves) {
+  void begin(const std::string& kind, const std::vector<Tensors>& to, const std::vector<Tensors>& from, const Moves& moves) {
     Meeting::Row row(to.size());
     for (size_t q = 0; q < to.size(); ++q) {
-      if (!to[q] || !moves(static_cast<int>(q))) continue;
-      const char* const bytes = static_cast<const char*>(to[q].raw());
-      row[q].assign(bytes, bytes + to[q].bytes());
+      if (moves(static_cast<int>(q))) row[q] = bytes_in(to[q]);
     }
     for (size_t q = 0; q < from.size(); ++q)  // so that who reads too early gets NaN
-      if (from[q] && moves(static_cast<int>(q))) std::memset(from[q].raw(), 0xff, static_cast<size_t>(from[q].bytes()));
+      for (const Tensor& t : from[q])
+        if (moves(static_cast<int>(q))) std::memset(t.raw(), 0xff, static_cast<size_t>(t.bytes()));
     pending_.push_back({kind, next_, to, from, row});
     meeting_.post(next_++, rank_, kind, std::move(row));
   }
   void take(const Pending& one, const Meeting::Row& row) const {
     for (size_t q = 0; q < row.size(); ++q) {
       if (static_cast<int>(q) == rank_) continue;
-      const size_t expected = one.from[q] ? static_cast<size_t>(one.from[q].bytes()) : 0;
+      const size_t expected = bytes_in(one.from[q]).size();
       if (row[q].size() != expected)
         fail("{}: rank {} sent {} bytes to rank {}, expected {}", {one.kind, q, row[q].size(), rank_, expected});
-      if (expected) std::memcpy(one.from[q].raw(), row[q].data(), expected);
+      const char* next = row[q].data();
+      for (const Tensor& t : one.from[q]) {
+        std::memcpy(t.raw(), next, static_cast<size_t>(t.bytes()));
+        next += t.bytes();
+      }
     }
   }
   // From the last rank to the first: the order must not matter.
   static void add(const Pending& one, const Meeting::Row& row) {
-    const Tensor& sum = one.from[0];
+    const Tensor& sum = one.from[0][0];
     std::fill_n(sum.data<double>(), sum.size(), 0.0);
     for (size_t q = row.size(); q-- > 0;) {
       if (row[q].size() != static_cast<size_t>(sum.bytes())) fail("sum: of {} and {} bytes", {row[q].size(), sum.bytes()});

@@ -8,12 +8,11 @@
 namespace ricci {
 namespace {
 
-const Tensor& first_of(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
-  static const Tensor none;
-  for (const std::vector<Tensor>* list : {&to, &from})
-    for (const Tensor& t : *list)
-      if (t) return t;
-  return none;
+std::vector<Tensor> all_of(const std::vector<Ranks::Tensors>& to, const std::vector<Ranks::Tensors>& from) {
+  std::vector<Tensor> all;
+  for (const std::vector<Ranks::Tensors>* lists : {&to, &from})
+    for (const Ranks::Tensors& list : *lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
 }
 
 size_t bytes_of(const Tensor& t) { return static_cast<size_t>(t.bytes()); }
@@ -117,26 +116,27 @@ template <class F> void DeviceRanks::begin(const Tensor& t, const char* call, co
   e.kept.push_back(t);
 }
 
-void DeviceRanks::all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) {
-  const Tensor& first = first_of(to, from);
-  if (!first) return;
-  if (first.device() == Device::cpu) return for_the_cpu().all_to_all(to, from);
-  begin(first, "all_to_all", [&](DeviceTable& table) {
+void DeviceRanks::all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) {
+  const std::vector<Tensor> all = all_of(to, from);
+  if (all.empty()) return;
+  const Device device = all[0].device();
+  if (device == Device::cpu) return for_the_cpu().all_to_all(to, from);
+  begin(all[0], "all_to_all", [&](DeviceTable& table) {
     int failed = 0;
     const auto note = [&](int error) {
       if (error != DeviceTable::kInProgress && !failed) failed = error;
     };
     note(table.begin_group());
     for (int q = 0; q < count_ && !failed; ++q) {
-      const Tensor &sent = to[static_cast<size_t>(q)], &received = from[static_cast<size_t>(q)];
-      if (q != rank_ && sent) note(table.send(sent.raw(), bytes_of(sent), q));
-      if (q != rank_ && received) note(table.receive(received.raw(), bytes_of(received), q));
+      if (q == rank_) continue;
+      for (const Tensor& sent : to[static_cast<size_t>(q)]) note(table.send(sent.raw(), bytes_of(sent), q));
+      for (const Tensor& received : from[static_cast<size_t>(q)]) note(table.receive(received.raw(), bytes_of(received), q));
     }
     const int ended = table.end_group();
     return failed ? failed : ended;
   });
-  std::vector<Tensor>& kept = exchange(first.device()).kept;
-  for (const std::vector<Tensor>* list : {&to, &from}) std::copy(list->begin(), list->end(), std::back_inserter(kept));
+  std::vector<Tensor>& kept = exchange(device).kept;
+  kept.insert(kept.end(), all.begin(), all.end());
 }
 
 void DeviceRanks::all_gather(const Tensor& equal_shares) {

@@ -31,12 +31,16 @@ Tensor copied_out(const void* data, size_t bytes) {
 }
 
 void exchange(Ranks& carrier, const Group& group) {
-  std::vector<Tensor> to(static_cast<size_t>(carrier.count())), from = to;
-  for (const Piece& piece : group.sent) to[static_cast<size_t>(piece.other)] = copied_out(piece.data, piece.bytes);
-  for (const Piece& piece : group.received) from[static_cast<size_t>(piece.other)] = room_for(piece.bytes);
+  std::vector<Ranks::Tensors> to(static_cast<size_t>(carrier.count())), from = to;
+  std::vector<Tensor> arrived;
+  for (const Piece& piece : group.sent) to[static_cast<size_t>(piece.other)].push_back(copied_out(piece.data, piece.bytes));
+  for (const Piece& piece : group.received) {
+    arrived.push_back(room_for(piece.bytes));
+    from[static_cast<size_t>(piece.other)].push_back(arrived.back());
+  }
   carrier.all_to_all(to, from);
   carrier.wait();
-  for (const Piece& piece : group.received) emu::copy_in(piece.data, from[static_cast<size_t>(piece.other)].raw(), piece.bytes);
+  for (size_t i = 0; i < arrived.size(); ++i) emu::copy_in(group.received[i].data, arrived[i].raw(), group.received[i].bytes);
 }
 
 void gather(Ranks& carrier, char* shares, size_t bytes_of_one, int rank) {

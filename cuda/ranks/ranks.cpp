@@ -79,7 +79,7 @@ int Ranks::machine_count() const { return static_cast<int>(std::set<std::string>
 
 std::string Ranks::carrier(Device) const { return ""; }
 
-void Ranks::all_to_all(const std::vector<Tensor>&, const std::vector<Tensor>&) {}
+void Ranks::all_to_all(const std::vector<Tensors>&, const std::vector<Tensors>&) {}
 void Ranks::all_gather(const Tensor&) {}
 void Ranks::sum(const Tensor&) {}
 void Ranks::from_first(const Tensor&) {}

@@ -1,6 +1,6 @@
 // The processes of one run. Rank r of R is this process; a launcher such as mpirun started them, MPI and NCCL carry what they say.
 //   Ranks& ranks = Ranks::join();
-//   ranks.all_to_all(sums_for, sums_from);              // begins
+//   ranks.all_to_all(sums_for, sums_from);               // begins
 //   { const Ranks::Testing testing(ranks); ... }         // other work; what was begun moves meanwhile
 //   ranks.wait();                                        // has ended: sums_from may be read, sums_for written
 // Every rank begins the same exchanges in the same order, from the program's first thread.
@@ -46,9 +46,10 @@ class Ranks {
   // them or read what arrives. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins when the
   // current one has come here. Error: what the engine reports.
 
-  // Sends to[q] to rank q and receives from[q] from rank q, which has as many bytes there; an empty tensor: nothing goes that way. There is
-  // one of each per rank; the own ones, to[rank()] and from[rank()], are not looked at.
-  virtual void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from);
+  // Sends the tensors to[q] to rank q and receives from[q] from rank q, which has as many there, each of as many bytes; no tensor: nothing
+  // goes that way. There is one list of each per rank; the own ones, to[rank()] and from[rank()], are not looked at.
+  using Tensors = std::vector<Tensor>;
+  virtual void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from);
   // In place: the R shares of a tensor are equally long, share r is rank r's, and then each rank has all. Error: R does not divide its
   // size.
   virtual void all_gather(const Tensor& equal_shares);

@@ -16,21 +16,22 @@ class DryRank final : public Ranks, public MemoryHolder {
     count_ = count;
     machines_.assign(static_cast<size_t>(count), "");
   }
-  void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) override {
-    std::vector<Tensor>& kept = kept_.emplace_back(to);
-    kept.insert(kept.end(), from.begin(), from.end());
+  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override {
+    Tensors& kept = kept_.emplace_back();
+    for (const std::vector<Tensors>* lists : {&to, &from})
+      for (const Tensors& list : *lists) kept.insert(kept.end(), list.begin(), list.end());
   }
   void all_gather(const Tensor& equal_shares) override { kept_.push_back({equal_shares}); }
   void wait_but_for(int64_t last) override {
     while (static_cast<int64_t>(kept_.size()) > last) kept_.pop_front();
   }
   void each_held(const Visit& visit) const override {
-    for (const std::vector<Tensor>& exchange : kept_)
+    for (const Tensors& exchange : kept_)
       for (const Tensor& t : exchange) visit(t, HeldFor::gradients);
   }
 
  private:
-  std::deque<std::vector<Tensor>> kept_;  // of each exchange
+  std::deque<Tensors> kept_;  // of each exchange
 };
 
 }  // namespace ricci

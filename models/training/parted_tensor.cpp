@@ -44,14 +44,14 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
     copy_elements(mine, at, to(part, Device::cpu), 0, length(range));
     at += length(range);
   }
-  std::vector<Tensor> sent(count), received(count);
-  if (!is_first) sent[0] = mine;
-  for (size_t r = 1; is_first && r < count; ++r) received[r] = packed_like(tensor, tensor.of_ranks[r]);
+  std::vector<Ranks::Tensors> sent(count), received(count);
+  if (!is_first) sent[0] = {mine};
+  for (size_t r = 1; is_first && r < count; ++r) received[r] = {packed_like(tensor, tensor.of_ranks[r])};
   ranks.all_to_all(sent, received);
   ranks.wait_for_first();
   if (!is_first) return {};
-  received[0] = mine;
-  for (size_t r = 0; r < count; ++r) unpack(whole, tensor.of_ranks[r], received[r]);
+  received[0] = {mine};
+  for (size_t r = 0; r < count; ++r) unpack(whole, tensor.of_ranks[r], received[r][0]);
   return whole;
 }
 

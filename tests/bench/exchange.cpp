@@ -52,12 +52,13 @@ class GradientsOrNot final : public Ranks {
   bool carries_gradients = true;
   double waited_for_gradients = 0;  // seconds
 
-  void all_to_all(const std::vector<Tensor>& to, const std::vector<Tensor>& from) override {
+  void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from) override {
     exchanges_gradients_ = true;
     if (notes_) sizes_.push_back({sizes_of(to), sizes_of(from)});
     if (carries_gradients) return within_.all_to_all(to, from);
     for (size_t q = 0; q < from.size(); ++q)
-      if (from[q] && static_cast<int>(q) != rank_) fill(from[q], 0);
+      for (const Tensor& t : from[q])
+        if (static_cast<int>(q) != rank_) fill(t, 0);
   }
   void all_gather(const Tensor& shares) override { within_.all_gather(shares); }
   void sum(const Tensor& numbers) override {
@@ -78,7 +79,8 @@ class GradientsOrNot final : public Ranks {
   // The exchanges that were noted, with nothing beside them. Returns the seconds.
   double exchange_alone() {
     notes_ = false;
-    while (tensors_.size() < sizes_.size()) tensors_.push_back(tensors_of(sizes_[tensors_.size()]));
+    for (size_t i = tensors_.size(); i < sizes_.size(); ++i)
+      tensors_.push_back({tensors_of(sizes_[i].first), tensors_of(sizes_[i].second)});
     within_.wait_patiently();
     const double begun = seconds_now();
     for (const auto& [to, from] : tensors_) within_.all_to_all(to, from);
@@ -87,19 +89,18 @@ class GradientsOrNot final : public Ranks {
   }
 
  private:
-  using Sizes = std::pair<std::vector<int64_t>, std::vector<int64_t>>;
-  static std::vector<int64_t> sizes_of(const std::vector<Tensor>& tensors) {
-    std::vector<int64_t> sizes;
-    for (const Tensor& t : tensors) sizes.push_back(t ? t.size() : -1);
+  using Sizes = std::vector<std::vector<int64_t>>;
+  static Sizes sizes_of(const std::vector<Tensors>& lists) {
+    Sizes sizes(lists.size());
+    for (size_t q = 0; q < lists.size(); ++q)
+      for (const Tensor& t : lists[q]) sizes[q].push_back(t.size());
     return sizes;
   }
-  static std::pair<std::vector<Tensor>, std::vector<Tensor>> tensors_of(const Sizes& sizes) {
-    const auto make = [](const std::vector<int64_t>& all) {
-      std::vector<Tensor> tensors;
-      for (const int64_t size : all) tensors.push_back(size < 0 ? Tensor() : zeros({size}, Dtype::f32, Device::cpu));
-      return tensors;
-    };
-    return {make(sizes.first), make(sizes.second)};
+  static std::vector<Tensors> tensors_of(const Sizes& sizes) {
+    std::vector<Tensors> lists(sizes.size());
+    for (size_t q = 0; q < sizes.size(); ++q)
+      for (const int64_t size : sizes[q]) lists[q].push_back(zeros({size}, Dtype::f32, Device::cpu));
+    return lists;
   }
   void begin_testing() override { testing_ = std::make_unique<Testing>(within_); }
   void end_testing() override { testing_.reset(); }
@@ -107,8 +108,8 @@ class GradientsOrNot final : public Ranks {
   Ranks& within_;
   std::unique_ptr<Testing> testing_;
   bool notes_ = false, exchanges_gradients_ = false;
-  std::vector<Sizes> sizes_;
-  std::vector<std::pair<std::vector<Tensor>, std::vector<Tensor>>> tensors_;
+  std::vector<std::pair<Sizes, Sizes>> sizes_;
+  std::vector<std::pair<std::vector<Tensors>, std::vector<Tensors>>> tensors_;
 };
 
 ModelConfig config_of(const Case& c) {

@@ -50,6 +50,14 @@ def measured(args, ranks, rate):
     return {name.removeprefix(args.model + "_"): float(value) for _, name, value, *_ in lines}
 
 
+def apart(args, ranks):
+    """The slowest of as many runs of one rank at once, which exchange nothing: what the machine's memory leaves of a core's speed."""
+    program = str(pathlib.Path(args.build) / "ricci-bench-exchange")
+    running = [subprocess.Popen(["taskset", "-c", str(core), program, args.model, "--rounds", str(args.rounds)], stdout=subprocess.PIPE, text=True)
+               for core in range(ranks)]
+    return {"step": max(float(run.communicate()[0].split()[2]) for run in running)}
+
+
 def medians(runs):
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
@@ -124,17 +132,20 @@ def main():
     parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
 
-    kinds = [(1, None)] + [(ranks, rate) for ranks in args.ranks for rate in [None, *args.rates]]
+    kinds = [(1, None)] + [(ranks, "apart") for ranks in args.ranks] + [(ranks, rate) for ranks in args.ranks for rate in [None, *args.rates]]
     runs = {kind: [] for kind in kinds}
     for _ in range(args.repeats):
         for kind in kinds:
-            runs[kind].append(measured(args, *kind))
+            runs[kind].append(apart(args, kind[0]) if kind[1] == "apart" else measured(args, *kind))
     alone = medians(runs[(1, None)])["step"]
     print(f"{args.model}, one rank with one core: {alone:.0f} ms a step")
+    side_by_side = {ranks: medians(runs[(ranks, "apart")])["step"] for ranks in args.ranks}
+    for ranks, step in side_by_side.items():
+        print(f"{ranks} such runs at once, which exchange nothing: {step:.0f} ms")
     print("| ranks | Gbit/s | step ms | work ms | exchange ms | waits ms | added ms | hidden | of most | one rank's step / step |")
     print("|" + "---|" * 10)
     rows = []
-    for ranks, rate in kinds[1:]:
+    for ranks, rate in [kind for kind in kinds[1:] if kind[1] != "apart"]:
         row = with_shares(medians(runs[(ranks, rate)])) | {"ranks": ranks, "rate": rate, "weak": None}
         row["weak"] = alone / row["step"]
         rows.append(row)
@@ -147,7 +158,7 @@ def main():
     if args.table:
         print_table(fit["e"] if fit else 1.0)
     if args.json:
-        found = {"date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "model": args.model, "one_rank_step_ms": alone,
+        found = {"date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "model": args.model, "one_rank_step_ms": alone, "runs_at_once_step_ms": side_by_side,
                  "rows": rows, "fit": fit}
         pathlib.Path(args.json).write_text(json.dumps(found, indent=1) + "\n")
 

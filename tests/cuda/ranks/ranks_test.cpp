@@ -61,7 +61,7 @@ TEST_CASE("launcher: the first variable that is set tells") {
 TEST_CASE("ranks: one alone sends nothing and waits for nothing") {
   Ranks& ranks = Ranks::alone();
   const Tensor t = tensor_of(std::vector<double>{1, 2}, {2});
-  ranks.all_to_all({t}, {t});
+  ranks.all_to_all({{t}}, {{t}});
   ranks.all_gather(t);
   ranks.sum(t);
   ranks.from_first(t);
@@ -120,7 +120,7 @@ auto fails_later() {
 void exchange_all(Ranks& ranks) {
   ranks.at("step 812");
   const Tensor t = zeros({4}, Dtype::f64, Device::cuda_emulated);
-  ranks.all_to_all({{}, t}, {{}, t});
+  ranks.all_to_all({{}, {t}}, {{}, {t}});
   ranks.all_gather(t);
   ranks.sum(t);
   ranks.from_first(t);

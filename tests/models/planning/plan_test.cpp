@@ -57,7 +57,7 @@ TEST_CASE("plan: the peak is that of the step") {
     }
 }
 
-TEST_CASE("plan: a rank holds values and sums whole, and its blocks of the optimizer's state") {
+TEST_CASE("plan: a rank holds the values whole, and its blocks of the optimizer's state") {
   const auto at = [](const Plan& plan, HeldFor use) { return plan.at_peak[static_cast<size_t>(use)]; };
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
@@ -73,9 +73,9 @@ TEST_CASE("plan: a rank holds values and sums whole, and its blocks of the optim
         // Whole blocks of 16,384, of which small parameters fill less; the last bucket is padded to a multiple of the ranks.
         const int64_t state = at(alone, HeldFor::optimizer_state), block = GradientLayout::kBlock * 12;
         CHECK(at(one, HeldFor::optimizer_state) <= state / ranks + state / 4 + block);
-        CHECK(at(one, HeldFor::gradients) >= 4 * one.parameters);
+        CHECK(one.peak < alone.peak);
         CHECK(one.flops() < 1.6 * alone.flops() / static_cast<double>(ranks));
-        CHECK(one.flops() >= alone.flops() / static_cast<double>(ranks));
+        CHECK(one.flops() >= alone.flops() * static_cast<double>(8 / ranks) / 8);  // of 8 leaves
       }
     }
 }
