@@ -132,6 +132,7 @@ int run_app(
     } catch (const CLI::Success& request) {  // --help, --version
       return after_output(text, app.exit(request));
     } catch (const CLI::Error& mistake) {
+      if (find_launcher().rank > 0) return 2;  // rank 0 says it
       return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
     }
     if (!text.may_be_several) run_as_one_process();

@@ -207,6 +207,20 @@ refuses 'more ranks than max_ranks' 3 'runs/few: max_ranks: 2 is the most ranks 
   four.yaml name=few max_ranks=2
 refuses 'a replay on several' 2 '--replay: runs as one process, but 2 were started' runs/nan --replay
 refuses 'a mistake is told once' 3 'lr: -1, expected .*' four.yaml lr=-1
+refuses 'a word that is no option, too' 3 '.*--nonsense.*' --nonsense
+
+# Two ranks of which one is started otherwise: odd RANK COMMANDS LINE ARGUMENT ...
+odd() {
+  local words=(-n 1 "$build/ricci-train" "${@:4}") other=(-n 1 bash -c "$2; exec \"\$@\"" - "$build/ricci-train" "${@:4}")
+  if [ "$1" = 0 ]; then words=("${other[@]}" : "${words[@]}"); else words+=(: "${other[@]}"); fi
+  timeout -k 5 60 mpirun "${spread[@]}" "${words[@]}" >out 2>all_err </dev/null
+  local code=$?
+  grep -E '^(ricci-train|warning): ' all_err >err
+  [ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE "^ricci-train: $3\$" err || cat all_err
+}
+verdict 'rank 0 cannot write' "$(odd 0 'ulimit -f 8' 'rank 0 on [^ ]+: step 5: .*runs/full.*File too large.*' four.yaml name=full)"
+mkdir -p other && sed 's/the/a/' text.txt >other/text.txt
+verdict 'rank 1 has another text' "$(odd 1 'cd other' 'rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}' four.yaml name=texts)"
 
 echo "$failures failed"
 exit $((failures > 0))
