@@ -45,13 +45,14 @@ Tensor gathered(Ranks& ranks, const PartedTensor& tensor) {
     at += length(range);
   }
   std::vector<Ranks::Tensors> sent(count), received(count);
-  if (!is_first) sent[0] = {mine};
-  for (size_t r = 1; is_first && r < count; ++r) received[r] = {packed_like(tensor, tensor.of_ranks[r])};
+  if (!is_first && mine) sent[0] = {mine};
+  for (size_t r = 0; is_first && r < count; ++r)
+    if (const Tensor theirs = r == me ? mine : packed_like(tensor, tensor.of_ranks[r])) received[r] = {theirs};
   ranks.all_to_all(sent, received);
   ranks.wait_for_first();
   if (!is_first) return {};
-  received[0] = {mine};
-  for (size_t r = 0; r < count; ++r) unpack(whole, tensor.of_ranks[r], received[r][0]);
+  for (size_t r = 0; r < count; ++r)
+    if (!received[r].empty()) unpack(whole, tensor.of_ranks[r], received[r][0]);
   return whole;
 }
 
