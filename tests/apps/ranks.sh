@@ -176,6 +176,12 @@ rm -rf runs/gone
 finish
 verdict 'the folder is taken away' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/gone' err || cat all_err)"
 
+begin 2 "${long[@]}" name=full
+await '[ "$(steps_of full)" -ge 3 ]'
+prlimit --pid "$(pid_of 0)" --fsize=4096
+finish
+verdict 'rank 0 cannot write any more' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/full.*File too large' err || cat all_err)"
+
 # A random rank is killed at a random moment, and another number of ranks goes on.
 steps=600 kills=20 hits=0
 killed=("${long[@]}" checkpoint_every=3 steps=$steps schedule_steps=$steps name=killed)
@@ -209,18 +215,12 @@ refuses 'a replay on several' 2 '--replay: runs as one process, but 2 were start
 refuses 'a mistake is told once' 3 'lr: -1, expected .*' four.yaml lr=-1
 refuses 'a word that is no option, too' 3 '.*--nonsense.*' --nonsense
 
-# Two ranks of which one is started otherwise: odd RANK COMMANDS LINE ARGUMENT ...
-odd() {
-  local words=(-n 1 "$build/ricci-train" "${@:4}") other=(-n 1 bash -c "$2; exec \"\$@\"" - "$build/ricci-train" "${@:4}")
-  if [ "$1" = 0 ]; then words=("${other[@]}" : "${words[@]}"); else words+=(: "${other[@]}"); fi
-  timeout -k 5 60 mpirun "${spread[@]}" "${words[@]}" >out 2>all_err </dev/null
-  local code=$?
-  grep -E '^(ricci-train|warning): ' all_err >err
-  [ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE "^ricci-train: $3\$" err || cat all_err
-}
-verdict 'rank 0 cannot write' "$(odd 0 'ulimit -f 8' 'rank 0 on [^ ]+: step 5: .*runs/full.*File too large.*' four.yaml name=full)"
 mkdir -p other && sed 's/the/a/' text.txt >other/text.txt
-verdict 'rank 1 has another text' "$(odd 1 'cd other' 'rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}' four.yaml name=texts)"
+timeout -k 5 60 mpirun "${spread[@]}" -n 1 "$build/ricci-train" four.yaml name=texts : -n 1 bash -c 'cd other && exec "$@"' - "$build/ricci-train" four.yaml name=texts >out 2>all_err </dev/null
+code=$?
+grep -E '^(ricci-train|warning): ' all_err >err
+verdict 'rank 1 has another text' "$([ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] &&
+  grep -qE '^ricci-train: rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}$' err || cat all_err)"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -163,6 +163,18 @@ void tell(const Ranks& ranks, const std::string& name, const char* what, double 
   if (ranks.rank() == 0) std::printf("measure %s_%s %.3f %s\n", name.c_str(), what, value, unit);
 }
 
+struct Times {
+  std::vector<double> steps, waits, works, exchanges;  // seconds
+};
+
+void tell(const Ranks& ranks, const Case& c, const Times& times) {
+  tell(ranks, c.name, "step", median(times.steps) * 1e3, "ms");
+  if (ranks.count() == 1) return;
+  tell(ranks, c.name, "waits", median(times.waits) * 1e3, "ms");
+  tell(ranks, c.name, "work", median(times.works) * 1e3, "ms");
+  tell(ranks, c.name, "exchange", median(times.exchanges) * 1e3, "ms");
+}
+
 void measure(const Case& c, int rounds) {
   GradientsOrNot ranks(Ranks::join());
   const int64_t count = ranks.count();
@@ -188,20 +200,17 @@ void measure(const Case& c, int rounds) {
   ranks.note();
   timed_step(true);
   if (count > 1) ranks.exchange_alone();
-  std::vector<double> steps, waits, works, exchanges;
+  Times times;
   for (int round = 0; round < rounds; ++round) {
     ranks.waited_for_gradients = 0;
-    steps.push_back(timed_step(true));
-    waits.push_back(slowest(ranks, ranks.waited_for_gradients));
+    times.steps.push_back(timed_step(true));
+    times.waits.push_back(slowest(ranks, ranks.waited_for_gradients));
     if (count == 1) continue;
-    works.push_back(timed_step(false));
-    exchanges.push_back(slowest(ranks, ranks.exchange_alone()));
+    times.works.push_back(timed_step(false));
+    times.exchanges.push_back(slowest(ranks, ranks.exchange_alone()));
   }
-  tell(ranks, c.name, "step", median(steps) * 1e3, "ms");
+  tell(ranks, c, times);
   if (count == 1) return;
-  tell(ranks, c.name, "waits", median(waits) * 1e3, "ms");
-  tell(ranks, c.name, "work", median(works) * 1e3, "ms");
-  tell(ranks, c.name, "exchange", median(exchanges) * 1e3, "ms");
   tell(ranks, c.name, "bytes", static_cast<double>(layout.buckets().back().hi * size_of(layout.dtype())), "bytes");
   tell(ranks, c.name, "tables", tables_of(model), "of the bytes");
   tell(ranks, c.name, "buckets", static_cast<double>(layout.buckets().size()), "buckets");
