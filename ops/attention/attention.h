@@ -7,6 +7,7 @@
 //   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
 //   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
 //   flash/                  bf16 on tensor cores: scores and weights never leave the registers
+//   wide/                   bf16 heads of other widths: padded for flash/, or as matrix products and a softmax of whole rows
 //   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once
 #include <array>
