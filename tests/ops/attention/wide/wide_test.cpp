@@ -25,6 +25,21 @@ void check(const Case& of, GpuPath path, Device device) {
   check_errors<bf16>(of, inputs, dy, run(attention, of, inputs, dy));
 }
 
+// What attention does, in blocks.
+ForwardAndBackward in_blocks(const Case& of, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  using namespace attention_kernels;
+  set_random_state({5, 1});  // as in run of cases.h
+  const auto [q, k, v] = of.views(inputs);
+  const AttentionOptions options = of.options(dy.device());
+  Checked checked = attention_kernels::check("attention", q, k, v, of.sees, options);
+  checked.problem.dropout = draw_dropout(of.dropout, of.b * of.heads);
+  const Outputs out{like(dy), like(dy, {of.b, of.heads, of.c}, Dtype::f32)};
+  blocks_forward(checked.problem, checked.views(), out);
+  const std::vector<Tensor> gradients = checked.layout.gradients(inputs);
+  blocks_backward(checked.problem, dy, checked.views(), out, checked.layout.views(gradients));
+  return {out.y_bcd, gradients};
+}
+
 void on_gpus(const std::function<void(Device)>& f) {
   on_every_device([&](Device device) {
     if (device != Device::cpu) f(device);
@@ -65,10 +80,31 @@ TEST_CASE("attention in bf16: padding reaches nothing, and queries that see noth
   });
 }
 
-TEST_CASE("attention: f32 and f64 go in blocks, and so do bf16 heads over positions that do not fit") {
-  const Case of{1, 8, 1, 32};
-  for (Dtype dtype : {Dtype::f32, Dtype::f64})
-    CHECK(path_of(of, as(of.inputs(), dtype, Device::cuda_emulated), of.dy()) == GpuPath::blocks);
-  const Case far{1, 8, 1, 24, Visibility::cells(Visibility::kMaxTokens), 0, {}, Place::three_tensors, 300};
-  CHECK(path_of(far, as(far.inputs(), Dtype::bf16, Device::cuda_emulated), far.dy()) == GpuPath::products);
+TEST_CASE("attention: f32 and f64 go in blocks, and so do bf16 heads whose scores do not fit into memory") {
+  const Device device = Device::cuda_emulated;
+  const Case of{1, 8, 1, 32}, far{1, 8, 1, 24, Visibility::cells(Visibility::kMaxTokens), 0, {}, Place::three_tensors, 300};
+  for (Dtype dtype : {Dtype::f32, Dtype::f64}) CHECK(path_of(of, as(of.inputs(), dtype, device), of.dy()) == GpuPath::blocks);
+  CHECK(path_of(far, as(far.inputs(), Dtype::bf16, device), far.dy()) == GpuPath::products);  // positions beyond 32 bits
+  const Case wide{1, 8, 1, 136};
+  const std::vector<Tensor> inputs = as(wide.inputs(), Dtype::bf16, device);
+  const auto [q, k, v] = wide.views(inputs);
+  auto problem = attention_kernels::check("attention", q, k, v, wide.sees, wide.options()).problem;
+  problem.queries = problem.keys = int64_t{1} << 14;
+  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::products);
+  ++problem.keys;
+  CHECK(attention_kernels::gpu_path(problem, {q, k, v}) == GpuPath::blocks);
+}
+
+TEST_CASE("attention in bf16 in blocks is as exact") {
+  on_gpus([](Device device) {
+    const std::vector<Case> cases = {{1, 70, 2, 24, tokens(true), 0.2, {}, Place::keys_are_values},
+        {2, 66, 1, 40, tokens(true), 0, {}, Place::all_the_same}, {1, 33, 1, 136},
+        {2, 90, 2, 33, Visibility::cells(4, 1, 60, CellRule::end), 0.1, {22, 10}, Place::three_tensors, 22}};
+    for (const Case& of : cases) {
+      CAPTURE(of.text());
+      const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
+      const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+      check_errors<bf16>(of, inputs, dy, in_blocks(of, inputs, dy));
+    }
+  });
 }
