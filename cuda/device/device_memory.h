@@ -15,6 +15,7 @@ class DeviceMemory : public Allocator {
   virtual void fill_zero(void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;            // waits for all streams
   virtual int64_t shared_bytes() const = 0;  // that one thread block can have at most
+  virtual int64_t total_bytes() const = 0;   // of the device, used or not
 
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.
   virtual void* make_stream() = 0;

@@ -31,6 +31,7 @@ class EmulatedMemory final : public DeviceMemory {
   }
   void synchronize() override { emu::synchronize(); }
   int64_t shared_bytes() const override { return 227 << 10; }  // as compute capability 9.0
+  int64_t total_bytes() const override { return int64_t{80} << 30; }
 
   void* make_stream() override { return new emu::Stream; }
   void end_stream(void* stream) override { delete static_cast<emu::Stream*>(stream); }

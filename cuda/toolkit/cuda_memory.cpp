@@ -56,6 +56,8 @@ class CudaMemory final : public DeviceMemory {
     uint64_t keep_everything = UINT64_MAX;  // freed blocks stay in the pool from one step to the next
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_everything), "cudaMemPoolSetAttribute");
     check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu), "cudaDeviceGetAttribute");
+    size_t free = 0;
+    check(cudaMemGetInfo(&free, &total_bytes_), "cudaMemGetInfo");
   }
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
@@ -96,6 +98,7 @@ class CudaMemory final : public DeviceMemory {
   }
   void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
   int64_t shared_bytes() const override { return shared_bytes_; }
+  int64_t total_bytes() const override { return static_cast<int64_t>(total_bytes_); }
 
   void* make_stream() override {
     choose_gpu();
@@ -164,6 +167,7 @@ class CudaMemory final : public DeviceMemory {
 
   cudaMemPool_t pool_ = nullptr;
   int shared_bytes_ = 0;
+  size_t total_bytes_ = 0;
   std::atomic<uint64_t> reserved_{0};
   std::atomic<int64_t> growths_{0};
 };

@@ -37,6 +37,12 @@ __device__ inline float exp2_approx(float x) {
   return y;
 }
 
+__device__ inline float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // The address within shared memory that the instructions below take.
 __device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 

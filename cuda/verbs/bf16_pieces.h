@@ -7,9 +7,7 @@ namespace ricci {
 
 inline constexpr int kPiece = 8;
 
-// p is a multiple of 16, as it is of store_piece.
-__device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) {
-  const uint4 words = ptx::load16(p);
+__device__ inline void unpack_piece(const uint4& words, float (&to)[kPiece]) {
   const uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
   UNROLL(4)
   for (int i = 0; i < 4; ++i) {
@@ -17,6 +15,9 @@ __device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) {
     to[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
   }
 }
+
+// p is a multiple of 16, as it is of store_piece.
+__device__ inline void load_piece(const bf16* p, float (&to)[kPiece]) { unpack_piece(ptx::load16(p), to); }
 
 // Rounded to nearest even.
 __device__ inline void store_piece(bf16* p, const float (&from)[kPiece]) {

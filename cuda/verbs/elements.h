@@ -17,6 +17,12 @@
 
 namespace ricci {
 
+// The functor that a GPU's threads run.
+template <class F> __device__ inline auto on_gpu(const F& f) {
+  if constexpr (requires { f.on_gpu(); }) return f.on_gpu();
+  else return f;
+}
+
 template <class F> struct ElementKernel {
   static constexpr int kThreads = 256, kCount = 1;
   int64_t n;
@@ -81,14 +87,14 @@ template <class F> struct NeighboursKernel {
 
   __device__ void operator()() const {
     const int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
-    F mine = f;
-    if (first + kCount <= n && mine.arrays(AllAligned{})) return mine.arrays(InRegisters{mine, first});
-    for (int64_t i = first; i < first + kCount && i < n; ++i) f(i);
+    auto mine = on_gpu(f);
+    if (first + kCount <= n && mine.arrays(AllAligned{})) return mine.arrays(InRegisters<decltype(mine)>{mine, first});
+    for (int64_t i = first; i < first + kCount && i < n; ++i) mine(i);
   }
 
  private:
-  struct InRegisters {
-    F& f;
+  template <class Mine> struct InRegisters {
+    Mine& f;
     int64_t first;
     template <class... Ts> __device__ void operator()(Ts*&... array) const {
       [&](Neighbours<Ts, kCount>... here) {

@@ -2,13 +2,15 @@
 // row, written once:
 //   const T max = row.max([&](int64_t c) { return x_rc(r, c); });
 // On the CPU the row is a vectorised loop, on the GPU a thread block. A value computed by a verb of `row` is the same in
-// every thread; results are stored inside row.each, or by row.once.
+// every thread; results are stored inside row.each, row.each_piece (cuda/verbs/lanes.h), or by row.once. A program that uses nothing but
+// the latter names kNeighbours, the elements of a piece: blocks then have no idle threads.
 #pragma once
 #include <type_traits>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/launch.h"
+#include "cuda/verbs/lanes.h"
 #include "cuda/verbs/reduce.h"
 
 namespace ricci {
@@ -21,6 +23,15 @@ struct BlockRow {
   template <class F> __device__ void each(F f) const {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
     __syncthreads();  // what was stored may be read by the next verb
+  }
+  // f(at) for pieces of rows that begin at these pointers, where the pieces and the row's end lie on 16 bytes; else for single elements.
+  template <class F, class... Ts> __device__ void each_piece(F f, const Ts*... rows) const {
+    constexpr int kCount = elements_of_piece<Ts...>();
+    if (n % kCount == 0 && on_16_bytes(rows...))
+      for (int64_t i = int64_t{threadIdx.x} * kCount; i < n; i += int64_t{blockDim.x} * kCount) f(Piece<kCount>{i});
+    else
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(One{i});
+    __syncthreads();
   }
   template <class F> __device__ auto sum(F f) const {
     using T = decltype(f(int64_t{0}));
@@ -51,6 +62,12 @@ template <class Program> struct RowKernel {
   }
 };
 
+// The elements that a thread of the program handles at once.
+template <class Program> constexpr int neighbours_of() {
+  if constexpr (requires { Program::kNeighbours; }) return Program::kNeighbours;
+  else return 1;
+}
+
 // A block as wide as the row, in whole warps.
 inline int threads_for_row(int64_t n) { return static_cast<int>(between<int64_t>(32, (n + 31) / 32 * 32, 256)); }
 
@@ -75,6 +92,10 @@ struct LoopRow {
   template <class F> HD void each(F f) const {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) f(i);
+  }
+  template <class F, class... Ts> HD void each_piece(F f, const Ts*...) const {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) f(One{i});
   }
   template <class F> HD auto sum(F f) const {
     decltype(f(int64_t{0})) total = 0;
@@ -105,8 +126,10 @@ template <class Program> struct RowLoop {
 
 template <class Program> void for_rows(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   constexpr int64_t kGrain = 16384, kMaxBlocks = int64_t{1} << 20;
-  if (device != Device::cpu)
-    return launch(name, device, {rows < kMaxBlocks ? rows : kMaxBlocks, threads_for_row(n)}, RowKernel<Program>{rows, n, program});
+  if (device != Device::cpu) {
+    const int threads = threads_for_row(n / neighbours_of<Program>());
+    return launch(name, device, {rows < kMaxBlocks ? rows : kMaxBlocks, threads}, RowKernel<Program>{rows, n, program});
+  }
   parallel_for(rows, n ? (kGrain + n - 1) / n : rows, [&](int64_t begin, int64_t end) {
     run_vectorized(RowLoop<Program>{n, program}, begin, end);
   });

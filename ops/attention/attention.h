@@ -7,6 +7,7 @@
 //   gpu/                    blocks of 64 x 64 in shared memory, any width and dtype: no scores in memory any more
 //   cpu/                    the same blocks on CPU threads, as vectorised loops, or in bf16 where the processor has instructions for it
 //   flash/                  bf16 on tensor cores: scores and weights never leave the registers
+//   wide/                   bf16 heads of other widths: padded for flash/, or as matrix products and a softmax of whole rows
 //   decode/                 new positions against the cached keys and values of the earlier ones
 #pragma once
 #include <array>
@@ -39,11 +40,11 @@ struct AttentionOptions {
 // v are views of [b, C, x]. Returns y [b, c, heads k], of every head
 //   y_t = sum_j p_tj v_j,   p_tj = softmax of scale q_t . k_j over the keys j that query t sees
 // The three views may stand in one tensor (thirds of a packed projection), in two or in three. Views may also be the same columns
-// of the same tensor; their gradients then add up. The gradients are written where they belong: nothing is copied, and a tensor
-// is only filled with zeros first where it has columns that no view uses.
+// of the same tensor; their gradients then add up. The gradients are written where they belong, and a tensor is only filled
+// with zeros first where it has columns that no view uses. Nothing is copied, but for what ops/attention/wide/ does on GPUs.
 // With dropout each p_tj is 0 with that probability and divided by 1 - dropout otherwise; the call takes one random stream.
 // A query that sees no key gives exactly zero and passes no gradient. What padding holds is not read. No c x C matrix is
-// stored: the backward keeps the tensors of the views, y and one number per query and head. The result has the same bits for
+// kept: the backward has the tensors of the views, y and one number per query and head. The result has the same bits for
 // any number of CPU threads.
 // Errors: an empty tensor, another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
 // without being the same; a width that is no multiple of the heads; keys of less than one or more than 2^24 tokens; a negative

@@ -58,4 +58,16 @@ void forward_gpu(const Problem& problem, const Views& in, const Outputs& out);
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 
+// Who computes a problem on a GPU, of views that are those of the forward or all that the backward reads and writes. In bf16 only
+// `blocks` goes without tensor cores: where it must, one line on stderr says so.
+enum class GpuPath : uint8_t {
+  flash,     // flash/: in one pass, for some widths of heads
+  padded,    // flash/ on copies of the views, whose heads have the next such width
+  products,  // wide/: matrix products and a softmax of whole rows, for wider heads
+  blocks     // gpu/: any width and dtype
+};
+GpuPath gpu_path(const Problem& problem, const std::vector<Rows>& views);
+void blocks_forward(const Problem& problem, const Views& in, const Outputs& out);
+void blocks_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
+
 }  // namespace ricci::attention_kernels

@@ -2,7 +2,7 @@
 //   F::value(x) and F::gradient(dy, y)   its backward reads its value, or
 //   F::both(x)                           value and slope: when recording, the forward also stores the slope, in the place of x. The bytes
 //                                        are the same, and the backward is one multiplication, dx = dy slope
-// CUDA_UNARY(F) builds its kernels.
+// F::Fast, where there is one, takes the place of F where a GPU rounds to bf16. CUDA_UNARY(F) builds the kernels.
 #pragma once
 #include "autograd/record.h"
 #include "core/dims.h"
@@ -18,9 +18,15 @@ concept HasSlope = requires {
   F::both(1.0f);
 };
 
+template <class F, class T>
+concept HasFast = std::is_same_v<T, bf16> && requires {
+  typename F::Fast;
+};
+
 template <class F, class T> struct Value {
   const T* x;
   T* y;
+  HD auto on_gpu() const requires HasFast<F, T> { return Value<typename F::Fast, T>{x, y}; }
   HD void operator()(int64_t i) const {
     if constexpr (HasSlope<F>) y[i] = T(F::both(Accumulator<T>(x[i])).value);
     else y[i] = T(F::value(Accumulator<T>(x[i])));
@@ -30,6 +36,7 @@ template <class F, class T> struct Value {
 template <class F, class T> struct Both {
   const T* x;
   T *y, *slope;
+  HD auto on_gpu() const requires HasFast<F, T> { return Both<typename F::Fast, T>{x, y, slope}; }
   HD void operator()(int64_t i) const {
     const auto both = F::both(Accumulator<T>(x[i]));
     y[i] = T(both.value);

@@ -24,6 +24,7 @@ namespace embedding_kernels {
 
 template <class T> struct Forward {
   using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const int64_t* ids_r;
   const T *table_vd, *positions_cd;  // positions_cd is null: none
   T* y_rd;
@@ -40,9 +41,9 @@ template <class T> struct Forward {
     T* y_d = y_rd + r * row.n;
     if (positions_cd) {
       const T* position_d = positions_cd + r % context * row.n;
-      row.each([&](int64_t d) { y_d[d] = T(factor * A(from[d]) + A(position_d[d])); });
+      row.each_piece([&](auto at) { at.store(y_d, factor * at.load(from) + at.load(position_d)); }, from, position_d, y_d);
     } else {
-      row.each([&](int64_t d) { y_d[d] = T(factor * A(from[d])); });
+      row.each_piece([&](auto at) { at.store(y_d, factor * at.load(from)); }, from, y_d);
     }
   }
   __device__ void report(int64_t r, int64_t id) const {

@@ -33,13 +33,14 @@ template <class T> struct Rule {
         correction2(A(rates[kCorrection2])),
         eps(A(options.eps)) {}
 
-  HD A operator()(int64_t i, A x, A scaled_grad) const {
-    const A g = scaled_grad + l2 * x;
-    const A mean = m[i] + one_minus_beta1 * (g - m[i]);
-    const A square = v[i] * beta2 + one_minus_beta2 * g * g;
-    m[i] = mean;
-    v[i] = square;
-    return x * keep + minus_step_size * mean / (math::sqrt(square) / correction2 + eps);
+  template <class At, class Number> HD Number operator()(At at, Number x, Number scaled_grad) const {
+    const Number g = scaled_grad + l2 * x, m_before = at.load(m);
+    const Number mean = m_before + one_minus_beta1 * (g - m_before);
+    const Number square = at.load(v) * beta2 + one_minus_beta2 * g * g;
+    at.store(m, mean);
+    at.store(v, square);
+    const Number root = map([](A of) { return math::sqrt(of); }, square);
+    return x * keep + minus_step_size * mean / (root / correction2 + eps);
   }
 };
 

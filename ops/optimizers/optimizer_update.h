@@ -2,8 +2,8 @@
 // one element, from the tensor, the step's rates and its own options:
 //   template <class T> struct Rule {
 //     Rule(const Options& options, const double* rates, const OptimizerItem<T>& t);
-//     HD A operator()(int64_t i, A x, A g) const;     the new x, for the gradient g; brings the moments up to date
-//   };                                                (A: Accumulator<T>)
+//     template <class At, class Number> HD Number operator()(At at, Number x, Number g) const;
+//   };                                                the new x, for the gradient g; brings the moments up to date (cuda/verbs/lanes.h)
 #pragma once
 #include "cuda/math.h"
 #include "cuda/verbs/chunks.h"
@@ -45,12 +45,18 @@ template <class T, class Rule, class Options> struct OptimizerUpdate {
 
  private:
   template <bool kMaster, class Row> HD static void update(const Item& t, const Rule& rule, A scale, int64_t begin, Row row) {
-    row.each([&](int64_t at) {
-      const int64_t i = begin + at;
-      const A x = rule(i, kMaster ? t.master[i] : A(t.value[i]), (kMaster ? t.wide_grad[i] : A(t.grad[i])) * scale);
-      if (kMaster) t.master[i] = x;
-      t.value[i] = T(x);
-    });
+    row.each_piece(
+        [&](auto in_chunk) {
+          const auto at = in_chunk.from(begin);
+          if constexpr (kMaster) {
+            const auto x = rule(at, at.load(t.master), at.load(t.wide_grad) * scale);
+            at.store(t.master, x);
+            at.store(t.value, x);
+          } else {
+            at.store(t.value, rule(at, at.load(t.value), at.load(t.grad) * scale));
+          }
+        },
+        t.value, t.master, t.m, t.v, t.grad, t.wide_grad);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/view.h"
 #include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/gemm/gemm.h"
 #include "cuda/math.h"
 #include "cuda/trace.h"
@@ -69,11 +70,15 @@ struct Problem {
 };
 
 // The number of rows of logits that exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
-// are best, all of about the same length: at most 128 MiB of f32; on a GPU, whose products are so much faster, 1 GiB, and a
-// multiple of 128 rows, which fill whole tiles.
-inline int64_t rows_per_chunk(Device device, int64_t rows, int64_t vocabulary) {
-  const int64_t held = int64_t{device == Device::cuda ? 256 : 32} << 20,
-                most = std::max<int64_t>(1, held / std::max<int64_t>(1, vocabulary));
+// are best, all of about the same length: at most 32 Mi logits; on a GPU, whose products are so much faster, 1 GiB of them, or 2 GiB where
+// it has more than 40 GB, and a multiple of 128 rows, which fill whole tiles.
+HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
+  int64_t held = int64_t{32} << 20;  // logits
+  if (device == Device::cuda) {
+    const bool large = device_memory(device).total_bytes() > 40'000'000'000;
+    held = (int64_t{large ? 2 : 1} << 30) / size_of(dtype);
+  }
+  const int64_t most = std::max<int64_t>(1, held / std::max<int64_t>(1, vocabulary));
   const int64_t chunks = (rows + most - 1) / most, even = chunks ? (rows + chunks - 1) / chunks : 1;
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
@@ -105,7 +110,8 @@ template <class T> void cross_entropy(const Problem& p, const Tensor& l_rv, int6
   if constexpr (std::is_same_v<T, bf16>)
     if (device != Device::cpu)
       return launch("classifier_loss", device, {rows, CrossEntropyOfPieces::threads(pitch)},
-          CrossEntropyOfPieces{l_rv.data<T>(), pitch, p.vocabulary, target_r, counted, nll_r, gradient});
+          CrossEntropyOfPieces{
+              l_rv.data<T>(), static_cast<int>(pitch), static_cast<int>(p.vocabulary), target_r, counted, nll_r, gradient});
   for_rows(
       "classifier_loss", device, rows, p.vocabulary, CrossEntropy<T>{{l_rv.data<T>(), {rows, pitch}}, target_r, counted, nll_r, gradient});
 }
@@ -178,7 +184,7 @@ HOST Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v,
   check_targets(targets_r, n['v']);
   const Device device = x_rd.device();
   const Dtype dtype = w_vd.dtype(), sums = sums_of(dtype);  // over the chunks: rounded at the end if at all
-  const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, n['r'], v);
+  const int64_t v = padded_vocabulary(device, dtype, n['v']), chunk = rows_per_chunk(device, dtype, n['r'], v);
   Problem p{n['v'], x_rd.detached(), padded(w_vd, v), padded(bias_v, v), targets_r, Tensor({}, Dtype::f64, device),
       Tensor({n['r']}, Dtype::f64, device), {}, {}, {}};
   make_gradients(p, x_rd, w_vd, bias_v, sums, n['r'] > chunk);

@@ -5,7 +5,7 @@
 //   dgain_d = sum_r dy_rd n_rd,   dbias_d = sum_r dy_rd
 // residual: s_rd = x_rd + branch_rd, y = layer_norm(s); dx = dbranch = ds + layer_norm'(dy)
 // With N rows of d numbers of s bytes; on the GPU bf16 rows mostly go to layer_norm_pieces.cu:
-//   bytes   forward 2 s N d, backward 3 s N d; 4 s N d each with a residual; dgain and dbias read dy and s again, 2 s N d
+//   bytes   forward 2 s N d, backward 3 s N d; 4 s N d each with a residual; dgain and dbias read dy and s again, 2 s N d (not there)
 //   floor   N = 65,536, d = 768 in f32 on an H200, with a residual: 0.81 GB at 4.8 TB/s 0.17 ms each way
 #include "ops/rows/layer_norm.h"
 
@@ -109,32 +109,28 @@ struct NormGrads {
 };
 
 template <class T>
-void backward_input(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const Tensor& dx) {
+void backward_rows(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const NormGrads& out) {
   using A = Accumulator<T>;
   const int64_t d = gain_d.size(), rows = kept.mean_r.size();
   const Device device = dy.device();
+  A* const dbias_d = out.dbias_d ? out.dbias_d.data<A>() : nullptr;
   if constexpr (std::is_same_v<T, bf16>)
     if (device != Device::cpu && norm_pieces_backward(name, device,
                                      {rows, d, dy.data<T>(), ds ? ds.data<T>() : nullptr, kept.s.data<T>(), gain_d.data<T>(),
-                                         kept.mean_r.data<A>(), kept.rstd_r.data<A>(), dx.data<T>()}))
+                                         kept.mean_r.data<A>(), kept.rstd_r.data<A>(), out.dx.data<T>(), out.dgain_d.data<A>(), dbias_d}))
       return;
   auto matrix = [&](const Tensor& t) { return View<const T, 2>{t ? t.data<T>() : nullptr, {rows, d}}; };
   for_rows(name, device, rows, d,
       BackwardInput<T>{matrix(dy), matrix(ds), matrix(kept.s), gain_d.data<T>(), kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
-          {dx.data<T>(), {rows, d}}});
+          {out.dx.data<T>(), {rows, d}}});
+  for_columns(name, device, rows, d,
+      BackwardGain<T>{matrix(dy), matrix(kept.s), kept.mean_r.data<A>(), kept.rstd_r.data<A>(), out.dgain_d.data<A>(), dbias_d});
 }
 
 HOST NormGrads backward(const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, bool bias) {
-  const int64_t d = gain_d.size(), rows = kept.mean_r.size();
   const Dtype sums = sums_of(kept.s.dtype());  // for bf16 in f32: the tape rounds what needs rounding
   NormGrads out{like(kept.s), like(gain_d, gain_d.shape(), sums), bias ? like(gain_d, gain_d.shape(), sums) : Tensor()};
-  with_dtype(kept.s, [&]<class T>(T) {
-    using A = Accumulator<T>;
-    backward_input<T>(name, dy, ds, kept, gain_d, out.dx);
-    for_columns(name, dy.device(), rows, d,
-        BackwardGain<T>{{dy.data<T>(), {rows, d}}, {kept.s.data<T>(), {rows, d}}, kept.mean_r.data<A>(), kept.rstd_r.data<A>(),
-            out.dgain_d.data<A>(), bias ? out.dbias_d.data<A>() : nullptr});
-  });
+  with_dtype(kept.s, [&]<class T>(T) { backward_rows<T>(name, dy, ds, kept, gain_d, out); });
   return out;
 }
 

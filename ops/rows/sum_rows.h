@@ -21,25 +21,24 @@ template <class T, class Rows, class To = T> struct SumRows {
   Rows rows;
   bool add = false;  // to what is in y
 
-  // On the GPU: a block per row of y, several columns to a thread, so that many elements are on their way from memory: where
-  // an id is frequent, a row of y is the sum of thousands.
+  static constexpr int kNeighbours = elements_of_piece<T, To>();
+
+  // On the GPU: a block per row of y, 16 bytes of several rows on their way from memory: where an id is frequent, a row of y is the sum of
+  // thousands.
   template <class Row> __device__ void operator()(int64_t v, Row row) const {
-    constexpr int kColumns = 4;
-    const int64_t count = rows.count(v), n = row.n, step = blockDim.x;
+    const int64_t count = rows.count(v), n = row.n;
     if (count == 0) return;  // the same for the whole block, and there are no barriers
-    for (int64_t first = threadIdx.x; first < n; first += kColumns * step) {
-      A sum[kColumns] = {};
-      UNROLL(4)
-      for (int64_t k = 0; k < count; ++k) {
-        const T* const from = x + rows.row(v, k) * n;
-        UNROLL(4)
-        for (int j = 0; j < kColumns; ++j)
-          if (const int64_t d = first + j * step; d < n) sum[j] += A(from[d]);
-      }
-      UNROLL(4)
-      for (int j = 0; j < kColumns; ++j)
-        if (const int64_t d = first + j * step; d < n) y[v * n + d] = To(factor * sum[j] + (add ? A(y[v * n + d]) : A(0)));
-    }
+    T const* const from = x;
+    To* const y_d = y + v * n;
+    row.each_piece(
+        [&](auto at) {
+          auto sum = at.all(A(0));
+          UNROLL(4)
+          for (int64_t k = 0; k < count; ++k) sum = sum + at.load(from + rows.row(v, k) * n);
+          sum = factor * sum;
+          at.store(y_d, add ? sum + at.load(y_d) : sum);
+        },
+        from, y_d);
   }
 };
 

@@ -23,23 +23,28 @@ struct Cells {
 
 template <class T> struct MeanForward {
   using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T* x_bcd;
   T* y_bmd;
   Cells cells;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, size = cells.size;
     const T* const x = x_bcd + cells.first_row(r) * d;
+    T* const y = y_bmd + r * d;
     const A share = A(1) / A(size);
-    row.each([&](int64_t i) {
-      A sum = 0;
-      for (int64_t q = 0; q < size; ++q) sum += A(x[q * d + i]);
-      y_bmd[r * d + i] = T(sum * share);
-    });
+    row.each_piece(
+        [&](auto at) {
+          auto sum = at.all(A(0));
+          for (int64_t q = 0; q < size; ++q) sum = sum + at.load(x + q * d);
+          at.store(y, sum * share);
+        },
+        x, y);
   }
 };
 
 template <class T> struct MeanBackward {
   using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T* dy_bmd;
   T* dx_bcd;
   Cells cells;
@@ -48,7 +53,8 @@ template <class T> struct MeanBackward {
     const bool in_cell = j < cells.count();
     const T* const dy = dy_bmd + (in_cell ? r / cells.context * cells.count() + j : 0) * d;
     const A share = A(1) / A(cells.size);
-    row.each([&](int64_t i) { dx_bcd[r * d + i] = in_cell ? T(A(dy[i]) * share) : T(0); });
+    T* const dx = dx_bcd + r * d;
+    row.each_piece([&](auto at) { at.store(dx, in_cell ? at.load(dy) * share : at.all(A(0))); }, dy, dx);
   }
 };
 

@@ -18,6 +18,7 @@ struct Layout {
 
 template <class T> struct Forward {
   using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T *a_bcd, *z_bmx, *bias_d;
   T* y_bce;
   Layout of;
@@ -25,18 +26,26 @@ template <class T> struct Forward {
     const int64_t d = row.n, ratio = of.ratio, from = r % of.context - of.shift;
     const bool covered = from >= 0 && from < of.cells * ratio;
     const T* const z = z_bmx + (covered ? (r / of.context * of.cells + from / ratio) * d * ratio + from % ratio : 0);
-    row.each([&](int64_t i) {
-      y_bce[2 * r * d + i] = a_bcd[r * d + i];
-      y_bce[(2 * r + 1) * d + i] = covered ? T(A(z[i * ratio]) + A(bias_d[i])) : T(0);
-    });
+    const T* const a = a_bcd + r * d;
+    T *const y_of_a = y_bce + 2 * r * d, *const y_of_z = y_of_a + d;
+    const auto upsampled = [&](int64_t i) { return A(z[i * ratio]); };
+    row.each_piece(
+        [&](auto at) {
+          at.copy(y_of_a, a);
+          at.store(y_of_z, covered ? map(upsampled, at.index()) + at.load(bias_d) : at.all(A(0)));
+        },
+        a, bias_d, y_of_a);
   }
 };
 
 template <class T> struct FirstHalf {
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T* dy_bce;
   T* da_bcd;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    row.each([&](int64_t i) { da_bcd[r * row.n + i] = dy_bce[2 * r * row.n + i]; });
+    const T* const dy = dy_bce + 2 * r * row.n;
+    T* const da = da_bcd + r * row.n;
+    row.each_piece([&](auto at) { at.copy(da, dy); }, dy, da);
   }
 };
 

@@ -1,5 +1,6 @@
-// Copies between two layouts. Where the innermost index is contiguous on neither side together, tiles are transposed: read
-// along one index and written along the other, so that whole cache lines are used both times.
+// Copies between two layouts, on a GPU in words of up to 16 bytes where stretches of both allow it. Where the innermost index is contiguous
+// on neither side together, tiles are transposed: read along one index and written along the other, so that whole cache lines are used both
+// times.
 //   bytes   8 N for N numbers in f32, half in bf16
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
 #include "core/error.h"
@@ -110,11 +111,37 @@ template <class Word> void transpose_tiles(const char* name, Device device, cons
   parallel_for(units, 512 / t.extent_l + 1, [&](int64_t begin, int64_t end) { run_vectorized(TransposeLoop<Word>{t}, begin, end); });
 }
 
+// The same copy in words of kBytes, where all stretches begin and end on them.
+template <class Word, int kBytes> bool in_words_of(const Word* from, Word* to, const Strided<2>& s, Strided<2>& wide) {
+  constexpr int64_t kCount = kBytes / static_cast<int64_t>(sizeof(Word));
+  const int last = s.rank - 1;
+  if (kCount < 2 || s.stride[0][last] != 1 || s.stride[1][last] != 1 || s.extent[last] % kCount) return false;
+  if (reinterpret_cast<uintptr_t>(from) % kBytes || reinterpret_cast<uintptr_t>(to) % kBytes) return false;
+  wide = s;
+  wide.extent[last] /= kCount;
+  for (int d = 0; d < last; ++d)
+    for (int k = 0; k < 2; ++k) {
+      if (s.stride[k][d] % kCount) return false;
+      wide.stride[k][d] /= kCount;
+    }
+  return true;
+}
+template <class Wide, class Word> bool copy_wide(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s) {
+  Strided<2> wide;
+  if (!in_words_of<Word, sizeof(Wide)>(from, to, s, wide)) return false;
+  const Copy<Wide> f{reinterpret_cast<const Wide*>(from), reinterpret_cast<Wide*>(to), wide};
+  launch(name, device, thread_per(wide.size()), ElementKernel<Copy<Wide>>{wide.size(), f});
+  return true;
+}
+
 template <class Word> void copy_words(const char* name, Device device, const Word* from, Word* to, const Strided<2>& s) {
   const int j = transposed_index(s), last = s.rank - 1;
   if (s.size() == 0) return;
   if (j >= 0) return transpose_tiles(name, device, from, to, s, j);
   if (device == Device::cpu) return for_strided(s, CopyStretch<Word>{from, to, s.stride[0][last], s.stride[1][last]});
+  if (copy_wide<uint4>(name, device, from, to, s) || copy_wide<uint64_t>(name, device, from, to, s) ||
+      copy_wide<uint32_t>(name, device, from, to, s))
+    return;
   launch(name, device, thread_per(s.size()), ElementKernel<Copy<Word>>{s.size(), {from, to, s}});
 }
 
@@ -138,6 +165,7 @@ HOST void copy_strided(const char* name, const Tensor& from, int64_t from_start,
 CUDA_KERNEL(ElementKernel<Copy<uint16_t>>);
 CUDA_KERNEL(ElementKernel<Copy<uint32_t>>);
 CUDA_KERNEL(ElementKernel<Copy<uint64_t>>);
+CUDA_KERNEL(ElementKernel<Copy<uint4>>);
 CUDA_KERNEL(TransposeKernel<uint16_t>);
 CUDA_KERNEL(TransposeKernel<uint32_t>);
 CUDA_KERNEL(TransposeKernel<uint64_t>);

@@ -45,17 +45,21 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 
 }  // namespace flash
 
+HOST bool flash_takes(const Problem& problem, Device device) {
+  if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
+  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
+  constexpr int64_t kPositions = int64_t{1} << 27;
+  return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
+         problem.sees.scale < flash::kFar / 2 / (problem.keys + blocks);
+}
+
 HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
   for (const auto& [of, offset, width] : views)
     if (of.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(of.raw()) % kBytes || offset % kElements || of.shape()[2] % kElements ||
         of.shape()[2] >= 1 << 22 || of.size() / kElements >= int64_t{1} << 30)
       return false;
-  if (device_memory(views.begin()->of.device()).shared_bytes() < flash_shared_bytes(problem.width)) return false;
-  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // more than a block has rows
-  constexpr int64_t kPositions = int64_t{1} << 27;
-  return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
-         problem.sees.scale < flash::kFar / 2 / (problem.keys + blocks);
+  return flash_takes(problem, views.begin()->of.device());
 }
 
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {

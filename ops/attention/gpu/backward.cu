@@ -9,7 +9,6 @@
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/rows.h"
-#include "ops/attention/flash/flash.h"
 #include "ops/attention/gpu/block.h"
 #include "ops/attention/kernels.h"
 
@@ -182,9 +181,7 @@ template <class T, int kWidth> void launch_backward(const BackwardTensors<T>& of
   launch("attention' dq", device, {of_queries.blocks(), kGpuThreads, kBytes}, of_queries);
 }
 
-HOST void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
-  if (flash_fits(problem, {in.q, in.k, in.v, {out.y_bcd}, {dy}, gradients.q, gradients.k, gradients.v}))
-    return flash_backward(problem, dy, in, out, gradients);
+HOST void blocks_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;

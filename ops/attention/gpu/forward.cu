@@ -9,7 +9,6 @@
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
-#include "ops/attention/flash/flash.h"
 #include "ops/attention/gpu/block.h"
 #include "ops/attention/kernels.h"
 
@@ -99,8 +98,7 @@ template <class T, int kWidth> void launch_forward(const Problem& problem, const
   launch("attention", out.y_bcd.device(), {blocks, kGpuThreads, SharedBlocks<A>::kBytes}, kernel);
 }
 
-HOST void forward_gpu(const Problem& problem, const Views& in, const Outputs& out) {
-  if (flash_fits(problem, {in.q, in.k, in.v, {out.y_bcd}})) return flash_forward(problem, in, out);
+HOST void blocks_forward(const Problem& problem, const Views& in, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
     if (problem.width <= 32) return launch_forward<T, 32>(problem, in, out);
     if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more

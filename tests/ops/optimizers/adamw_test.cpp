@@ -124,6 +124,10 @@ TEST_CASE("adamw: many tensors of different sizes and dtypes in one call are as 
   check_together(drawn_state, [](const auto& list) { update(list, {{}, 0.5}); });
 }
 
+TEST_CASE("adamw: tensors begin and end anywhere") {
+  check_anywhere(drawn_state, [](const auto& list) { update(list, {{}, 0.5}); });
+}
+
 TEST_CASE("adamw: with a scale that is not finite nothing changes") {
   on_every_device([](Device device) {
     for (double scale : {double{NAN}, double{HUGE_VAL}}) {

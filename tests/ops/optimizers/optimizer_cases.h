@@ -20,6 +20,35 @@ inline Tensor drawn_gradient(const OptimizerTensor& t, uint64_t stream) {
   return drawn(t.value.shape(), t.master ? Dtype::f32 : t.value.dtype(), t.value.device(), stream);
 }
 
+// Tensors that begin, and end, anywhere are updated as those that begin on 16 bytes are, and nothing around them.
+inline void check_anywhere(const DrawState& draw, const Update& update) {
+  on_every_device_and_dtype([&](Device device, Dtype dtype) {
+    for (int64_t first : {1, 4, 8})
+      for (int64_t n : {24, 4101}) {
+        OptimizerTensor t = draw(n, dtype, device, 400, 0.1);
+        t.grad = drawn({n}, dtype, device, 401);
+        const OptimizerTensor around = draw(first + n + 1, dtype, device, 402, 0.1);
+        const auto inside = [&](const Tensor& of) { return of ? of.rows(first, n) : Tensor(); };
+        const OptimizerTensor part{.value = inside(around.value),
+            .grad = inside(drawn({first + n + 1}, dtype, device, 403)),
+            .m = inside(around.m),
+            .v = inside(around.v),
+            .weight_decay = 0.1};
+        copy(part.value, t.value);
+        copy(part.grad, t.grad);
+        const Values before = values_of(around.value);
+        update({t});
+        update({part});
+        CHECK(same_bits(part.value, t.value));
+        CHECK(same_state(part.m, t.m));
+        CHECK(same_state(part.v, t.v));
+        const Values after = values_of(around.value);
+        for (int64_t i = 0; i < first; ++i) CHECK(after[static_cast<size_t>(i)] == before[static_cast<size_t>(i)]);
+        CHECK(after.back() == before.back());
+      }
+  });
+}
+
 // 130 tensors of different sizes and dtypes, some without a gradient, one empty: in one call and in a call each.
 inline void check_together(const DrawState& draw, const Update& update) {
   on_every_device([&](Device device) {

@@ -71,6 +71,10 @@ TEST_CASE("sgd: many tensors of different sizes and dtypes in one call are as ma
   check_together(drawn_plain, [](const auto& list) { update(list, {{}, 0.5}); });
 }
 
+TEST_CASE("sgd: tensors begin and end anywhere") {
+  check_anywhere(drawn_with_momentum, [](const auto& list) { update(list, {{.momentum = 0.9}, 0.5}); });
+}
+
 TEST_CASE("sgd: the same bits for any number of threads") {
   check_threads(drawn_with_momentum, [](const auto& list) { update(list, {{.momentum = 0.9, .nesterov = true}}); });
 }

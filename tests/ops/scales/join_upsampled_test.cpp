@@ -14,8 +14,8 @@ struct Case {
 }  // namespace
 
 TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside a, on every device and dtype") {
-  for (const Case& of :
-      std::vector<Case>{{2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0}, {1, 3, 2, 1, 4, 3}})
+  for (const Case& of : std::vector<Case>{
+           {2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0}, {1, 3, 2, 1, 4, 3}, {2, 9, 264, 2, 4, 1}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor a = drawn({of.b, of.c, of.d}, dtype, device, 1), h = drawn({of.b, of.cells, of.d}, dtype, device, 2);
       const Tensor w = drawn({of.d, of.d, of.ratio}, dtype, device, 3), bias = drawn({of.d}, dtype, device, 4);

@@ -1,0 +1,116 @@
+// One formula for a single number and for the neighbours that a GPU's thread handles at once, 16 bytes of the narrowest array:
+//   row.each_piece([&](auto at) { at.store(y, factor * at.load(x) + at.load(bias)); }, x, bias, y);     (cuda/verbs/rows.h)
+// x, bias and y point at the row's first element. at.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
+// it: as many of them, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers.
+#pragma once
+#include <type_traits>
+
+#include "core/tensor.h"
+#include "cuda/ptx.h"
+
+namespace ricci {
+
+template <class A, int kCount> struct Lanes {
+  A v[kCount];
+  __device__ static Lanes filled(A value) {
+    Lanes all;
+    UNROLL(8)
+    for (int i = 0; i < kCount; ++i) all.v[i] = value;
+    return all;
+  }
+};
+
+// The number of a lane; of a number, for every lane, it is the number.
+template <class A, int kCount> __device__ inline A lane_of(const Lanes<A, kCount>& a, int i) { return a.v[i]; }
+template <class A> HD A lane_of(A a, int) { return a; }
+
+template <class A, int kCount, class F, class... Rest> __device__ inline auto map(F f, const Lanes<A, kCount>& a, const Rest&... rest) {
+  Lanes<decltype(f(a.v[0], lane_of(rest, 0)...)), kCount> y;
+  UNROLL(8)
+  for (int i = 0; i < kCount; ++i) y.v[i] = f(a.v[i], lane_of(rest, i)...);
+  return y;
+}
+template <class A, class F, class... Rest>
+requires std::is_arithmetic_v<A> HD auto map(F f, A a, Rest... rest) { return f(a, rest...); }
+
+#define RICCI_LANES(op)                                                                                             \
+  template <class A, int n> __device__ inline Lanes<A, n> operator op(const Lanes<A, n>& a, const Lanes<A, n>& b) { \
+    return map([](A x, A y) { return x op y; }, a, b);                                                              \
+  }                                                                                                                 \
+  template <class A, int n> __device__ inline Lanes<A, n> operator op(const Lanes<A, n>& a, A b) {                  \
+    return map([](A x, A y) { return x op y; }, a, b);                                                              \
+  }                                                                                                                 \
+  template <class A, int n> __device__ inline Lanes<A, n> operator op(A a, const Lanes<A, n>& b) {                  \
+    return map([](A y, A x) { return x op y; }, b, a);                                                              \
+  }
+RICCI_LANES(+)
+RICCI_LANES(-)
+RICCI_LANES(*)
+RICCI_LANES(/)
+#undef RICCI_LANES
+
+// Element i of a row.
+struct One {
+  int64_t i;
+  template <class T> HD Accumulator<T> load(const T* x) const { return Accumulator<T>(x[i]); }
+  template <class T, class A> HD void store(T* y, A value) const { y[i] = T(value); }
+  template <class T> HD void copy(T* y, const T* x) const { y[i] = x[i]; }
+  template <class A> HD A all(A value) const { return value; }
+  HD int64_t index() const { return i; }
+  HD One from(int64_t begin) const { return {begin + i}; }
+};
+
+// The elements i .. i + kCount - 1, which lie on 16 bytes in each row.
+template <int kCount> struct Piece {
+  int64_t i;
+
+  template <class T> __device__ Lanes<Accumulator<T>, kCount> load(const T* x) const {
+    alignas(16) T words[kCount];
+    UNROLL(8)
+    for (int w = 0; w < bytes<T>() / 16; ++w) {
+      const uint4 word = ptx::load16(reinterpret_cast<const char*>(x + i) + 16 * w);
+      __builtin_memcpy(reinterpret_cast<char*>(words) + 16 * w, &word, 16);
+    }
+    Lanes<Accumulator<T>, kCount> y;
+    UNROLL(8)
+    for (int k = 0; k < kCount; ++k) y.v[k] = Accumulator<T>(words[k]);
+    return y;
+  }
+  template <class T, class A> __device__ void store(T* y, const Lanes<A, kCount>& values) const {
+    alignas(16) T words[kCount];
+    UNROLL(8)
+    for (int k = 0; k < kCount; ++k) words[k] = T(values.v[k]);
+    UNROLL(8)
+    for (int w = 0; w < bytes<T>() / 16; ++w) {
+      uint4 word;
+      __builtin_memcpy(&word, reinterpret_cast<const char*>(words) + 16 * w, 16);
+      ptx::store16(reinterpret_cast<char*>(y + i) + 16 * w, word);
+    }
+  }
+  template <class T> __device__ void copy(T* y, const T* x) const {
+    UNROLL(8)
+    for (int w = 0; w < bytes<T>() / 16; ++w)
+      ptx::store16(reinterpret_cast<char*>(y + i) + 16 * w, ptx::load16(reinterpret_cast<const char*>(x + i) + 16 * w));
+  }
+  template <class A> __device__ Lanes<A, kCount> all(A value) const { return Lanes<A, kCount>::filled(value); }
+  __device__ Lanes<int64_t, kCount> index() const {
+    Lanes<int64_t, kCount> of;
+    UNROLL(8)
+    for (int k = 0; k < kCount; ++k) of.v[k] = i + k;
+    return of;
+  }
+  __device__ Piece from(int64_t begin) const { return {begin + i}; }  // of rows `begin` elements, a multiple of kCount, further on
+
+ private:
+  template <class T> HD static constexpr int bytes() { return kCount * static_cast<int>(sizeof(T)); }
+};
+
+// How many elements 16 bytes hold of the narrowest of some types; one where none of them is.
+template <class... Ts> HD constexpr int elements_of_piece() {
+  int most = 1;
+  ((most = 16 / static_cast<int>(sizeof(Ts)) > most ? 16 / static_cast<int>(sizeof(Ts)) : most), ...);
+  return most;
+}
+template <class... Ts> HD bool on_16_bytes(const Ts*... pointers) { return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...); }
+
+}  // namespace ricci
