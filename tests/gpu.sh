@@ -3,8 +3,8 @@
 #   tests/gpu.sh [build|smoke|trace|mixers|attention|train|graph|test|sanitize|bench|all|table|pack]
 #     all: these parts in this order, as many as the time allows; table: print it again
 #     pack: on a machine without a GPU, builds the programs and puts them, stripped and with their libraries, into
-#           build-gpu/programs. Taken along, they are used where they start, and nothing is built there.
-# Needs python3 and, without build-gpu/programs, nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without
+#           build-gpu/programs.tar.gz. Taken along, they are used where they start, and nothing is built there.
+# Needs python3 and, without those programs, nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without
 # it, from the system; cuBLASLt also from the packages of PyTorch (tests/gpu/find_cublas.sh). Without it only build, smoke, attention,
 # test and sanitize are measured: one step of training on our own products takes half a minute.
 # One call ends within RICCI_TOTAL_SECONDS (570), a part within its share of them (limit_of). Called again, it goes on where it
@@ -86,8 +86,11 @@ programs_of() {  # part: its own
 }
 
 find_programs() {  # sets bin, and print_of: the checksum of each part's programs, with the library of all
-  local part
+  local part packed=$build/programs.tar.gz
   bin=$build
+  if [ -e "$packed" ] && [ "$packed" -nt "$build/programs" ]; then
+    rm -rf "$build/programs" && mkdir "$build/programs" && tar -xf "$packed" -C "$build/programs" && touch "$build/programs"
+  fi
   if [ -x "$build/programs/ricci-check" ] && with_libraries "$build/programs" "$build/programs/ricci-check" --list > /dev/null 2>&1; then
     bin=$build/programs
   fi

@@ -186,7 +186,7 @@ mkdir -p "$work/build/programs"
 cp "$bin"/ricci-* "$work/build/programs"
 rm -r "$bin"
 mkdir "$bin"
-cp -r "$work/build/programs" "$bin"
+tar -czf "$bin/programs.tar.gz" -C "$work/build/programs" .
 cp "$work/results.tar" "$bin/results.tar"
 ran=$(calls '^attention')
 gpu attention > "$work/second.txt" 2>&1
