@@ -56,8 +56,13 @@ void launch(
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
       static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
+  alignas(Kernel) unsigned char bytes[sizeof kernel];
+  __builtin_memcpy(bytes, &kernel, sizeof kernel);
+#if __has_builtin(__builtin_clear_padding)
+  __builtin_clear_padding(reinterpret_cast<Kernel*>(bytes));  // what lies there by chance may look like a pointer
+#endif
   emu::launch(
-      config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel, sizeof kernel);
+      config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, bytes, sizeof kernel);
 }
 
 #define CUDA_KERNEL(...) static_assert(true)

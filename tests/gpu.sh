@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # ricci on a machine with an NVIDIA GPU and no internet: builds, tests and times it, and prints a table of the results.
-#   tests/gpu.sh [build|trace|train|test|attention|graph|sanitize|bench|all|table]    all: these parts in this order; table: print it again
-# Needs nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without it, from the system; cuBLASLt
-# also from the packages of PyTorch (tests/gpu/find_cublas.sh). Where it is nowhere, everything runs with our own, slower kernels.
-# Each part ends by itself within RICCI_PART_SECONDS (510) and, called again, goes on where it stopped: build-gpu/ keeps
-# the objects, and what was measured until the programs change. Each part leaves its log in $OUT (build-gpu/results).
+#   tests/gpu.sh [build|smoke|trace|mixers|attention|train|graph|test|sanitize|bench|all|table|pack]
+#     all: these parts in this order, as many as the time allows; table: print it again
+#     pack: on a machine without a GPU, builds the programs and puts them, stripped and with their libraries, into
+#           build-gpu/programs.tar.gz. Taken along, they are used where they start, and nothing is built there.
+# Needs python3 and, without those programs, nvcc, CMake, ninja and g++. Libraries come from .deps/ (tests/fetch_deps.sh) or, without
+# it, from the system; cuBLASLt also from the packages of PyTorch (tests/gpu/find_cublas.sh). Without it only build, smoke, attention,
+# test and sanitize are measured: one step of training on our own products takes half a minute.
+# One call ends within RICCI_TOTAL_SECONDS (570), a part within its share of them (limit_of). Called again, it goes on where it
+# stopped: what was measured is kept until the part's own programs change. After every part the table is printed, and $OUT
+# (build-gpu/results) gets it as table.txt, beside results.tar: logs, rows and what else the next call reads back, from
+# build-gpu/results.tar or $OUT/results.tar, if it finds no rows, as on a fresh machine.
 # Where nothing was measured the table says so; without a GPU that is every row but those of the build.
 # A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch/NAME.py
 # exists and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
@@ -12,15 +18,16 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
-root=$PWD build=$PWD/build-gpu
-state=$build/state
-mkdir -p "$state" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
+root=$PWD build=${RICCI_BUILD:-$PWD/build-gpu}
+state=$build/state logs=$build/logs
+mkdir -p "$state" "$logs" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
 architecture=${RICCI_GPU_ARCHITECTURE:-90}
-part_seconds=${RICCI_PART_SECONDS:-510}
-parts=(build trace train test attention graph sanitize bench)
+finish=$((SECONDS + ${RICCI_TOTAL_SECONDS:-570}))
+parts=(build smoke trace mixers attention train graph test sanitize bench)
 python=${RICCI_PYTHON:-python3}
 # shellcheck disable=SC2034
 wrapper=()                     # a program to run ricci-train under
+[ ! -d .deps/usr ] || export CMAKE_PREFIX_PATH=$root/.deps/usr
 export NVIDIA_TF32_OVERRIDE=0  # f32 means f32, for ricci and for PyTorch
 
 # ---- The table
@@ -28,7 +35,9 @@ checks_of() {  # part: its rows as check|bar
   local check
   case $1 in
     build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
-    test) printf '%s\n' 'ctest|0 failed' 'skipped on cuda|0' 'other skips|-' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' ;;
+    smoke) printf '%s\n' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' 'copy bandwidth|-' 'product peak, bf16|-' ;;
+    test) printf '%s\n' 'ctest, GPU|0 failed' 'skipped on cuda|0' 'other skips|-' ;;
+    mixers) printf '%s\n' 'mixers|runs' "Dispatcher's shift-and-sum|50 % of a copy" "Dispatcher's shift-and-sum'|50 % of a copy" ;;
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
     trace) echo 'GPT-2 64 x 1024, traced|ends' ;;
     attention)
@@ -62,8 +71,39 @@ row() {  # check value verdict [bar]: puts it into the rows of the running part
 
 verdict() { if "$@"; then echo pass; else echo FAIL; fi; }
 
-# A program, or the library of all programs, was linked after this file was written.
-outdated() { [ -n "$(find "$build" -maxdepth 1 -type f \( -name 'ricci-*' -o -name 'libricci_programs.so' \) -newer "$1")" ]; }
+# ---- The programs: those that were taken along, if they start, or those of the build.
+programs_of() {  # part: its own
+  case $1 in
+    smoke) echo check bench-products ;;
+    trace) echo bench-training ;;
+    mixers) echo bench-mixers ;;
+    attention) echo bench-attention ;;
+    train | graph) echo train bench-training ;;
+    test) echo tests check ;;
+    sanitize) echo check train ;;
+    bench) for name in $(other_benches); do echo "bench-$name"; done ;;
+  esac
+}
+
+find_programs() {  # sets bin, and print_of: the checksum of each part's programs, with the library of all
+  local part packed=$build/programs.tar.gz
+  bin=$build
+  if [ -e "$packed" ] && [ "$packed" -nt "$build/programs" ]; then
+    rm -rf "$build/programs" && mkdir "$build/programs" && tar -xf "$packed" -C "$build/programs" && touch "$build/programs"
+  fi
+  if [ -x "$build/programs/ricci-check" ] && with_libraries "$build/programs" "$build/programs/ricci-check" --list > /dev/null 2>&1; then
+    bin=$build/programs
+  fi
+  for part in "${parts[@]}"; do
+    print_of[$part]=$(for name in $(programs_of "$part"); do echo "$bin/ricci-$name"; done |
+      cat - <(echo "$bin/libricci_programs.so") | xargs cat 2> /dev/null | sha256sum | cut -c1-16)
+  done
+}
+declare -A print_of=()
+with_libraries() { LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "${@:2}"; }  # folder command...
+
+# What was measured of the part, or is kept in the file, is of other programs.
+outdated() { [ "$(cat "$state/$1.print" 2> /dev/null)" != "${print_of[$1]}" ]; }  # part
 
 versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
 
@@ -74,14 +114,14 @@ table() {
     file=$state/$part.rows reason=$(why_not "$part")
     if [ -n "$reason" ] || [ ! -e "$file" ]; then
       plan "$part" "$reason"
-    elif [ "$part" != build ] && outdated "$file"; then
-      plan "$part" "the programs are newer"
+    elif [ "$part" != build ] && outdated "$part"; then
+      plan "$part" "the programs have changed"
     else
       cat "$file"
     fi | sed "s/^/$part\t/"
   done | (echo $'part\tcheck\tvalue\tbar\tverdict' && cat) |
     awk -F'\t' '{ printf "%-9s %-45s %-56s %-20s %s\n", $1, $2, $3, $4, $5 }'
-  if [ -s "$state/skips" ] && ! outdated "$state/skips"; then sort "$state/skips" | uniq -c; fi
+  if [ -s "$state/skips" ] && ! outdated test; then sort "$state/skips" | uniq -c; fi
 }
 
 # ---- Running things
@@ -97,7 +137,8 @@ limited() {  # seconds command...: at most that long, and not past the end of th
 }
 
 # step ROW COMMAND ...: one measurement, which fills ROW and maybe others. What was measured and did not fail is kept until the
-# programs change. Where the part ends before the step does, the row says so.
+# programs change. Where the part ends before the step does, the row says so. With `least` set the step is left to the next call
+# where fewer seconds are left.
 step() {
   local row=$1
   shift
@@ -106,7 +147,7 @@ step() {
     return
   fi
   rm -f "$state/cut"
-  if [ $((deadline - SECONDS)) -gt 5 ]; then "$@"; else touch "$state/cut"; fi
+  if [ $((deadline - SECONDS)) -gt "${least:-5}" ]; then "$@"; else touch "$state/cut"; fi
   if [ -e "$state/cut" ]; then row "$row" "did not end, run it again" unfinished; fi
 }
 
@@ -114,17 +155,18 @@ why_not() {  # part: what is missing to measure anything of it
   local program
   [ "$1" != build ] || return
   nvidia-smi -L 2>/dev/null | grep '^GPU' > /dev/null || { echo "no GPU"; return; }
-  for program in ricci-tests ricci-check ricci-train ricci-bench-training ricci-bench-attention; do
-    [ -x "$build/$program" ] || { echo "no $program, see build"; return; }
+  for program in $(programs_of "$1"); do
+    [ "$1" = bench ] || [ -x "$bin/ricci-$program" ] || { echo "no ricci-$program, see build"; return; }
   done
+  if [[ $1 =~ ^(trace|mixers|train|graph|bench)$ && -n ${RICCI_WITHOUT_CUBLAS:-} ]]; then echo "no cuBLASLt"; fi
 }
 
-run_torch() {  # log script option...: the log stays empty where PyTorch sees no GPU
-  local log=$1
-  shift
+run_torch() {  # seconds log script option...: the log stays empty where PyTorch sees no GPU
+  local most=$1 log=$2
+  shift 2
   : > "$log"
   "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { echo "no PyTorch with CUDA"; return; }
-  limited 150 "$python" "$@" 2>&1 | tee "$log"
+  limited "$most" "$python" "$@" 2>&1 | tee "$log"
 }
 
 value_of() { measures "$1" | awk -F'\t' -v name="$2" '$1 == name { print $2 }'; }  # log measure: empty where there is none
@@ -141,63 +183,54 @@ verdict_of() {  # value bar: of a number that must be at least the bar; - where 
 
 measures() { awk '$1 == "measure" && NF == 4 { print $2 "\t" $3 "\t" $4 }' "$1"; }  # of a log: name, value, unit
 
-# ---- build
-# A transfer may date every file anew. Files with the content of the last build get their old date back, so that ninja
-# compiles only what changed.
-keep_dates() {
-  local files=$state/files dates=$state/dates date path
-  find CMakeLists.txt README.md core cuda autograd ops models data apps tests .deps -type f 2>/dev/null > "$files"
-  touch "$dates"
-  paste <(xargs -d '\n' sha256sum < "$files") <(xargs -d '\n' stat -c %.9Y < "$files") |
-    awk -F'\t' -v OFS='\t' 'FILENAME != "-" { date[$1] = $2; next }
-      { print $1, ($1 in date ? date[$1] : $2) }' "$dates" - > "$dates.new"
-  mv "$dates.new" "$dates"
-  while IFS=$'\t' read -r path date; do touch -d "@$date" "${path:66}"; done < "$dates"
-}
-
-configure() {
-  local options=() flags=-Wl,--disable-new-dtags  # a path written so counts for the libraries of libraries, too
-  [ ! -d .deps/usr ] || options=(-DCMAKE_PREFIX_PATH="$root/.deps/usr" -DCMAKE_EXE_LINKER_FLAGS="$flags" -DCMAKE_SHARED_LINKER_FLAGS="$flags")
-  [ -e "$build/build.ninja" ] || limited 200 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DRICCI_CUDA=ON -DRICCI_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" "${options[@]}" || return
-  grep -q ricci_kernels "$build/build.ninja" || { echo "CMake found no nvcc"; rm "$build/build.ninja"; return 1; }
-}
-
-part_build() {
-  local programs code began=$SECONDS
-  keep_dates
-  configure || { row configure "failed, see build.log" FAIL; return; }
-  row configure "$(versions), $(if [ -d .deps/usr ]; then echo .deps; else echo 'system libraries'; fi)" pass
-  limited "$part_seconds" cmake --build "$build" -j "$(nproc)" -- -k 0
-  code=$?
-  programs=$(find "$build" -maxdepth 1 -type f -name 'ricci-*' | wc -l)
-  case $code in
-    0) row "compile and link" "$((SECONDS - began)) s, $programs programs" pass ;;
-    124 | 137) row "compile and link" "stopped after $((SECONDS - began)) s, run it again" unfinished ;;
-    *) row "compile and link" "failed, see build.log; $programs programs are linked" FAIL ;;
-  esac
-  command -v cuobjdump >/dev/null || { row "machine code" "not measured: no cuobjdump" -; return; }
-  [ -e "$build/libricci_programs.so" ] || return
-  programs=$(cuobjdump --list-elf "$build/libricci_programs.so" | grep -oE 'sm_[0-9]+a?' | sort | uniq -c | xargs)
-  row "machine code" "${programs:-none}" "$(verdict grep -q "sm_$architecture" <<< "$programs")"
-}
-
 # ---- The other parts
+# shellcheck source=/dev/null
+. tests/gpu/build.sh
 . tests/gpu/checks.sh
 . tests/gpu/speed.sh
 . tests/gpu/train.sh
 
 # ---- Parts
-run_part() {
-  local reason
-  rows=$state/$1.rows deadline=$((SECONDS + part_seconds)) reason=$(why_not "$1")
+limit_of() {  # part: the most seconds that it takes of a call, so that others have their turn
+  case $1 in
+    build | train) echo 330 ;;
+    graph | test | sanitize | bench) echo 180 ;;
+    *) echo 90 ;;
+  esac
+}
+
+run_part() {  # part
+  local reason most
+  most=$(limit_of "$1")
+  [ "${#chosen[@]}" != 1 ] || most=$((finish - SECONDS))
+  rows=$state/$1.rows deadline=$((SECONDS + most)) reason=$(why_not "$1")
+  [ "$deadline" -lt "$finish" ] || deadline=$finish
   echo "== $1${reason:+: not measured: $reason}"
   [ -z "$reason" ] || return
-  if [ "$1" = build ] || [ ! -e "$rows" ] || outdated "$rows"; then
+  if [ "$1" = build ] || [ ! -e "$rows" ] || outdated "$1"; then
     plan "$1" > "$rows"
-    rm -f "$OUT/$1.log"
+    echo "${print_of[$1]}" > "$state/$1.print"
+    rm -f "$logs/$1.log"
   fi
-  "part_$1" 2>&1 | tee -a "$OUT/$1.log"
+  "part_$1" 2>&1 | tee -a "$logs/$1.log"
+  [ "$1" != build ] || find_programs
+}
+
+# Everything that the next call, on this machine or another, needs to go on.
+keep_results() {
+  table > "$OUT/table.txt"
+  (cd "$build" && find state logs -type f \( -name '*.rows' -o -name '*.print' -o -name '*.log' -o -name ctest -o -name skips -o -name peaks \
+    -o -name '*.clean' -o -name '*.none' \) -size -4000k -print0 | tar -cf "$OUT/results.tar.new" --null -T -)
+  mv "$OUT/results.tar.new" "$OUT/results.tar"
+}
+
+read_back() {
+  local archive
+  [ -z "$(find "$state" -name '*.rows' -print -quit)" ] || return
+  for archive in "$build/results.tar" "$OUT/results.tar"; do
+    [ -e "$archive" ] || continue
+    tar -xf "$archive" -C "$build" && echo "goes on with ${archive#"$root/"}" && return
+  done
 }
 
 # What the programs load when they make their first product on the GPU.
@@ -213,14 +246,22 @@ fi
 case ${1:-all} in
   all) chosen=("${parts[@]}") ;;
   table) chosen=() ;;
+  pack) pack_programs; exit ;;
   -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
   *)
     [[ " ${parts[*]} " = *" $1 "* ]] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
     chosen=("$1")
     ;;
 esac
-for part in "${chosen[@]}"; do run_part "$part"; done
-table | tee "$OUT/table.txt"
+read_back
+find_programs
+export LD_LIBRARY_PATH=$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+for part in "${chosen[@]}"; do
+  run_part "$part"
+  keep_results
+  cat "$OUT/table.txt"
+done
+if [ ${#chosen[@]} = 0 ]; then keep_results; cat "$OUT/table.txt"; fi
 any_failed() {
   local part
   for part in "${chosen[@]}"; do

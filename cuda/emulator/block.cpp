@@ -24,6 +24,7 @@ void Block::begin_launch(const Launch& launch, void (*body)(const void*), const 
   body_ = body;
   kernel_ = kernel;
   error = nullptr;
+  looked_up_ = {};
   options_ = options();
   const dim3 size = launch.block;
   n_threads_ = size.x * size.y * size.z;
@@ -41,6 +42,13 @@ void Block::begin_launch(const Launch& launch, void (*body)(const void*), const 
 void Block::end_launch() {
   current_block = nullptr;
   order_acquire(&end_tag_);
+}
+
+bool Block::in_device_memory(const void* p, size_t bytes) {
+  Quiet quiet;
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  if (!looked_up_.contains(at, bytes)) looked_up_ = allocation_around(at);
+  return looked_up_.contains(at, bytes);
 }
 
 bool Block::run(uint3 index, uint64_t seed) {

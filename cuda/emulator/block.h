@@ -62,6 +62,7 @@ struct Arrival {
   Resolve resolve;
   unsigned mask;
   Loc at;
+  bool aligned;  // all lanes must be at the same instruction, not only at the same kind
 };
 
 struct Warp {
@@ -77,6 +78,13 @@ struct OrderTags {
   char warp[kMaxThreads / kLanes][2];
   char partial_warp[kMaxThreads / kLanes];  // __syncwarp of some lanes
 };
+
+// An allocation of device memory.
+struct DeviceRange {
+  uintptr_t begin = 0, end = 0;
+  bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
+};
+DeviceRange allocation_around(uintptr_t address);  // empty: there is none
 
 class Block {
  public:
@@ -97,7 +105,7 @@ class Block {
 
   // Called by the running CUDA thread.
   int barrier(bool predicate, Loc at);
-  void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
+  void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at, bool aligned = false);
   void warp_barrier(unsigned mask, Loc at);
   void poll();
   [[noreturn]] void fail(const std::string& what) const;         // adds the kernel and the block
@@ -106,6 +114,7 @@ class Block {
   unsigned lane() const { return lane_; }
   SharedMemory& shared() { return shared_; }
   AsyncCopies& copies() { return thread().copies; }
+  bool in_device_memory(const void* p, size_t bytes);  // wholly, in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
 
@@ -171,6 +180,7 @@ class Block {
   std::string writer_;
   unsigned turn_ = 0;  // which of its fibers each thread uses
   SharedMemory shared_;
+  DeviceRange looked_up_;  // the allocation that in_device_memory found last
   char start_tag_ = 0, end_tag_ = 0;
   std::unique_ptr<OrderTags> tags_;
 };
@@ -187,6 +197,8 @@ void hide_device_memory();
 
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
+bool is_device_memory(uintptr_t address);  // of an allocation, or beside it
+
 // Device memory that was released but may still be in use by mistake: NaN until it is given back.
 struct Retired {
   unsigned char *front, *data;  // front: with the red zone before
@@ -195,7 +207,8 @@ struct Retired {
 Retired retire(void* device);
 size_t give_back(const Retired& memory);  // the first byte that was written since; its size when none was
 
-void check_launch(const Launch& launch);  // sizes
+void check_launch(const Launch& launch);                                       // sizes
+void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // pointers to memory that is not the device's
 
 // A write past the end of an allocation of so many bytes; `at` is null when there was none.
 struct DeviceDamage {

@@ -90,7 +90,8 @@ struct Launch {
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
 // The same with `kernel`, of so many bytes, copied: runs on the current stream, at once or when it is waited for; see
-// streams.h. What is wrong with the sizes is thrown here, everything else where it runs.
+// streams.h. What is wrong with the sizes is thrown here, and pointers to memory of the CPU among the arguments, everything else
+// where it runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
 struct Options {

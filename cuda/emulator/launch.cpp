@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "cuda/emulator/block.h"
 #include "cuda/emulator/memory/isolation.h"
+#include "cuda/emulator/memory/read_only.h"
 
 namespace emu {
 namespace {
@@ -101,6 +102,7 @@ void run_blocks(Block& block, Work& work) {
   block.begin_launch(work.launch, work.body, work.kernel);
   for (uint64_t i; !work.failed && (i = work.next++) < work.order.blocks;) {
     const uint64_t b = work.order[i];
+    if (isolation) isolation->begin_block(b);
     if (!block.run(block_index(b, work.launch.grid), options().seed ^ b << 20) || block.found_writer()) work.failed = true;
     if (isolation && !work.failed) work.end_isolated_block(b);
   }
@@ -115,7 +117,7 @@ Block& kept_block(size_t i) {
 }
 
 void Work::end_isolated_block(uint64_t b) {
-  const Isolation::Race found = isolation->end_block(b);
+  const Isolation::Race found = isolation->end_block();
   if (!found.bytes) return;
   const dim3 grid = launch.grid;
   const uint64_t first = std::min(b, found.other_block), second = std::max(b, found.other_block);
@@ -125,7 +127,7 @@ void Work::end_isolated_block(uint64_t b) {
   failed = true;
 }
 
-void run_isolated(Work& work) {
+void run_isolated(Work& work, const ReadOnlyLoads& loads) {
   Isolation of_launch;
   isolation = &of_launch;
   isolated = true;
@@ -134,6 +136,7 @@ void run_isolated(Work& work) {
   isolated = false;
   of_launch.end_launch();
   if (!work.race.empty()) throw ricci::Error(work.race);
+  if (!work.failed) loads.check([&](const unsigned char* data, size_t bytes) { return of_launch.was_written(data, bytes); });
 }
 
 void run_on_workers(Work& work, size_t workers) {
@@ -195,9 +198,11 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const size_t workers = std::min<uint64_t>(static_cast<uint64_t>(std::max(1, options().workers)), blocks);
   Work work{launch, body, kernel, BlockOrder(blocks, options())};
+  const ReadOnlyLoads loads(launch);
   show_device_memory();
   try {
-    options().isolate&& blocks > 1 ? run_isolated(work) : run_on_workers(work, workers);
+    options().isolate&& blocks > 1 ? run_isolated(work, loads) : run_on_workers(work, workers);
+    if (!work.failed) loads.check([](const unsigned char*, size_t) { return false; });
   } catch (...) {
     hide_device_memory();
     throw;

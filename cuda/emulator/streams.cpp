@@ -170,6 +170,7 @@ void release_in_order(void* device) {
 }
 
 void launch(const Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes) {
+  check_arguments(launch, kernel, bytes);
   if (runs_at_once(current_stream())) return run(launch, body, kernel);
   check_launch(launch);
   struct alignas(64) Piece {

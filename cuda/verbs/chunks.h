@@ -20,7 +20,7 @@ template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;
   int64_t first_chunk[kMax + 1] = {};  // first_chunk[count] is the number of chunks of the batch
-  Item item[kMax];
+  Item item[kMax] = {};
 
   int64_t chunks() const { return first_chunk[count]; }
 
@@ -49,8 +49,8 @@ template <class Item> struct TensorBatch {
 
 template <class Program> struct ChunkKernel {
   static constexpr int kThreads = 256;
+  Program program;  // first: where it is empty, __builtin_clear_padding of g++ 12 overlooks it behind the batch
   TensorBatch<typename Program::Item> batch;
-  Program program;
   __device__ void operator()() const {
     const auto chunk = batch.chunk(blockIdx.x, Program::kBlockChunk);
     program(chunk.item, chunk.begin, BlockRow{chunk.end - chunk.begin});
@@ -83,7 +83,7 @@ template <class Program>
 void for_each_chunk(const char* name, Device device, const std::vector<typename Program::Item>& items, const Program& program) {
   for (const auto& batch : make_batches(items, device == Device::cpu ? Program::kLoopChunk : Program::kBlockChunk)) {
     if (device != Device::cpu) {
-      launch(name, device, {batch.chunks(), ChunkKernel<Program>::kThreads}, ChunkKernel<Program>{batch, program});
+      launch(name, device, {batch.chunks(), ChunkKernel<Program>::kThreads}, ChunkKernel<Program>{program, batch});
       continue;
     }
     parallel_for(batch.chunks(), 1, [&](int64_t number, int64_t) {

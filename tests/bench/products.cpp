@@ -1,5 +1,6 @@
 // Gradients of weights as products: dW_mn = sum over k tokens of dy_km x_kn, written anew, for the models that ricci-bench-training
 // measures and for one long step of a small one.
+// Two more rows are for GPUs, or if asked for: square_8192, what products can reach at most, and copy_2GiB, the same of memory.
 //   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
 #include <CLI/CLI.hpp>
@@ -32,6 +33,7 @@ constexpr Case kCases[] = {
     {"small_4096_down", 384, 1536, 4096},
     {"wide_4096_up", 2048, 512, 4096},
     {"wide_4096_down", 512, 2048, 4096},
+    {"square_8192", 8192, 8192, 8192},
 };
 
 Tensor random(const Shape& shape, uint64_t stream, const bench::Options& options) {
@@ -63,6 +65,18 @@ void measure(const Case& c, const bench::Options& options) {
   std::fflush(stdout);
 }
 
+constexpr const char* kCopy = "copy_2GiB";
+
+// From one gibibyte to another: both count.
+void measure_copy(const bench::Options& options) {
+  const int64_t n = int64_t{1} << 28;
+  const Tensor from = zeros({n}, Dtype::f32, options.on()), to = zeros({n}, Dtype::f32, options.on());
+  const bench::Steps steps = bench::measured_steps(options, [&](int) { copy(to, from), synchronize(options.on()); });
+  bench::report(kCopy, steps, options.on());
+  std::printf("measure %s_bandwidth %.1f GB/s\n", kCopy, 8.0 * static_cast<double>(n) / steps.median() * 1e-9);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,7 +89,10 @@ int main(int argc, char** argv) {
         if (options.as() == Dtype::f64) fail("products are measured in f32 or bf16");
         std::vector<std::string> names;
         for (const Case& c : kCases) names.emplace_back(c.name);
+        names.emplace_back(kCopy);
+        const size_t of_every_device = std::size(kCases) - 1;
         return bench::measure_named(
-            options, names, [](size_t) { return true; }, [&](size_t i) { measure(kCases[i], options); });
+            options, names, [&](size_t i) { return i < of_every_device || options.on() != Device::cpu; },
+            [&](size_t i) { i < std::size(kCases) ? measure(kCases[i], options) : measure_copy(options); });
       });
 }

@@ -1,12 +1,41 @@
 # shellcheck shell=bash disable=SC2154
-# The parts trace, attention and bench of tests/gpu.sh, which reads this file.
+# The parts smoke, trace, mixers, attention and bench of tests/gpu.sh, which reads this file.
+
+# ---- smoke: everything computes, and what the GPU can do at most
+peak() { awk -v name="$1" '$1 == name { print $2 }' "$state/peaks" 2> /dev/null; }  # copy (GB/s) or product (GFLOP/s, bf16)
+
+# The measured copy bandwidth and the speed of one large product: the floors that everything else is held against.
+measure_peaks() {
+  local log=$state/peaks.log copy product
+  limited 60 "$bin/ricci-bench-products" copy_2GiB square_8192 --device cuda --dtype bf16 2>&1 | tee "$log"
+  copy=$(value_of "$log" copy_2GiB_bandwidth) product=$(value_of "$log" square_8192_speed)
+  if [ -z "$copy" ] || [ -z "$product" ]; then row "copy bandwidth" "failed, see smoke.log" FAIL; return; fi
+  printf 'copy\t%s\nproduct\t%s\n' "$copy" "$product" > "$state/peaks"
+  row "copy bandwidth" "$copy GB/s, read and written" -
+  row "product peak, bf16" "$product GFLOP/s, 8192 x 8192 x 8192" -
+}
+
+# value unit: the value as a share of what the GPU was measured to do at most; empty for other units, and before that.
+of_floor() {
+  local most=
+  case $2 in
+    GFLOP/s) most=$(peak product) ;;
+    GB/s) most=$(peak copy) ;;
+  esac
+  [ -z "$most" ] || awk -v value="$1" -v most="$most" 'BEGIN { printf ", %.1f %% of peak", 100 * value / most }'
+}
+
+part_smoke() {
+  step "ricci-check on cuda" check_gradients
+  step "copy bandwidth" measure_peaks
+}
 
 # ---- trace: where the time of a training step of GPT-2 goes, op by op
 traced_steps=10
 
 trace_gpt2() {
   local log=$state/trace.log all='GPT-2 64 x 1024, traced' op ms share
-  RICCI_TRACE=1 limited 150 "$build/ricci-bench-training" gpt2_64x1024 --device cuda --dtype bf16 --steps "$traced_steps" 2>&1 | tee "$log"
+  RICCI_TRACE=1 limited 150 "$bin/ricci-bench-training" gpt2_64x1024 --device cuda --dtype bf16 --steps "$traced_steps" 2>&1 | tee "$log"
   ms=$(ops_of "$log" | awk -F'\t' '$1 == "all" { print $2 }')
   if [ -z "$ms" ]; then row "$all" "failed, see trace.log" FAIL; return; fi
   row "$all" "$ms ms per step, each op waited for" pass
@@ -24,30 +53,49 @@ ops_of() {
 
 part_trace() { step 'GPT-2 64 x 1024, traced' trace_gpt2; }
 
-# ---- attention, bench: the programs of tests/bench
+# ---- attention, mixers, bench: the programs of tests/bench
 has_device() { grep -qs -e '"--device"' -e 'bench::add_options' "$1"; }  # a source or a script
 
-other_benches() {  # that run on a GPU, apart from attention
+other_benches() {  # that run on a GPU, apart from those that are parts of their own
   local source
   for source in tests/bench/*.cpp; do
-    if [ "$source" != tests/bench/attention.cpp ] && has_device "$source"; then basename "$source" .cpp; fi
+    if [[ ! $source =~ (attention|mixers)\.cpp ]] && has_device "$source"; then basename "$source" .cpp; fi
   done
 }
 
-bench_one() {  # name
-  local program=$build/ricci-bench-$1 script=tests/bench/torch/$1.py
+bench_one() {  # name option...: options of both programs
+  local program=$bin/ricci-bench-$1 script=tests/bench/torch/$1.py
   local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
-  limited 120 "$program" --device cuda 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
+  [ -x "$program" ] || { row "$1" "not measured: no ricci-bench-$1, see build" -; return; }
+  limited 120 "$program" --device cuda "${@:2}" 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
   : > "$theirs"
-  ! has_device "$script" || run_torch "$theirs" "$script" --device cuda
+  ! has_device "$script" || run_torch 150 "$theirs" "$script" --device cuda "${@:2}"
   row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
   while IFS=$'\t' read -r check value unit; do
     times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$1: $check"]:-}
-    row "$1: $check" "$value $unit${times:+, $times x PyTorch}" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
+    row "$1: $check" "$value $unit${times:+, $times x PyTorch}$(of_floor "$value" "$unit")" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
   done < <(measures "$ours")
 }
 
 part_attention() { step attention bench_one attention; }
+
+# log op: the bandwidth that the table of RICCI_TRACE gives the op, from column 96 on.
+bandwidth_of() { awk -v op="$2" '{ name = substr($0, 1, 38); sub(/ +$/, "", name) } name == op { print substr($0, 96) + 0 }' "$1"; }
+
+trace_dispatcher() {
+  local log=$state/dispatcher.log op speed share
+  RICCI_TRACE=1 limited 60 "$bin/ricci-bench-mixers" stack_dispatcher_512 --device cuda --dtype bf16 --steps 10 2>&1 | tee "$log"
+  for op in shift_and_sum "shift_and_sum'"; do
+    speed=$(bandwidth_of "$log" "$op")
+    share=$(awk -v speed="$speed" -v most="$(peak copy)" 'BEGIN { if (speed > 0 && most > 0) print speed / most }')
+    row "Dispatcher's ${op//_/-}" "${speed:-no} GB/s$(of_floor "${speed:-0}" GB/s)" "$(verdict_of "$share" 0.5)"
+  done
+}
+
+part_mixers() {
+  step mixers bench_one mixers --dtype bf16
+  step "Dispatcher's shift-and-sum" trace_dispatcher
+}
 
 part_bench() {
   local name

@@ -5,6 +5,11 @@
 #include "cuda/emulator/block.h"
 
 namespace emu {
+namespace {
+
+bool same_place(Loc a, Loc b) { return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file)); }
+
+}  // namespace
 
 int Block::barrier(bool predicate, Loc at) {
   Quiet quiet;
@@ -19,7 +24,7 @@ int Block::barrier(bool predicate, Loc at) {
     barrier_at_ = at;
     barriers_differ_ = false;
   }
-  barriers_differ_ |= at.line != barrier_at_.line || (at.file != barrier_at_.file && std::strcmp(at.file, barrier_at_.file));
+  barriers_differ_ |= !same_place(at, barrier_at_);
   votes_ += predicate;
   warp_->at_barrier |= bit;
   if (++arrived_ == live_) {
@@ -44,12 +49,12 @@ void Block::release_barrier() {
   }
 }
 
-void Block::collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at) {
+void Block::collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at, bool aligned) {
   Quiet quiet;
   Warp& warp = *warp_;
   const unsigned lane = lane_, bit = 1u << lane;
   if (!(mask & bit) || (options_.strict && mask & ~warp.live)) fail_mask(name, mask, at);
-  warp.arrivals[lane] = {name, resolve, mask, at};
+  warp.arrivals[lane] = {name, resolve, mask, at, aligned};
   warp.payloads[lane] = payload;
   warp.waiting |= bit;
   if (try_complete(warp, lane)) warp.ready &= ~bit;  // the last to arrive carries straight on
@@ -66,6 +71,8 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
     if (other.mask != first.mask) return false;
     if (other.resolve != first.resolve || (other.name != first.name && std::strcmp(other.name, first.name)))
       fail("the lanes of one mask met at different warp collectives: " + state());
+    if (first.aligned && !same_place(other.at, first.at))
+      fail("divergent " + std::string(first.name) + ", the lanes of the warp met at different lines: " + state());
   }
   first.resolve(warp.payloads, lanes);
   warp.waiting &= ~lanes;

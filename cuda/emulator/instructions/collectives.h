@@ -25,6 +25,7 @@ void fence();
 inline constinit thread_local bool isolated = false;  // blocks do not see each other: see isolation.h
 void note_atomic(const void* p, size_t bytes);
 void show_writes_to_all_blocks();
+void note_read_only(const char* name, const void* p, size_t bytes, Loc at);  // a load of what the launch must not write: read_only.h
 
 enum class Shuffle : uint8_t { index, up, down, exclusive_or };
 uint64_t shuffle(Shuffle kind, unsigned mask, uint64_t value, unsigned argument, int width, Loc at);
@@ -149,7 +150,10 @@ template <class T> T atomicCAS(T* p, std::type_identity_t<T> expected, std::type
 
 // ---- loads, stores, bits
 
-template <class T> T __ldg(const T* p) { return *p; }
+template <class T> T __ldg(const T* p, Loc at = {}) {
+  note_read_only("__ldg", p, sizeof(T), at);
+  return *p;
+}
 template <class T> T __ldcs(const T* p) { return *p; }
 template <class T> void __stcs(T* p, std::type_identity_t<T> value) { *p = value; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

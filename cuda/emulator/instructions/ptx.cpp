@@ -100,7 +100,7 @@ void mma(Mma kind, float* c, const uint32_t* a, const uint32_t* b, Loc at) {
     check_rounded(b, 2, at);
   }
   MmaLane payload{c, a, b};
-  current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], at);
+  current_block->collective(names[static_cast<int>(kind)], ~0u, &payload, resolves[static_cast<int>(kind)], at, true);
 }
 
 void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, const void* row, Loc at) {
@@ -110,7 +110,7 @@ void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, cons
     check_shared(name, row, 16, at);
     std::memcpy(payload.row, row, 16);  // each lane its own row, where the sanitizers see it
   }
-  current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, at);
+  current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, at, true);
 }
 
 // ---- asynchronous copies
@@ -147,6 +147,8 @@ void begin_copy(void* shared, const void* global, int bytes, int source_bytes, L
   check_aligned("cp_async, destination", shared, static_cast<unsigned>(bytes), at);
   check_shared("cp_async, destination", shared, static_cast<size_t>(bytes), at);
   check_aligned("cp_async, source", global, static_cast<unsigned>(bytes), at);
+  if (source_bytes > 0 && !block.in_device_memory(global, static_cast<size_t>(source_bytes)))
+    block.fail_thread("cp_async, source at " + describe(at) + ": the address is not in device memory");
   block.copies().begin(shared, global, static_cast<size_t>(bytes), static_cast<size_t>(source_bytes), at);
 }
 

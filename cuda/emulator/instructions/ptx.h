@@ -1,7 +1,7 @@
 // cuda/ptx.h for the emulator, where each function is documented. Beyond what the hardware does, it is an error to give
-// an address that is no multiple of what it must be, or one outside shared memory; to give mma_tf32 a number that was not
-// rounded; and to return while copies are under way that nobody has waited for. Until a copy is waited for, its
-// destination holds NaN, and its source may still change.
+// an address that is no multiple of what it must be, one outside shared memory, or a source of cp_async outside device memory; to give
+// mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while copies are under way that
+// nobody has waited for. Until a copy is waited for, its destination holds NaN, and its source may still change.
 #pragma once
 #include "core/bf16.h"
 #include "cuda/emulator/emulator.h"
@@ -72,6 +72,7 @@ inline uint4 load16(const void* p, Loc at = {}) {
 }
 inline uint4 load16_once(const void* global, Loc at = {}) {
   emu::check_aligned("load16_once", global, 16, at);
+  emu::note_read_only("load16_once", global, 16, at);
   return *static_cast<const uint4*>(global);
 }
 inline void store16(void* p, uint4 value, Loc at = {}) {

@@ -11,20 +11,40 @@ namespace emu {
 constinit thread_local Isolation* isolation = nullptr;
 
 Isolation::Isolation() {
-  for_each_allocation([&](unsigned char* data, size_t bytes) { regions_.push_back({data, bytes, {data, data + bytes}, {}, {}}); });
+  for_each_allocation([&](unsigned char* data, size_t bytes) { regions_.push_back({data, bytes, {data, data + bytes}, {}, {}, {}}); });
 }
 
-// The block that runs has changed what an earlier one wrote without a fence.
-void Isolation::note_race(const Region& region, size_t i) {
-  if (!race_.bytes) race_ = {region.writer[i] - 1, i, region.bytes};
+void Isolation::begin_block(uint64_t block) { block_ = static_cast<uint32_t>(block + 1); }
+
+// The block that runs has changed what another one wrote, too.
+void Isolation::note_race(const Region& region, size_t i, uint32_t other) {
+  if (!race_.bytes) race_ = {other - 1, i, region.bytes};
+}
+
+// A byte that was changed otherwise than by an atomic.
+void Isolation::note_unordered(const Region& region, size_t i) {
+  if (region.writer[i] != kNobody) note_race(region, i, region.writer[i]);
+  if (ordered_) return;
+  if (region.fenced[i] != kNobody && region.fenced[i] != block_) note_race(region, i, region.fenced[i]);
+  const auto word = atomic_words_.find(reinterpret_cast<uintptr_t>(region.data + i) / 4);
+  if (word != atomic_words_.end() && word->second != block_) note_race(region, i, word->second);
+}
+
+void Isolation::keep_writers(Region& region) {
+  if (!region.after.empty()) return;
+  region.after = region.before;
+  region.writer.assign(region.bytes, kNobody);
+  region.fenced.assign(region.bytes, kNobody);
 }
 
 void Isolation::show_to_all(Region& region, size_t i) {
-  region.before[i] = region.data[i];
-  if (region.after.empty()) return;
-  if (region.writer[i] != kNobody) note_race(region, i);
-  region.after[i] = region.data[i];
+  keep_writers(region);
+  const bool atomic = own_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4);
+  if (!atomic) note_unordered(region, i);
+  else if (region.writer[i] != kNobody) note_race(region, i, region.writer[i]);
+  region.before[i] = region.after[i] = region.data[i];
   region.writer[i] = kNobody;
+  region.fenced[i] = block_;
 }
 
 // Calls f(i) for each byte that is not what it was before the launch.
@@ -40,27 +60,41 @@ template <class F> void Isolation::for_changed_bytes(const Region& region, F f) 
 
 void Isolation::atomic(const void* p, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(p);
-  for (uintptr_t word = at / 4; word * 4 < at + bytes; ++word) atomic_words_.insert(word);
+  for (uintptr_t word = at / 4; word * 4 < at + bytes; ++word) {
+    uint32_t& last = atomic_words_[word];
+    ordered_ |= last != kNobody && last != block_;
+    last = block_;
+    own_words_.insert(word);
+  }
 }
 
 void Isolation::fence() {
   for (Region& region : regions_) for_changed_bytes(region, [&](size_t i) { show_to_all(region, i); });
 }
 
-Isolation::Race Isolation::end_block(uint64_t block) {
+Isolation::Race Isolation::end_block() {
   for (Region& region : regions_)
     for_changed_bytes(region, [&](size_t i) {
-      if (atomic_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4)) return show_to_all(region, i);
-      if (region.after.empty()) {
-        region.after = region.before;
-        region.writer.assign(region.bytes, kNobody);
-      }
-      if (region.writer[i] != kNobody) note_race(region, i);
+      if (own_words_.contains(reinterpret_cast<uintptr_t>(region.data + i) / 4)) return show_to_all(region, i);
+      keep_writers(region);
+      note_unordered(region, i);
       region.after[i] = region.data[i];
-      region.writer[i] = static_cast<uint32_t>(block + 1);
+      region.writer[i] = block_;
       region.data[i] = region.before[i];
     });
+  own_words_.clear();
+  ordered_ = false;
   return std::exchange(race_, {});
+}
+
+bool Isolation::was_written(const unsigned char* data, size_t bytes) const {
+  for (const Region& region : regions_) {
+    if (data < region.data || data >= region.data + region.bytes || region.after.empty()) continue;
+    const size_t first = static_cast<size_t>(data - region.data);
+    for (size_t i = first; i < std::min(first + bytes, region.bytes); ++i)
+      if (region.writer[i] != kNobody || region.fenced[i] != kNobody) return true;
+  }
+  return false;
 }
 
 void Isolation::end_launch() {

@@ -176,6 +176,23 @@ void for_each_allocation(const std::function<void(unsigned char* data, size_t by
   for (const auto& [data, allocation] : heap().allocations) f(allocation.data, allocation.bytes);
 }
 
+DeviceRange allocation_around(uintptr_t address) {
+  const std::lock_guard lock(heap().mutex);
+  const auto next = heap().allocations.upper_bound(reinterpret_cast<const unsigned char*>(address));  // NOLINT(performance-no-int-to-ptr)
+  if (next == heap().allocations.begin()) return {};
+  const Allocation& found = std::prev(next)->second;
+  return {reinterpret_cast<uintptr_t>(found.data), reinterpret_cast<uintptr_t>(found.back())};
+}
+
+bool is_device_memory(uintptr_t address) {
+  const std::lock_guard lock(heap().mutex);
+  const auto next =
+      heap().allocations.upper_bound(reinterpret_cast<const unsigned char*>(address + kRedZone));  // NOLINT(performance-no-int-to-ptr)
+  if (next == heap().allocations.begin()) return false;
+  const Allocation& found = std::prev(next)->second;
+  return address <= reinterpret_cast<uintptr_t>(found.back()) + kRedZone;
+}
+
 void hide_device_memory() {
   const std::lock_guard lock(heap().mutex);
   if (--heap().launches || !RICCI_ASAN) return;

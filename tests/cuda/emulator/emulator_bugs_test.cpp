@@ -177,6 +177,30 @@ TEST_CASE("launches that cannot run") {
       {"no room for huge of 65536 bytes: 48 KiB of shared memory may be static, 227 in all"});
 }
 
+TEST_CASE("a pointer to memory of the CPU as an argument") {
+  struct Store {
+    int64_t n;
+    float* y;
+    __device__ void operator()() const {
+      if (threadIdx.x < n) y[threadIdx.x] = 1;
+    }
+  };
+  const auto start = [](const Store& store) {
+    emu::launch(
+        {"kernel", 1, 32, 0, {"caller.cu", 12}}, [](const void* k) { (*static_cast<const Store*>(k))(); }, &store, sizeof store);
+  };
+  const DeviceArray<float> x(32);
+  std::vector<float> host(32);
+  const std::string error =
+      "kernel: the argument at byte 8 of 16 is a pointer to memory of the CPU, expected device memory (launched at caller.cu:12)";
+  CHECK(error_of([&] { start({32, host.data()}); }) == error);
+  float on_stack = 0;
+  CHECK(error_of([&] { start({1, &on_stack}); }) == error);
+  for (int64_t n : {int64_t{1}, int64_t{1} << 40, (int64_t{768} << 32) + 1024, int64_t{-1}}) start({n < 32 ? n : 32, x.data()});
+  start({0, nullptr});
+  start({0, x.data() + 32});  // one past the end
+}
+
 TEST_CASE("wrong pointers to device memory") {
   float host = 0;
   CHECK(error_of([&] { emu::release(&host); }) == "emulator: release of a pointer that is not a device allocation");

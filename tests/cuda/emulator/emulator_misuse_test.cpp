@@ -5,6 +5,7 @@
 
 #include "cuda/ptx.h"
 #include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/cuda/emulator/planted_bugs.h"
 
 namespace {
 
@@ -152,6 +153,13 @@ TEST_CASE("addresses that instructions for shared memory refuse") {
     ptx::cp_async_wait_all();
   }),
       "thread 31 of block 0", "the address is not in shared memory");
+  check_error(error_in_kernel([=](unsigned lane) {
+    SHARED(uint4, tile, [32]);
+
+    ptx::cp_async<16>(&tile[lane], p + 100 + 4 * lane, lane < 9 ? 16 : 0);
+    ptx::cp_async_wait_all();
+  }),
+      "thread 8 of block 0", "cp_async, source at tests/cuda/emulator/emulator_misuse_test.cpp:");
   check_error(error_in_kernel([=](unsigned) {
     SHARED(uint4, tile, [32]);
     ptx::cp_async<16>(&tile[0], p, 17);
@@ -185,6 +193,25 @@ TEST_CASE("warp-wide instructions that not all lanes reach") {
     else ptx::ldmatrix_trans<1>(r, &tile[lane]);
   };
   check_error(error_in_kernel(mixed), "block 0", "the lanes of one mask met at different warp collectives: ");
+}
+
+TEST_CASE("warp-wide instructions that lanes reach from two lines") {
+  WithOptions options;
+  using Multiply = planted::WarpInstructionFromTwoLines<false>;
+  check_error(error_of([] {
+    launch({1, 32}, Multiply{}, {"caller.cu", 12});
+  }),
+      "block 0", "divergent mma_bf16, the lanes of the warp met at different lines: ");
+  using Load = planted::WarpInstructionFromTwoLines<true>;
+  for (Order order : {Order::forward, Order::reverse, Order::random}) {
+    options->order = order;
+    const std::string multiply = error_of([] { launch({1, 32}, Multiply{}, {"caller.cu", 12}); });
+    check_error(multiply, "block 0", "threads 1, 3, 5, 7, 9, 11, ... at mma_bf16 " + planted::at(Multiply::kOdd));
+    check_error(multiply, "block 0", "threads 0, 2, 4, 6, 8, 10, ... at mma_bf16 " + planted::at(Multiply::kEven));
+    const std::string load = error_of([] { launch({1, 32}, Load{}, {"caller.cu", 12}); });
+    check_error(load, "block 0", "threads 1, 3, 5, 7, 9, 11, ... at ldmatrix<1> " + planted::at(Load::kLoadOdd));
+    check_error(load, "block 0", "threads 0, 2, 4, 6, 8, 10, ... at ldmatrix<1> " + planted::at(Load::kLoadEven));
+  }
 }
 
 TEST_CASE("a number that was not rounded to tf32") {

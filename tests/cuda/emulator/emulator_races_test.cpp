@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/cuda/emulator/planted_bugs.h"
 
 namespace {
 
@@ -78,6 +79,16 @@ struct Interleaved {
   __device__ void operator()() const { x[threadIdx.x * gridDim.x + blockIdx.x] = static_cast<unsigned char>(blockIdx.x); }
 };
 
+// Each block changes what it has read, with a fence but no atomic to wait its turn at.
+struct FencedCount {
+  int* total;
+  __device__ void operator()() const {
+    if (threadIdx.x != 0) return;
+    *total += 1;
+    __threadfence();
+  }
+};
+
 template <class F> void isolated_in_every_order(F f) {
   WithOptions options;
   options->isolate = true;
@@ -126,6 +137,39 @@ TEST_CASE("a plain write beside atomics, or beside writes that are fenced") {
       "kernel: race between blocks 0 and 1: both write byte 4 of a device allocation of 12 bytes (launched at caller.cu:12)";
   CHECK(launch_error({2, 32}, HalfAtomic<false>{total.data() + 1}) == race);
   CHECK(launch_error({2, 32}, HalfAtomic<true>{total.data() + 1}) == race);
+  options->order = Order::reverse;  // the atomic comes first, the fence comes first
+  CHECK(launch_error({2, 32}, HalfAtomic<false>{total.data() + 1}) == race);
+  CHECK(launch_error({2, 32}, HalfAtomic<true>{total.data() + 1}) == race);
+}
+
+TEST_CASE("blocks that read, change and write one cell with a fence, but never wait for each other") {
+  isolated_in_every_order([] {
+    const auto total = DeviceArray<int>::zeros(2);
+    CHECK(contains(launch_error({3, 32}, FencedCount{total.data() + 1}), "both write byte 4 of a device allocation of 8 bytes"));
+  });
+}
+
+// In the order in which the write comes first, the value that was loaded stands there at the end, too.
+TEST_CASE("read-only loads of what the launch writes") {
+  const auto x = DeviceArray<float>::zeros(64), y = DeviceArray<float>::zeros(64);
+  const auto run = [&] {
+    emu::fill_zero(x.data(), 64 * sizeof(float));
+    return launch_error({2, 32}, planted::ReadOnlyLoadOfWritten{x.data(), y.data()});
+  };
+  const std::string load = ": __ldg at " + planted::at(planted::ReadOnlyLoadOfWritten::kLine) +
+                           ": the launch writes these 4 bytes, expected that it only reads them (launched at caller.cu:12)";
+  {
+    WithOptions options;
+    for (Order order : kOrders) {
+      options->order = order;
+      CHECK(contains(run(), load));
+    }
+  }
+  isolated_in_every_order([&] { CHECK(contains(run(), load)); });
+  isolated_in_every_order([&] {
+    const DeviceArray<uint4> own(128);
+    CHECK(contains(launch_error({2, 32}, planted::ReadOnlyLoadAfterWrite{own.data()}), "the launch writes these 16 bytes"));
+  });
 }
 
 TEST_CASE("a block that reads what another block writes computes with what was there before") {

@@ -91,6 +91,47 @@ struct ShuffleWidth {
   __device__ void operator()() const { x[threadIdx.x] = __shfl_sync(~0u, 1, 1, 12); }
 };
 
+// Lanes meet at one instruction, but reach it from two lines: the hardware computes what it likes.
+template <bool loads> struct WarpInstructionFromTwoLines {
+  static constexpr int kOdd = __LINE__ + 7, kEven = __LINE__ + 9, kLoadOdd = __LINE__ + 12, kLoadEven = __LINE__ + 13;
+  __device__ void operator()() const {
+    SHARED(uint4, tile, [32]);
+    float c[4] = {};
+    uint32_t a[4] = {}, b[2] = {}, r[1];
+    if constexpr (!loads) {
+      if (threadIdx.x % 2) {
+        ricci::ptx::mma_bf16(c, a, b);
+      } else {
+        ricci::ptx::mma_bf16(c, a, b);
+      }
+    } else {
+      if (threadIdx.x % 2) ricci::ptx::ldmatrix<1>(r, &tile[threadIdx.x]);
+      else ricci::ptx::ldmatrix<1>(r, &tile[threadIdx.x]);
+    }
+  }
+};
+
+// Each thread reads by __ldg what a thread of the other block writes.
+struct ReadOnlyLoadOfWritten {
+  static constexpr int kLine = __LINE__ + 4;
+  float *x, *y;
+  __device__ void operator()() const {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = __ldg(x + (i + blockDim.x) % (gridDim.x * blockDim.x));
+    x[i] = 2;
+  }
+};
+
+// Reads what it has just written itself.
+struct ReadOnlyLoadAfterWrite {
+  uint4* x;
+  __device__ void operator()() const {
+    uint4* const of_block = x + blockIdx.x * 2 * blockDim.x + threadIdx.x;
+    *of_block = {1, 2, 3, blockIdx.x};
+    of_block[blockDim.x] = ricci::ptx::load16_once(of_block);
+  }
+};
+
 struct MissingBarrier {
   float* y;
   __device__ void operator()() const {

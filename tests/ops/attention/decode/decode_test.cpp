@@ -22,25 +22,25 @@ Tensor positions(const Tensor& all, int64_t first, int64_t count) {
 
 struct Caches {
   Tensor k, v;
-  Caches(int64_t capacity, Dtype dtype, Device device)
-      : k(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 90)),
-        v(drawn({kBatches, kHeads, capacity, kWidth}, dtype, device, 91)) {}
+  Caches(int64_t capacity, Dtype dtype, Device device, int64_t width = kWidth)
+      : k(drawn({kBatches, kHeads, capacity, width}, dtype, device, 90)),
+        v(drawn({kBatches, kHeads, capacity, width}, dtype, device, 91)) {}
 };
 
 // Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
-void check_pieces(
-    const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds) {
+void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds,
+    int64_t width = kWidth) {
   CAPTURE(sees.least);
   CAPTURE(sees.most);
   CAPTURE(capacity);
   int64_t c = 0;
   for (int64_t piece : pieces) c += piece;
-  const Case of{kBatches, c, kHeads, kWidth, sees, 0, {}, place};
+  const Case of{kBatches, c, kHeads, width, sees, 0, {}, place};
   const std::vector<Tensor> inputs = of.inputs();
   const auto [all_q, all_k, all_v] = of.views(inputs);
   const Tensor expected = naive_attention(all_q, all_k, all_v, sees, kOptions);
   const bool one_cache = place == Place::keys_are_values || place == Place::all_the_same;
-  Caches caches(capacity, Dtype::f64, device);
+  Caches caches(capacity, Dtype::f64, device, width);
   int64_t past = 0;
   for (int64_t piece : pieces) {
     CAPTURE(past);
@@ -66,6 +66,12 @@ TEST_CASE("cached decoding equals the full forward at every position") {
         if (window > 0) check_pieces(pieces, sees, window, device);      // the smallest ring
         if (window > 0) check_pieces(pieces, sees, window + 3, device);  // a few positions at a time
       }
+  });
+}
+
+TEST_CASE("cached decoding of heads with more columns than a warp has lanes, and than a thread block has threads") {
+  on_every_device([](Device device) {
+    for (int64_t width : {33, 130}) check_pieces({3, 1, 1}, Visibility::causal(), 5, device, Place::thirds, width);
   });
 }
 
