@@ -20,9 +20,9 @@ int64_t gradient_slices_cpu(const Problem& problem);
 void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial);
-inline int64_t gradient_slices(const Problem& problem, const Plan& plan) { return (problem.width + plan.columns - 1) / plan.columns; }
+inline int64_t gradient_slices_gpu(const Problem& problem) { return (problem.width + kColumns - 1) / kColumns; }
 // One part of it; also what the backward computes the values in front of the later parts with.
-void forward_part(const Problem& problem, const Part& part, int columns, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
+void forward_part(const Problem& problem, const Part& part, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 
 // dcoef = the sum of the slices; 0 for the levels that are not used.
 void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dcoef_bcx);

@@ -9,6 +9,7 @@
 namespace ricci::shift_and_sum_kernels {
 
 constexpr int kMaxLevels = 30;
+constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels in one walk (walk.h); the rows that its last level depends on
 
 // Dropout of levels: level r stays when word r of the random stream is at least 2^32 p. The backward finds the same ones.
 struct LevelDropout {

@@ -8,6 +8,7 @@
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/device/device_memory.h"
 #include "cuda/trace.h"
 #include "ops/shift_and_sum/kernels.h"
 
@@ -21,12 +22,16 @@ double flops_of(const Problem& problem) {
   return 2 * rows * static_cast<double>(problem.batches * problem.d());
 }
 
+Plan plan_on(const Tensor& v_bcd, const Problem& problem, bool backward) {
+  return plan(problem, backward, size_of(sums_of(v_bcd.dtype())), device_memory(v_bcd.device()).shared_bytes());
+}
+
 Tensor forward(const Problem& problem, const Tensor& v_bcd, const Tensor& coef_bcx) {
   const Tensor y_bcd = like(v_bcd);
   if (y_bcd.size() == 0) return y_bcd;
   if (trace::enabled) trace::flops(flops_of(problem));
   if (v_bcd.device() == Device::cpu) forward_cpu(problem, v_bcd, coef_bcx, y_bcd);
-  else forward_gpu(problem, plan(problem, false, size_of(sums_of(v_bcd.dtype())), kSharedBytes), v_bcd, coef_bcx, y_bcd);
+  else forward_gpu(problem, plan_on(v_bcd, problem, false), v_bcd, coef_bcx, y_bcd);
   return y_bcd;
 }
 
@@ -35,11 +40,10 @@ Grads backward(const Problem& problem, const Tensor& dy_bcd, const Tensor& v_bcd
   if (v_bcd.size() == 0) return {dv_bcd, zeros_like(coef_bcx)};
   if (trace::enabled) trace::flops(3 * flops_of(problem));
   const bool cpu = v_bcd.device() == Device::cpu;
-  const Plan gpu_plan = plan(problem, true, size_of(sums_of(v_bcd.dtype())), kSharedBytes);
-  const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices(problem, gpu_plan);
+  const int64_t slices = cpu ? gradient_slices_cpu(problem) : gradient_slices_gpu(problem);
   const Tensor partial({slices, problem.batches, problem.positions, problem.heads, problem.used}, sums_of(v_bcd.dtype()), v_bcd.device());
   if (cpu) backward_cpu(problem, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
-  else backward_gpu(problem, gpu_plan, dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
+  else backward_gpu(problem, plan_on(v_bcd, problem, true), dy_bcd, v_bcd, coef_bcx, dv_bcd, partial);
   sum_slices(problem, partial, dcoef_bcx);
   return {dv_bcd, dcoef_bcx};
 }

@@ -16,11 +16,9 @@
 //   void store(i, v)                of v3, or of g0
 //   void add(i, l, g, v)            dc_l[i] is <g, v>
 #pragma once
-#include "core/host_device.h"
+#include "ops/shift_and_sum/problem.h"
 
 namespace ricci::shift_and_sum_kernels {
-
-constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;
 
 template <class Io> struct ForwardWalk {
   using V = typename Io::V;

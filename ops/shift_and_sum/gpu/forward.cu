@@ -1,44 +1,46 @@
 // The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory,
 // walks over them three levels at a time, in place, and copies them out. Long sequences are computed in parts (parts.h), which
-// are one kernel each. With N = b c d numbers of s bytes, R levels, heads of 32 columns and more:
+// are one kernel each. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32 columns:
 //   bytes   2 s N + s b c R (d / 32), for each part;  FLOPs 2 N R
 //   floor   65,536 rows of 768, c = 512, one head, in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms
 #include "cuda/launch.h"
-#include "ops/shift_and_sum/gpu/team_walk.h"
+#include "ops/shift_and_sum/gpu/block_walk.h"
 #include "ops/shift_and_sum/kernels.h"
 
 namespace ricci {
 namespace shift_and_sum_kernels {
 
 template <class T> struct ForwardKernel {
-  static constexpr int kThreads = kGpuThreads;
   using A = Accumulator<T>;
+  static constexpr int kThreads = 32 * kMaxWarps<A>;
   Problem problem;
   Part part;
-  int columns;
   const T *v, *c;
   T* y;
 
   __device__ void operator()() const {
-    const Place place = Place::of_block(problem, part, columns, false);
+    const Place place = Place::of_block(problem, part, false);
     const uint32_t active = active_levels(problem, part);
     if (place.empty()) return;  // the whole block, so that no barrier waits for a thread
-    A* const values = dynamic_shared<A>();
-    const Copy<T> copy{problem, part, place, columns};
-    const BlockWalk<T> walks{problem, part, place, columns, active, c};
-    copy.in(v, values);
+    A *const values = dynamic_shared<A>(), *const coefficients = values + place.rows() * kColumns;
+    const Copy<T> copy(problem, part, place);
+    copy.in(v, values, place.rows());
+    copy_coefficients(problem, part, place, active, c, coefficients);
     __syncthreads();
-    for (int q = 0; q < part.levels; q += kWalkLevels)
-      if (active >> q & 7) walk_forward<T>(walks, q, values, values);
-    copy.out(values, y);
+    const BlockWalk<T> walks{
+        problem, part, place, active, coefficients, nullptr, BlockWalk<T>::number_of_warp(), static_cast<int>(blockDim.x / 32)};
+    if (active & 7) walk_forward<0>(walks, values, values);
+    if (active >> 3 & 7) walk_forward<3>(walks, values, values);
+    if (active >> 6 & 7) walk_forward<6>(walks, values, values);
+    if (active >> 9) walk_forward<9>(walks, values, values);
+    copy.out(values, y, place.begin(), place.end());
   }
 };
 
-HOST void forward_part(
-    const Problem& problem, const Part& part, int columns, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
+HOST void forward_part(const Problem& problem, const Part& part, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd) {
   with_dtype(v_bcd, [&]<class T>(T) {
-    launch("shift_and_sum", v_bcd.device(), {blocks_of(problem, part, columns), kGpuThreads, part.bytes},
-        ForwardKernel<T>{problem, part, columns, v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>()});
+    launch("shift_and_sum", v_bcd.device(), {blocks_of(problem, part), 32 * part.warps, part.bytes},
+        ForwardKernel<T>{problem, part, v_bcd.data<T>(), coef_bcx.data<T>(), y_bcd.data<T>()});
   });
 }
 
@@ -46,7 +48,7 @@ HOST void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_
   Tensor from = v_bcd;
   for (size_t p = 0; p < plan.parts.size(); ++p) {
     const Tensor to = p + 1 < plan.parts.size() ? like(v_bcd) : y_bcd;
-    forward_part(problem, plan.parts[p], plan.columns, from, coef_bcx, to);
+    forward_part(problem, plan.parts[p], from, coef_bcx, to);
     from = to;
   }
 }

@@ -8,41 +8,50 @@ namespace {
 struct Memory {
   bool backward;
   int64_t size, bytes;
-  int64_t row(int columns, int levels) const { return columns * size * buffers_of(levels, backward); }
-  int64_t rows(int columns, int levels) const { return bytes / row(columns, levels); }
+  int64_t row(int levels) const { return size * numbers_of_row(levels, backward); }
+  int64_t rows(int levels) const { return bytes / row(levels); }
+  // All levels of whole classes of that many rows can be computed at once.
+  bool fits(int64_t rows_of_class, int levels) const {
+    return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
+  }
+  // A warp of the backward has about 16 rows to walk over: with three buffers for each row that is a block of 32 warps, all that 64
+  // registers allow. The forward holds a third of that, so two of its blocks run side by side.
+  int warps(int64_t held) const {
+    const int64_t most = size == 4 ? kMaxWarps<float> : kMaxWarps<double>;
+    int warps = 1;
+    while (warps < most && warps * (backward ? 16 : 32) < held) warps *= 2;
+    return warps;
+  }
+  Part whole(int first, int levels, int64_t rows) const {
+    return {first, levels, 1, rows, 0, static_cast<int>(rows * row(levels)), warps(rows)};
+  }
 };
 
-// All levels of whole classes at once.
-Part whole(int first, int levels, int64_t rows, int64_t row_bytes) {
-  return {first, levels, 1, rows, 0, static_cast<int>(rows * row_bytes)};
-}
+int64_t rows_after(int64_t rows, int levels) { return (rows + (int64_t{1} << levels) - 1) >> levels; }
 
 }  // namespace
 
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   const Memory memory{backward, size, bytes};
-  int widest = 4;
-  while (widest < 32 && widest < problem.width) widest *= 2;
-  for (int columns = widest; columns >= std::min(widest, 8); columns /= 2)
-    if (problem.positions <= memory.rows(columns, problem.used))
-      return {columns, {whole(0, problem.used, problem.positions, memory.row(columns, problem.used))}};
-
-  Plan plan{widest, {}};
+  Plan plan;
   int first = 0;
-  for (int64_t rows = problem.positions; rows > memory.rows(widest, problem.used - first);) {
-    // As many levels as leave at least half of a tile to its own rows.
-    const int sides = backward ? 2 : 1;
+  int64_t rows = problem.positions;
+  while (!memory.fits(rows, problem.used - first)) {
+    // As few levels as let the others be computed at once, or as many as leave at least half of a tile to its own rows.
+    const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
-    while (levels < problem.used - first && (int64_t{2} << levels) * 2 * sides <= memory.rows(widest, levels + 1)) ++levels;
-    const int64_t halo = (int64_t{1} << levels) - 1, held = std::min(rows, memory.rows(widest, levels));
+    while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&
+           !memory.fits(rows_after(rows, levels), left - levels))
+      ++levels;
+    const int64_t halo = (int64_t{1} << levels) - 1, held = std::min(rows, memory.rows(levels));
     const int64_t own = std::max<int64_t>(1, held - sides * halo);
-    plan.parts.push_back({first, levels, (rows + own - 1) / own, own, halo, static_cast<int>(held * memory.row(widest, levels))});
+    plan.parts.push_back(
+        {first, levels, (rows + own - 1) / own, own, halo, static_cast<int>(held * memory.row(levels)), memory.warps(held)});
     first += levels;
-    rows = (rows + (int64_t{1} << levels) - 1) >> levels;
+    rows = rows_after(rows, levels);
     if (first == problem.used) return plan;
   }
-  const int64_t rows = (problem.positions + (int64_t{1} << first) - 1) >> first;
-  plan.parts.push_back(whole(first, problem.used - first, rows, memory.row(widest, problem.used - first)));
+  plan.parts.push_back(memory.whole(first, problem.used - first, rows));
   return plan;
 }
 

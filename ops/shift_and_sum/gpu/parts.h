@@ -1,4 +1,4 @@
-// A GPU computes a shift-and-sum in parts. A thread block holds some columns of some positions in shared memory. Where the
+// A GPU computes a shift-and-sum in parts. A thread block holds 32 columns of some positions in shared memory. Where the
 // positions of a sequence do not all fit, the levels are divided: those from `first` on connect only positions whose distance is
 // a multiple of step = 2^first. Such a class of positions, rows 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it
 // the levels are shifts by 1, 2, 4, ... rows. A class that is still too long is cut into tiles of rows. What a tile's rows depend
@@ -10,12 +10,20 @@
 
 namespace ricci::shift_and_sum_kernels {
 
+constexpr int kColumns = 32;       // of a slice: one for each lane of a warp
+constexpr int kCoefficients = 4;   // of a row and a walk in shared memory: three, and one that fills the 16 bytes
+constexpr int kForwardWalks = 4;   // at most, of a forward kernel
+constexpr int kBackwardWalks = 3;  // at most, of a backward kernel
+constexpr int kTileLevels = 6;     // at most, of a part with tiles
+template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // of a block: as many as leave 64 registers, or 128
+
 struct Part {
   int first, levels;  // first .. first + levels - 1
   int64_t tiles;      // in the longest class
   int64_t rows;       // in a tile, without the halo
   int64_t halo;
   int bytes;  // shared memory
+  int warps;  // in a thread block, a power of two
 
   HD int64_t step() const { return int64_t{1} << first; }
   HD int64_t rows_of_class(int64_t m, int64_t positions) const { return (positions - m + step() - 1) >> first; }
@@ -26,8 +34,8 @@ struct Part {
 struct Tile {
   int64_t m, held_first, held_end, begin, end;
 };
-HD Tile tile_of(const Part& part, int64_t number, int64_t positions, bool halo_behind) {
-  const int64_t m = number / part.tiles, tile = number % part.tiles;
+HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_behind) {
+  const uint32_t tiles = static_cast<uint32_t>(part.tiles), m = number / tiles, tile = number % tiles;
   const int64_t rows = m < positions ? part.rows_of_class(m, positions) : 0, begin = tile * part.rows;
   const int64_t end = begin + part.rows < rows ? begin + part.rows : rows;
   const int64_t before = begin > part.halo ? begin - part.halo : 0, behind = halo_behind ? part.halo : 0;
@@ -35,20 +43,20 @@ HD Tile tile_of(const Part& part, int64_t number, int64_t positions, bool halo_b
 }
 
 struct Plan {
-  int columns;  // in a slice: a power of two, from 4 to 32
   std::vector<Part> parts;
 };
 
-// The number of rows that the kernels hold for every position. The forward needs the values; the backward the gradient too, and the
-// values in front of every walk but the first.
+HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
+
+// The numbers of shared memory for a row that is held. The forward needs its values; the backward the gradient too, and the
+// values in front of every walk but the first. Both need the coefficients.
 HD int buffers_of(int levels, bool backward) {
-  const int of_backward = levels > 6 ? (levels + 2) / 3 : 2;
+  const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;
 }
+HD int numbers_of_row(int levels, bool backward) { return kColumns * buffers_of(levels, backward) + kCoefficients * walks_of(levels); }
 
 // `bytes` of shared memory for a block, numbers of `size` bytes.
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes);
-// As much shared memory as lets two blocks run side by side on an H100.
-inline constexpr int64_t kSharedBytes = 112 * 1024;
 
 }  // namespace ricci::shift_and_sum_kernels

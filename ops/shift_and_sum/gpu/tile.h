@@ -1,5 +1,4 @@
-// The place of a thread block of the GPU kernels, and the way of its rows into shared memory and back. A team of columns / 4 threads works
-// on a row, each thread on four columns.
+// The place of a thread block of the GPU kernels, and the way of its rows and their coefficients into shared memory and back.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/seam.h"
@@ -7,59 +6,28 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-constexpr int kGpuThreads = 256, kQuad = 4;
-
-// Four neighbouring columns of a row.
-template <class A> struct alignas(16) Quad {
-  A at[kQuad];
-  __device__ Quad& operator+=(const Quad& other) {
-    UNROLL(4)
-    for (int x = 0; x < kQuad; ++x) at[x] += other.at[x];
-    return *this;
-  }
-  __device__ friend Quad operator*(A factor, Quad v) {
-    UNROLL(4)
-    for (int x = 0; x < kQuad; ++x) v.at[x] *= factor;
-    return v;
-  }
-  __device__ friend A dot(const Quad& a, const Quad& b) {
-    A sum = 0;
-    UNROLL(4)
-    for (int x = 0; x < kQuad; ++x) sum += a.at[x] * b.at[x];
-    return sum;
-  }
-};
-
-template <class T> struct alignas(kQuad * sizeof(T) < 16 ? kQuad * sizeof(T) : 16) Four { T at[kQuad]; };
-
 // The place of a thread block: a slice of the columns of a head, and a tile of positions.
 struct Place {
   int64_t sequence, head, slice;
   Tile tile;
 
-  __device__ static Place of_block(const Problem& problem, const Part& part, int columns, bool halo_behind) {
-    const int64_t slices = (problem.width + columns - 1) / columns, tiles = part.step() * part.tiles;
-    const int64_t tile = blockIdx.x / slices % tiles, head = blockIdx.x / slices / tiles;
-    return {head / problem.heads, head % problem.heads, blockIdx.x % slices, tile_of(part, tile, problem.positions, halo_behind)};
+  __device__ static Place of_block(const Problem& problem, const Part& part, bool halo_behind) {
+    const uint32_t slices = static_cast<uint32_t>((problem.width + kColumns - 1) / kColumns);
+    const uint32_t tiles = static_cast<uint32_t>(part.step() * part.tiles), heads = static_cast<uint32_t>(problem.heads);
+    const uint32_t tile = blockIdx.x / slices % tiles, head = blockIdx.x / slices / tiles;
+    return {head / heads, head % heads, blockIdx.x % slices, tile_of(part, tile, problem.positions, halo_behind)};
   }
   __device__ bool empty() const { return tile.begin >= tile.end; }
   __device__ int rows() const { return static_cast<int>(tile.held_end - tile.held_first); }
+  // The rows that are stored, among those that are held.
+  __device__ int begin() const { return static_cast<int>(tile.begin - tile.held_first); }
+  __device__ int end() const { return static_cast<int>(tile.end - tile.held_first); }
   // The position of a row that is held.
   __device__ int64_t position(const Part& part, int row) const { return tile.m + (tile.held_first + row) * part.step(); }
 };
-inline int64_t blocks_of(const Problem& problem, const Part& part, int columns) {
-  return problem.batches * problem.heads * ((problem.width + columns - 1) / columns) * part.step() * part.tiles;
+inline int64_t blocks_of(const Problem& problem, const Part& part) {
+  return problem.batches * problem.heads * ((problem.width + kColumns - 1) / kColumns) * part.step() * part.tiles;
 }
-
-// The thread's team and its place there.
-struct Team {
-  int size, number, teams, column;
-  __device__ explicit Team(int columns)
-      : size(columns / kQuad),
-        number(static_cast<int>(threadIdx.x) / size),
-        teams(kGpuThreads / size),
-        column(static_cast<int>(threadIdx.x) % size * kQuad) {}
-};
 
 // Bit l: level first + l of the part is computed. Every lane asks for one level.
 __device__ inline uint32_t active_levels(const Problem& problem, const Part& part) {
@@ -67,59 +35,80 @@ __device__ inline uint32_t active_levels(const Problem& problem, const Part& par
   return __ballot_sync(~0u, level < part.levels && problem.dropout.stays(part.first + level));
 }
 
-// Copies the rows of a slice between a tensor [b c d] and shared memory.
+// Copies the rows of a slice between a tensor [b c d] and shared memory. A thread copies four neighbouring columns at a time.
 template <class T> struct Copy {
+  static constexpr int kQuad = 4, kThreadsOfRow = kColumns / kQuad;
   using A = Accumulator<T>;
-  const Problem& problem;
-  const Part& part;
-  const Place& place;
-  int columns;
+  struct alignas(kQuad * sizeof(T) < 16 ? kQuad * sizeof(T) : 16) Four {
+    T at[kQuad];
+  };
+  struct alignas(16) Quad {
+    A at[kQuad];
+  };
+  int first_row, column, rows_at_once, width;  // the thread's; width: the number of its columns that exist
+  int64_t offset, row;                         // of row 0 that is held, at the thread's columns; from a row to the next
 
-  // The number of the four columns that exist, and their place.
-  __device__ int width(int column) const {
-    const int64_t left = problem.width - place.slice * columns - column;
-    return static_cast<int>(between<int64_t>(0, left, kQuad));
-  }
-  __device__ int64_t at(int row, int column) const {
-    return (place.sequence * problem.positions + place.position(part, row)) * problem.d() + place.head * problem.width +
-           place.slice * columns + column;
-  }
-  __device__ static bool aligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % alignof(Four<T>) == 0; }
+  __device__ Copy(const Problem& problem, const Part& part, const Place& place)
+      : first_row(static_cast<int>(threadIdx.x) / kThreadsOfRow),
+        column(static_cast<int>(threadIdx.x) % kThreadsOfRow * kQuad),
+        rows_at_once(static_cast<int>(blockDim.x) / kThreadsOfRow),
+        width(static_cast<int>(between<int64_t>(0, problem.width - place.slice * kColumns - column, kQuad))),
+        offset((place.sequence * problem.positions + place.position(part, 0)) * problem.d() + place.head * problem.width +
+               place.slice * kColumns + column),
+        row(problem.d() * part.step()) {}
 
-  __device__ void in(const T* tensor, A* shared) const {
-    const Team team(columns);
-    const int n = width(team.column);
-    UNROLL(4)
-    for (int row = team.number; row < place.rows(); row += team.teams) {
-      const T* const from = tensor + at(row, team.column);
-      Quad<A> v{};
-      if (n == kQuad && aligned(from)) {
-        const Four<T> four = *reinterpret_cast<const Four<T>*>(from);
-        for (int x = 0; x < kQuad; ++x) v.at[x] = A(four.at[x]);
-      } else {
-        for (int x = 0; x < n; ++x) v.at[x] = A(from[x]);
+  __device__ bool whole(const T* tensor) const {
+    return width == kQuad && row % kQuad == 0 && reinterpret_cast<uintptr_t>(tensor + offset) % alignof(Four) == 0;
+  }
+  __device__ static Quad& at(A* shared, int row, int column) { return *reinterpret_cast<Quad*>(shared + row * kColumns + column); }
+
+  __device__ void in(const T* tensor, A* shared, int rows) const {
+    const T* const from = tensor + offset;
+    if (whole(tensor)) {
+      UNROLL(4)
+      for (int i = first_row; i < rows; i += rows_at_once) {
+        const Four four = *reinterpret_cast<const Four*>(from + i * row);
+        at(shared, i, column) = {A(four.at[0]), A(four.at[1]), A(four.at[2]), A(four.at[3])};
       }
-      *reinterpret_cast<Quad<A>*>(shared + row * columns + team.column) = v;
+    } else {
+      UNROLL(1)
+      for (int i = first_row; i < rows; i += rows_at_once)
+        for (int x = 0; x < kQuad; ++x) shared[i * kColumns + column + x] = x < width ? A(from[i * row + x]) : A(0);
     }
   }
-  // The rows that the tile stores.
-  __device__ void out(const A* shared, T* tensor) const {
-    const Team team(columns);
-    const int n = width(team.column), first = static_cast<int>(place.tile.begin - place.tile.held_first);
-    const int end = static_cast<int>(place.tile.end - place.tile.held_first);
-    UNROLL(4)
-    for (int row = first + team.number; row < end; row += team.teams) {
-      const Quad<A> v = *reinterpret_cast<const Quad<A>*>(shared + row * columns + team.column);
-      T* const to = tensor + at(row, team.column);
-      if (n == kQuad && aligned(to)) {
-        Four<T> four;
-        for (int x = 0; x < kQuad; ++x) four.at[x] = T(v.at[x]);
-        *reinterpret_cast<Four<T>*>(to) = four;
-      } else {
-        for (int x = 0; x < n; ++x) to[x] = T(v.at[x]);
+  __device__ void out(A* shared, T* tensor, int begin, int end) const {
+    T* const to = tensor + offset;
+    if (whole(tensor)) {
+      UNROLL(4)
+      for (int i = begin + first_row; i < end; i += rows_at_once) {
+        const Quad v = at(shared, i, column);
+        *reinterpret_cast<Four*>(to + i * row) = {T(v.at[0]), T(v.at[1]), T(v.at[2]), T(v.at[3])};
       }
+    } else {
+      UNROLL(1)
+      for (int i = begin + first_row; i < end; i += rows_at_once)
+        for (int x = 0; x < width; ++x) to[i * row + x] = T(shared[i * kColumns + column + x]);
     }
   }
 };
+
+// Coefficients in shared memory: those of the three levels of a walk stand together, a row after the other, a walk after the other.
+// Levels that dropout skips have zeros, and so have those that a walk is short of.
+template <class T>
+__device__ void copy_coefficients(
+    const Problem& problem, const Part& part, const Place& place, uint32_t active, const T* c, Accumulator<T>* shared) {
+  const int l = static_cast<int>(threadIdx.x) % kCoefficients, first = static_cast<int>(threadIdx.x) / kCoefficients;
+  const int rows = place.rows(), rows_at_once = static_cast<int>(blockDim.x) / kCoefficients;
+  const T* const from =
+      c + ((place.sequence * problem.positions + place.position(part, 0)) * problem.heads + place.head) * problem.levels + part.first + l;
+  const int64_t row = problem.coefficients() * part.step();
+  for (int q = 0; q < part.levels; q += kWalkLevels) {
+    const bool is_active = l < kWalkLevels && active >> (q + l) & 1;
+    UNROLL(2)
+    for (int i = first; i < rows; i += rows_at_once)
+      shared[i * kCoefficients + l] = is_active ? Accumulator<T>(from[i * row + q]) : Accumulator<T>(0);
+    shared += rows * kCoefficients;
+  }
+}
 
 }  // namespace ricci::shift_and_sum_kernels

@@ -1,0 +1,118 @@
+// A thread block's walks over the rows that it has in shared memory. A warp walks over the rows of a class. Where there are fewer classes
+// than warps, several warps share a class, each with a stretch of its rows.
+#pragma once
+#include "ops/shift_and_sum/gpu/tile.h"
+#include "ops/shift_and_sum/gpu/walks.h"
+
+namespace ricci::shift_and_sum_kernels {
+
+// Shared by all walks of a block.
+template <class T> struct BlockWalk {
+  using A = Accumulator<T>;
+  const Problem& problem;
+  const Part& part;
+  const Place& place;
+  uint32_t active;
+  const A* c;       // as copy_coefficients() puts them
+  A* partial;       // the backward's: of the block's sequence, head and slice (problem.h)
+  int warp, warps;  // warps is a power of two
+
+  // Every lane has lane 0's number of the warp: so the compiler knows that all lanes take the same branches.
+  __device__ static int number_of_warp() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0); }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+
+  template <int q> __device__ int rows_of_class(int m) const { return m < place.rows() ? (place.rows() - m + (1 << q) - 1) >> q : 0; }
+  template <int q> __device__ ClassRows<A, q> rows(int m, const A* values, A* to) const {
+    const A* const of_walk = c + q / kWalkLevels * place.rows() * kCoefficients;
+    return {values + m * kColumns + lane(), to + m * kColumns + lane(), of_walk + m * kCoefficients, rows_of_class<q>(m)};
+  }
+
+  // Calls begin(m, first, end) and walk(m, first, end) for the rows first .. end - 1 of class m that are the warp's. A walk that
+  // begins within a class first reads rows in front of it, which another warp may be about to write: `begin` does that before any
+  // walk stores.
+  template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
+    constexpr int classes = 1 << q;
+    const int per_class = classes < warps ? warps >> q : 1, longest = rows_of_class<q>(0);
+    const int rounding = per_class * kWalkRows, stretch = (longest + rounding - 1) / rounding * kWalkRows;
+    for (int m = warp % classes; m < classes; m += warps) {
+      const int first = (warp >> q) * stretch, end = min(first + stretch, rows_of_class<q>(m));
+      if (first < end) begin(m, first, end);
+      if (per_class > 1) __syncthreads();
+      if (first < end) walk(m, first, end);
+    }
+    __syncthreads();
+  }
+};
+
+// The levels q, q + 1, q + 2 of the part; `to` may be `from`.
+template <int q, class T> __device__ inline void walk_forward(const BlockWalk<T>& of, const Accumulator<T>* from, Accumulator<T>* to) {
+  ForwardWalk<Accumulator<T>, q> along;
+  const auto begin = [&](int m, int first, int) {
+    along.begin();
+    if (first > 0) along.template block<Around::inside, false>(of.template rows<q>(m, from, to), first - kWalkRows);
+  };
+  const auto walk = [&](int m, int first, int end) {
+    const auto io = of.template rows<q>(m, from, to);
+    if (io.rows == kWalkRows) return along.template block<Around::alone, true>(io, 0);
+    int i = first;
+    for (; i + kWalkRows <= end; i += kWalkRows) along.template block<Around::inside, true>(io, i);
+    if (i < end) along.template block<Around::edge, true>(io, i);
+  };
+  of.template each<q>(begin, walk);
+}
+
+// Where a lane stores the sum that it has after a block: of its row in the class and its level.
+template <class T, int q> struct CoefficientGradient {
+  using A = Accumulator<T>;
+  A* dc;        // of row 0 of the block at base 0
+  int64_t row;  // from a row of the class to the next
+  int first, begin, end;
+  bool stores, active;
+
+  __device__ CoefficientGradient(const BlockWalk<T>& of, int m)
+      : row(of.problem.heads * of.problem.used * of.part.step() << q),
+        first(m + (LaneSums<A>::row() << q)),
+        begin(of.place.begin()),
+        end(of.place.end()),
+        stores(LaneSums<A>::is_first() && q + LaneSums<A>::level() < of.part.levels),
+        active(of.active >> (q + LaneSums<A>::level()) & 1) {
+    const int64_t before = of.place.position(of.part, first) * of.problem.heads * of.problem.used;
+    dc = of.partial + before + of.part.first + q + LaneSums<A>::level();
+  }
+  __device__ void store(int base, A sum) const {
+    const int at = first + (base << q);
+    if (stores && at >= begin && at < end) dc[base * row] = active ? sum : A(0);
+  }
+};
+
+// The values, and the gradient in place. The sums over the columns go to `partial`.
+template <int q, class T>
+__device__ inline void walk_backward(const BlockWalk<T>& of, const Accumulator<T>* values, Accumulator<T>* gradient) {
+  BackwardWalk<Accumulator<T>, q> along;
+  const auto inside = [](int base, int rows) { return base >= kWalkRows && base + kWalkRows + 4 <= rows; };
+  const auto begin = [&](int m, int, int end) {
+    const auto io = of.template rows<q>(m, values, gradient);
+    if (io.rows == kWalkRows) return;
+    const int base = (end + kWalkRows - 1) / kWalkRows * kWalkRows;
+    along.begin();
+    if (inside(base, io.rows)) along.template block<Around::inside, false>(io, base);
+    else along.template block<Around::edge, false>(io, base);
+  };
+  const auto walk = [&](int m, int first, int end) {
+    const auto io = of.template rows<q>(m, values, gradient);
+    const CoefficientGradient<T, q> dc(of, m);
+    if (io.rows == kWalkRows) {
+      along.template block<Around::behind_alone, false>(io, kWalkRows);
+      along.template block<Around::alone, true>(io, 0);
+      return dc.store(0, along.dc.sum());
+    }
+    for (int base = (end - 1) / kWalkRows * kWalkRows; base >= first; base -= kWalkRows) {
+      if (inside(base, io.rows)) along.template block<Around::inside, true>(io, base);
+      else along.template block<Around::edge, true>(io, base);
+      dc.store(base, along.dc.sum());
+    }
+  };
+  of.template each<q>(begin, walk);
+}
+
+}  // namespace ricci::shift_and_sum_kernels
