@@ -38,6 +38,11 @@ template <class Kernel> void launch(const char* name, Device device, Grid grid, 
 
 [[noreturn]] void launch_without_device(const char* name, Device device);
 
+// Where tests put a stub in the place of the CUDA runtime (tests/cuda/stub), kernels for cuda run on the emulator, and this function
+// launches them there. Null everywhere else.
+using LaunchOnStub = void (*)(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes);
+inline constinit LaunchOnStub launch_on_stub = nullptr;
+
 namespace cuda_build {
 #ifdef RICCI_HAS_CUDA
 template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel);  // in the object nvcc made of this file
@@ -52,7 +57,7 @@ void launch(
     const char* name, Device device, Grid grid, const Kernel& kernel, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   if (grid.blocks == 0 || is_dry_run()) return;
-  if (device == Device::cuda) return cuda_build::launch(name, grid, kernel);
+  if (device == Device::cuda && !launch_on_stub) return cuda_build::launch(name, grid, kernel);
   if (device == Device::cpu) launch_without_device(name, device);
   const emu::Launch config{name, dim3(static_cast<unsigned>(grid.blocks)), dim3(static_cast<unsigned>(grid.threads)),
       static_cast<size_t>(grid.dynamic_shared_bytes), {file, line}};
@@ -61,7 +66,8 @@ void launch(
 #if __has_builtin(__builtin_clear_padding)
   __builtin_clear_padding(reinterpret_cast<Kernel*>(bytes));  // what lies there by chance may look like a pointer
 #endif
-  emu::launch(
+  const LaunchOnStub run = device == Device::cuda ? launch_on_stub : emu::launch;
+  run(
       config, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, bytes, sizeof kernel);
 }
 

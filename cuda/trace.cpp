@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cpu/clock.h"
@@ -13,6 +14,7 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/device/graph.h"
 #include "cuda/peaks.h"
 
 namespace ricci::trace {
@@ -28,6 +30,8 @@ struct Recorder {
   bool timed = true;
   std::map<std::string, Work> lines = {};
   double last = seconds_now(), flops = 0;
+  Device device = Device::cpu;  // the GPU that ops ran on, if any did
+  Dtype dtype = Dtype::f32;     // of the last product
 
   void restart() {
     lines.clear();
@@ -43,9 +47,11 @@ struct Recorder {
       total.seconds += line.seconds;
       total.flops += line.flops;
     }
-    const auto [peak, bandwidth] = measured_peaks(Device::cpu, Dtype::f32);
-    std::fprintf(stderr, "\nmeasured peak %.0f GFLOP/s f32, memory %.1f GB/s, %d threads, %s\n", peak * 1e-9, bandwidth * 1e-9,
-        thread_count(), name_of(cpu_isa()));
+    const auto [peak, bandwidth] = measured_peaks(device, dtype);
+    const std::string where =
+        device == Device::cpu ? format_message("{} threads, {}", {thread_count(), name_of(cpu_isa())}) : name_of(device);
+    std::fprintf(
+        stderr, "\nmeasured peak %.0f GFLOP/s %s, memory %.1f GB/s, %s\n", peak * 1e-9, name_of(dtype), bandwidth * 1e-9, where.c_str());
     std::fprintf(stderr, "%-38s %7s %10s %6s %10s %9s %8s %7s\n", "op", "calls", "ms", "share", "ms/call", "GFLOP/s", "of peak", "GB/s");
     sorted.emplace_back("all", total);
     for (const auto& [op, line] : sorted) {
@@ -59,18 +65,35 @@ struct Recorder {
   }
 };
 
-struct PrintedAtTheEnd : Recorder {
-  ~PrintedAtTheEnd() { print(); }
-};
-
 Recorder* kept = nullptr;  // while a Counter or Timer lives
+
+Recorder& of_program() {
+  static Recorder& one = *new Recorder;  // outlives what is printed at the end
+  return one;
+}
+
+// Once, whatever calls it first.
+void print_at_end() {
+  static bool printed = false;
+  if (std::exchange(printed, true)) return;
+  try {
+    of_program().print();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "trace: %s\n", error.what());
+  }
+}
+
+// What was loaded last ends first: so the table is printed before the end of all that was loaded for ops by now, a GPU's libraries
+// included.
+void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
 Recorder& recorder() {
   if (kept) return *kept;
   thread_count();  // what the table needs at the end is made before the table
   cpu_isa();
-  static PrintedAtTheEnd one;
-  return one;
+  static const bool first = (print_before_end_of_libraries(), true);
+  static_cast<void>(first);
+  return of_program();
 }
 
 }  // namespace
@@ -91,7 +114,8 @@ const std::map<std::string, Work>& Counter::work() const { return kept->lines; }
 
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   Recorder& r = recorder();
-  if (r.timed) synchronize(device);
+  if (r.timed && !recording_graph()) synchronize(device);
+  if (device != Device::cpu && std::exchange(r.device, device) != device && !kept) print_before_end_of_libraries();
   Work& line = r.lines[*part ? std::string(op) + " " + part : op];
   const double now = seconds_now();
   ++line.calls;
@@ -105,8 +129,14 @@ void end_of(const char* op, const char* part, Device device, int64_t bytes) {
 void restart() {
   if (!enabled) return;
   recorder().restart();
+  if (!kept) print_before_end_of_libraries();
 }
 
 void count_flops(double flops) { recorder().flops += flops; }
+
+void count_flops(double flops, Dtype dtype) {
+  count_flops(flops);
+  recorder().dtype = dtype;
+}
 
 }  // namespace ricci::trace

@@ -2,7 +2,8 @@
 // lines add up to the whole; the table is printed to stderr when the program ends:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
 // FLOPs are counted for matrix products, attention and shift-and-sum; bytes for an op's inputs and outputs. The peaks are measured
-// (cuda/peaks.h).
+// (cuda/peaks.h): those of the GPU where ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are
+// counted and not waited for; the time of its launches is charged to `graph`.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -47,12 +48,17 @@ void restart();
 
 // Work done since the last end_of.
 void count_flops(double flops);
+void count_flops(double flops, Dtype dtype);
 
 inline void end(const char* op, const char* part = "", Device device = Device::cpu, int64_t bytes = 0) {
   if (enabled) end_of(op, part, device, bytes);
 }
 inline void flops(double flops) {
   if (enabled) count_flops(flops);
+}
+// The same for a product, whose dtype says which peak the table compares with.
+inline void flops(double flops, Dtype dtype) {
+  if (enabled) count_flops(flops, dtype);
 }
 
 }  // namespace ricci::trace

@@ -13,9 +13,11 @@ class DeviceMemory : public Allocator {
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until it is there
   virtual void copy_within(void* to, const void* from, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
-  virtual void synchronize() = 0;            // waits for all streams
-  virtual int64_t shared_bytes() const = 0;  // that one thread block can have at most
-  virtual int64_t total_bytes() const = 0;   // of the device, used or not
+  virtual void synchronize() = 0;              // waits for all streams
+  virtual void trim() = 0;                     // waits, and gives back to the system what is held for later requests
+  virtual int64_t reserved_bytes() const = 0;  // held from the system by now, for tensors and for later requests
+  virtual int64_t shared_bytes() const = 0;    // that one thread block can have at most
+  virtual int64_t total_bytes() const = 0;     // of the device, used or not
 
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.
   virtual void* make_stream() = 0;

@@ -30,6 +30,8 @@ class EmulatedMemory final : public DeviceMemory {
     emu::queue_or_run([=] { emu::fill_zero(device, static_cast<size_t>(bytes)); });
   }
   void synchronize() override { emu::synchronize(); }
+  void trim() override { emu::synchronize(); }
+  int64_t reserved_bytes() const override { return 0; }        // nothing is held for later
   int64_t shared_bytes() const override { return 227 << 10; }  // as compute capability 9.0
   int64_t total_bytes() const override { return int64_t{80} << 30; }
 

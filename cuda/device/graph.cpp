@@ -11,6 +11,7 @@
 #include "core/memory/memory.h"
 #include "cuda/device/device.h"
 #include "cuda/device/device_memory.h"
+#include "cuda/trace.h"
 
 namespace ricci {
 namespace {
@@ -168,6 +169,7 @@ void Graph::record(const std::function<void()>& work) {
   if (graph_) fail("graph: something is recorded already");
   if (session) fail("graph: recorded inside another");
   GraphMemory& memory = graph_memory(device_);
+  device_memory(device_).trim();  // the pool holds the same bytes in pieces, which are too small for one block
   Block* const block = memory.add(plan_.extent());
   if (!block) fail("graph: out of memory on {}: {} asked for", {name_of(device_), show_bytes(plan_.extent())});
   block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });
@@ -187,6 +189,7 @@ void Graph::record(const std::function<void()>& work) {
 void Graph::launch() const {
   if (!graph_) fail("graph: nothing is recorded");
   device_memory(device_).launch_graph(graph_);
+  trace::end("graph", "", device_);
 }
 
 int64_t OffsetHeap::allocate(int64_t bytes) {

@@ -23,7 +23,8 @@ bool multiplies_bf16_faster();
 void gemm_tiled(const Gemm& g);
 
 // cuda by cuBLASLt, which is loaded when first needed. False, with nothing done: RICCI_WITHOUT_CUBLAS=1, or the library has no
-// algorithm for this product. Error: it cannot be loaded (cuda/gemm/load_cublas.h). Only in builds with the toolkit.
+// algorithm for this product, which stderr says once. Errors: it cannot be loaded (cuda/gemm/load_cublas.h), a call that fails, with the
+// product. Only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

@@ -80,7 +80,7 @@ void gemm_on_cuda(const Gemm& g) {
 void gemm(const Gemm& asked) {
   check(asked);
   if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
-  trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k));
+  trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k), asked.dtype);
   Gemm g = asked;
   make_dense(g.a_at, g.m, g.k);
   make_dense(g.b_at, g.k, g.n);

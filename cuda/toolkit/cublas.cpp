@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <string>
@@ -111,6 +112,22 @@ struct Plan {
   bool usable = false;
 };
 
+// "bf16, batch 1, m 8, n 4, k 3, bias"
+std::string text_of(const Gemm& g) {
+  return format_message("{}, batch {}, m {}, n {}, k {}{}{}",
+      {name_of(g.dtype), g.batch, g.m, g.n, g.k, g.bias_n ? ", bias" : "", g.c_f32 ? ", c in f32" : ""});
+}
+
+void ok(cublasStatus_t status, const char* call, const Gemm& g) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail("gemm: {} reports status {} for {}", {call, static_cast<int>(status), text_of(g)});
+}
+
+// From now on our own kernel computes such products; it is hundreds of times slower for large ones, so nobody shall wonder.
+bool not_possible(const char* why, const Gemm& g) {
+  std::fprintf(stderr, "gemm: cuBLASLt %s (%s); our own, slower kernel computes it\n", why, text_of(g).c_str());
+  return false;
+}
+
 cudaDataType_t type_of(Dtype dtype) {
   if (dtype == Dtype::f64) return CUDA_R_64F;
   return dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -119,9 +136,13 @@ cudaDataType_t type_of(Dtype dtype) {
 cublasLtMatrixLayout_t matrix(const Gemm& g, cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading, int64_t batch_stride) {
   cublasLtMatrixLayout_t m = nullptr;
   const int32_t batch = static_cast<int32_t>(g.batch);
-  library().describe_matrix(&m, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading);
-  library().set_matrix(m, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
-  library().set_matrix(m, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_stride, sizeof batch_stride);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, const auto& value) {
+    ok(library().set_matrix(m, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute", g);
+  };
+  ok(library().describe_matrix(&m, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), leading),
+      "cublasLtMatrixLayoutCreate", g);
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride);
   return m;
 }
 
@@ -135,10 +156,9 @@ uint32_t reduction_schemes(const Gemm& g) {
 void choose_algorithm(const Gemm& g, Plan& plan) {
   Library& l = library();
   cublasLtMatmulPreference_t preference = nullptr;
-  l.create_preference(&preference);
+  ok(l.create_preference(&preference), "cublasLtMatmulPreferenceCreate", g);
   auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-    if (const cublasStatus_t status = l.set_preference(preference, attribute, &value, sizeof value); status != CUBLAS_STATUS_SUCCESS)
-      fail("gemm: cuBLASLt reports status {} for preference {}", {static_cast<int>(status), static_cast<int>(attribute)});
+    ok(l.set_preference(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute", g);
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction_schemes(g));
@@ -148,26 +168,36 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of_sum(g));
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
-  l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
-  l.destroy_preference(preference);
+  const cublasStatus_t status = l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &best, &found);
+  ok(l.destroy_preference(preference), "cublasLtMatmulPreferenceDestroy", g);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) ok(status, "cublasLtMatmulAlgoGetHeuristic", g);
   plan.algorithm = best.algo;
-  plan.usable = found > 0;
+  plan.usable = status == CUBLAS_STATUS_SUCCESS && found > 0;
+  if (!plan.usable) not_possible("has no algorithm for a product", g);
+}
+
+void set(const Plan& plan, cublasLtMatmulDescAttributes_t attribute, const auto& value, const Gemm& g) {
+  ok(library().set_product(plan.product, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute", g);
 }
 
 Plan make_plan(const Gemm& g) {
   Plan plan;
   const Layout a = layout_of(g.a_at, g.m, g.k), b = layout_of(g.b_at, g.k, g.n), c = layout_of(g.c_at, g.m, g.n);
-  if (!a.possible || !b.possible || !c.possible || c.transposed) return plan;
+  const bool possible = a.possible && b.possible && c.possible && !c.transposed;
+  if (!possible || (g.bias_n && g.c_f32)) {
+    not_possible(possible ? "adds no bf16 bias to an f32 sum" : "does not read such strides", g);
+    return plan;
+  }
   Library& l = library();
   const cudaDataType_t type = type_of(g.dtype), sums = g.dtype == Dtype::f64 ? CUDA_R_64F : CUDA_R_32F;
-  l.describe_product(&plan.product, g.dtype == Dtype::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, sums);
+  ok(l.describe_product(&plan.product, g.dtype == Dtype::f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, sums), "cublasLtMatmulDescCreate",
+      g);
   const cublasOperation_t of_first = b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, of_second = a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  l.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, &of_first, sizeof of_first);
-  l.set_product(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, &of_second, sizeof of_second);
+  set(plan, CUBLASLT_MATMUL_DESC_TRANSA, of_first, g);
+  set(plan, CUBLASLT_MATMUL_DESC_TRANSB, of_second, g);
   if (g.bias_n) {
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    l.set_product(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    l.set_product(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g.bias_n, sizeof g.bias_n);
+    set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, g);
+    set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias_n, g);
   }
   plan.b = matrix(g, type, b.transposed ? g.k : g.n, b.transposed ? g.n : g.k, b.leading, g.b_at.batch_stride);
   plan.a = matrix(g, type, a.transposed ? g.m : g.k, a.transposed ? g.k : g.m, a.leading, g.a_at.batch_stride);
@@ -195,10 +225,10 @@ void cuda_build::forget_workspace(cudaStream_t stream) {
 bool gemm_cublas(const Gemm& g) {
   const std::lock_guard locked(lock);
   Library& l = library();
-  if (!l.handle || (g.bias_n && g.c_f32)) return false;
+  if (!l.handle) return false;
   Plan& plan = plan_for(g);
   if (!plan.usable) return false;
-  if (g.bias_n) l.set_product(plan.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &g.bias_n, sizeof g.bias_n);
+  if (g.bias_n) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias_n, g);  // the plan is that of many products
   const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;
   const float one_f32 = 1, beta_f32 = g.accumulate ? 1 : 0;
   const bool f64 = g.dtype == Dtype::f64;
@@ -209,9 +239,10 @@ bool gemm_cublas(const Gemm& g) {
       l.matmul(l.handle, plan.product, f64 ? static_cast<const void*>(&one_f64) : &one_f32, g.b, plan.b, g.a, plan.a,
           f64 ? static_cast<const void*>(&beta_f64) : &beta_f32, g.c, plan.c, g.c, plan.c, &plan.algorithm, workspace, kWorkspace, stream);
   cuda_build::check_launch("gemm");
-  plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE;
-  if (plan.usable && status != CUBLAS_STATUS_SUCCESS) fail("gemm: cuBLASLt reports status {}", {static_cast<int>(status)});
-  return plan.usable;
+  plan.usable = status != CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!plan.usable) return not_possible("does not support a product", g);
+  ok(status, "cublasLtMatmul", g);
+  return true;
 }
 
 }  // namespace ricci

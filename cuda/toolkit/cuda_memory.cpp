@@ -13,7 +13,7 @@
 
 namespace ricci {
 
-using cuda_build::check;
+using cuda_build::check, cuda_build::report;
 
 namespace {
 
@@ -63,8 +63,7 @@ class CudaMemory final : public DeviceMemory {
     void* data = nullptr;
     if (!from_pool(&data, bytes)) {
       // Freed memory that waits for its stream, or that the pool holds in pieces too small, is given back and asked for anew.
-      check(cudaDeviceSynchronize(), "wait for the GPU");
-      check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+      trim();
       if (!from_pool(&data, bytes)) return nullptr;
     }
     uint64_t reserved = 0;
@@ -72,9 +71,15 @@ class CudaMemory final : public DeviceMemory {
     if (reserved_.exchange(reserved) < reserved) ++growths_;
     return data;
   }
-  void release(void* data, int64_t) override { cudaFreeAsync(data, the_stream()); }
+  void release(void* data, int64_t) override { report(cudaFreeAsync(data, the_stream()), "release of GPU memory"); }
   int64_t system_allocations() const override { return growths_; }
+  void trim() override {
+    synchronize();
+    check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+  }
+  int64_t reserved_bytes() const override { return static_cast<int64_t>(reserved_); }
   std::string room() const override {
+    choose_gpu();
     size_t free = 0, all = 0;
     if (cudaMemGetInfo(&free, &all) != cudaSuccess) {
       static_cast<void>(cudaGetLastError());
@@ -96,7 +101,10 @@ class CudaMemory final : public DeviceMemory {
   void fill_zero(void* device, int64_t bytes) override {
     check(cudaMemsetAsync(device, 0, static_cast<size_t>(bytes), the_stream()), "zeros on the GPU");
   }
-  void synchronize() override { check(cudaDeviceSynchronize(), "wait for the GPU"); }
+  void synchronize() override {
+    choose_gpu();
+    check(cudaDeviceSynchronize(), "wait for the GPU");
+  }
   int64_t shared_bytes() const override { return shared_bytes_; }
   int64_t total_bytes() const override { return static_cast<int64_t>(total_bytes_); }
 
@@ -108,15 +116,16 @@ class CudaMemory final : public DeviceMemory {
     void* const before = use_stream(stream);
     cuda_build::forget_workspace(the_stream());
     use_stream(before);
-    cudaStreamDestroy(stream_of(stream));
+    report(cudaStreamDestroy(stream_of(stream)), "end of a stream");
   }
   void* use_stream(void* stream) override { return std::exchange(used, static_cast<cudaStream_t>(stream)); }
   void wait_for(void* stream, void* other) override {
+    choose_gpu();
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     check(cudaEventRecord(event, stream_of(other)), "cudaEventRecord");
     check(cudaStreamWaitEvent(stream_of(stream), event), "cudaStreamWaitEvent");
-    cudaEventDestroy(event);  // once it has happened
+    report(cudaEventDestroy(event), "end of an event");  // once it has happened
   }
   void synchronize(void* stream) override { check(cudaStreamSynchronize(stream_of(stream)), "wait for the GPU"); }
   bool has_run(void* stream) override {
@@ -135,13 +144,13 @@ class CudaMemory final : public DeviceMemory {
     cudaGraphExec_t ready = nullptr;
     check(cudaStreamEndCapture(the_stream(), &graph), "cudaStreamEndCapture");
     const cudaError_t status = cudaGraphInstantiateWithFlags(&ready, graph, 0);
-    cudaGraphDestroy(graph);
+    report(cudaGraphDestroy(graph), "end of a recording");
     check(status, "cudaGraphInstantiate");
     return ready;
   }
   void drop_recording() override {
     cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(the_stream(), &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
+    if (cudaStreamEndCapture(the_stream(), &graph) == cudaSuccess && graph) report(cudaGraphDestroy(graph), "end of a recording");
     cudaGetLastError();
   }
   void launch_graph(void* graph) override {
@@ -150,7 +159,7 @@ class CudaMemory final : public DeviceMemory {
     cuda_build::check_launch("graph");
   }
   void end_graph(void* graph) override {
-    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));  // what is launched still runs
+    report(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "end of a graph");  // what is launched still runs
   }
 
  private:

@@ -2,8 +2,10 @@
 // costs a call through a pointer when no profiler is there).
 #include <nvtx3/nvToolsExt.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "cuda/device/gpu_errors.h"
@@ -23,12 +25,28 @@ bool waits() {
   return yes;
 }
 
+// A kernel may have more shared memory than 48 KiB, its own variables included, only where the runtime was told so. The size of its
+// variables is not known here, so every kernel with dynamic memory is allowed what it asks for, once.
+void allow_shared_memory(const char* name, const void* function, int bytes) {
+  thread_local std::unordered_map<const void*, int> allowed;
+  int& known = allowed[function];
+  if (bytes <= known) return;
+  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), name);
+  known = bytes;
+}
+
 }  // namespace
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // what can be forgotten is: the next call is not to blame
   fail("{}", {gpu_failure(what, status, cudaGetErrorString(status), waits())});
+}
+
+void report(cudaError_t status, const char* what) {
+  if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
+  cudaGetLastError();
+  std::fprintf(stderr, "%s\n", gpu_failure(what, status, cudaGetErrorString(status), waits()).c_str());
 }
 
 void begin_launch(const char* name) { nvtxRangePushA(name); }
@@ -42,8 +60,7 @@ void check_launch(const char* name) {
 void prepare_launch(const char* name, const void* function, Grid grid) {
   if (grid.blocks < 1 || grid.blocks > 0x7fffffff || grid.threads < 1 || grid.threads > 1024)
     fail("{}: a grid of {} blocks of {} threads cannot be launched", {name, grid.blocks, grid.threads});
-  if (grid.dynamic_shared_bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.dynamic_shared_bytes), name);
+  allow_shared_memory(name, function, grid.dynamic_shared_bytes);
   begin_launch(name);
 }
 

@@ -6,6 +6,8 @@ namespace ricci::cuda_build {
 
 // Error: what the call returned, in one line with `what`.
 void check(cudaError_t status, const char* what);
+// The same where nothing may be thrown, at the end of a tensor or a stream: the line goes to stderr, and the next call is not to blame.
+void report(cudaError_t status, const char* what);
 
 cudaStream_t stream();  // the current one of this OS thread
 

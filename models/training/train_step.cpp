@@ -13,6 +13,7 @@
 #include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
 #include "ops/elements/arithmetic.h"
+#include "ops/embedding/embedding.h"
 #include "ops/optimizers/gradient_norm.h"
 
 namespace ricci {
@@ -282,6 +283,7 @@ void TrainStep::explain_nonfinite(const std::vector<MicroBatch>& micro_batches, 
   std::string found;
   for (const Parameter* p : parameters_) p->grad = {};  // a NaN that is there already would be found in the op that adds to it
   try {
+    check_embedding_ids(device_);  // a GPU has noted the first bad id, which made the NaN
     gradient({inputs, share, random_of(step), &of_none, nullptr, {.find_nonfinite = true}});
   } catch (const Error& error) {
     found = error.what();

@@ -33,7 +33,8 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() { return memory_; }
-  bool contains(const void* p, size_t bytes) const;  // wholly, in one variable
+  size_t static_bytes() const { return static_bytes_; }  // of the variables made so far
+  bool contains(const void* p, size_t bytes) const;      // wholly, in one variable
   // The variable of that key, made on first use. Null: it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
   // The first write into a red zone: byte `at` of a variable; that name is null when there was none. With

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# At least 90% of the lines of cuda/toolkit run in the tests on the stub.
+#   coverage.sh build-folder
+set -u
+cd "$1" || exit 1
+counts=$(mktemp -d) && trap 'rm -rf "$counts"' EXIT
+objects=$(find "$PWD" -path '*ricci-stubbed-toolkit.dir*' -name '*.gcno')
+[ -n "$objects" ] || { echo 'no object with counters was found'; exit 1; }
+LD_LIBRARY_PATH=$PWD/stub GCOV_PREFIX=$counts ./ricci-toolkit-tests --source-file='*toolkit_test.cpp,*gemm_test.cpp,*graph_test.cpp,*stream_test.cpp' \
+  '--test-suite-exclude=needs *' >"$counts/log" 2>&1 || { cat "$counts/log"; exit 1; }
+for object in $objects; do
+  cp "$object" "$counts$(dirname "$object")/" 2>/dev/null || { echo "$object: none of it has run"; exit 1; }
+done
+cd "$counts" || exit 1
+find "$counts" -name '*.gcda' -exec gcov -n {} + 2>/dev/null |
+  awk '/^File .*cuda\/toolkit\/[a-z_]*\.cpp/ { name = $2; next }
+       /^File/ { name = "" }
+       /^Lines executed/ && name { split($0, part, /[:% ]+/); lines = $NF; sub(/.*of /, "", lines); printf "%s %s%% of %d\n", name, part[3], lines; ran += part[3] * lines / 100; all += lines }
+       END { if (!all) { print "no counts"; exit 1 } printf "%.1f%% of %d lines\n", 100 * ran / all, all; exit 100 * ran / all < 90 }'

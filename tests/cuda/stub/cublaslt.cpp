@@ -1,0 +1,240 @@
+// A stand-in for cuBLASLt, a library of its own that is loaded in its place: D = alpha op(A) op(B) + beta C, with a bias, by columns. It
+// checks what the library is told, and every element that it would touch; sums are in f64. A bf16 result whose preference allows sums in
+// the type of the result is made of four parts rounded to bf16, so that a wrong preference shows in the numbers.
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "core/bf16.h"
+#include "tests/cuda/stub/calls.h"
+
+namespace {
+
+struct Product {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+};
+struct Matrix {
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct Preference {
+  size_t workspace = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, a = 256, b = 256, c = 256, d = 256;
+};
+// The contents of an algorithm: the problem that it was chosen for.
+struct Chosen {
+  uint64_t problem;
+  uint32_t reductions, a, b, c, d, reserved;
+  size_t workspace;
+};
+static_assert(sizeof(Chosen) <= sizeof(cublasLtMatmulAlgo_t));
+
+struct Problem {
+  const Product& product;
+  const Matrix &a, &b, &c, &d;
+};
+
+cublasStatus_t wrong(const char* what) { return static_cast<cublasStatus_t>(ricci_stub_wrong(CUBLAS_STATUS_INVALID_VALUE, what)); }
+
+cublasStatus_t asked(const char* call) { return static_cast<cublasStatus_t>(ricci_stub_status(call)); }
+
+template <class T, class Opaque> T& object(Opaque* handle) { return *reinterpret_cast<T*>(handle); }
+
+size_t size_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+
+double value(const void* data, cudaDataType_t type, int64_t i) {
+  if (type == CUDA_R_64F) return static_cast<const double*>(data)[i];
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  return static_cast<float>(static_cast<const ricci::bf16*>(data)[i]);
+}
+void store(void* data, cudaDataType_t type, int64_t i, double x) {
+  if (type == CUDA_R_64F) static_cast<double*>(data)[i] = x;
+  else if (type == CUDA_R_32F) static_cast<float*>(data)[i] = static_cast<float>(x);
+  else static_cast<ricci::bf16*>(data)[i] = ricci::bf16(static_cast<float>(x));
+}
+
+// The place of element (i, j) of matrix z of op(m).
+int64_t place(const Matrix& m, cublasOperation_t op, int64_t z, int64_t i, int64_t j) {
+  return z * m.stride + (op == CUBLAS_OP_T ? j + i * m.leading : i + j * m.leading);
+}
+
+uint64_t number_of(const Problem& p) {
+  uint64_t hash = 1469598103934665603u;
+  const auto mix = [&](uint64_t x) { hash = (hash ^ x) * 1099511628211u; };
+  for (const Matrix* m : {&p.a, &p.b, &p.c, &p.d})
+    for (const uint64_t x : {uint64_t(m->type), m->rows, m->columns, uint64_t(m->leading), uint64_t(m->batch), uint64_t(m->stride)}) mix(x);
+  for (const int x : {int(p.product.compute), int(p.product.a), int(p.product.b), int(p.product.epilogue)}) mix(uint64_t(x));
+  return hash;
+}
+
+cublasStatus_t check_types(const Problem& p) {
+  const cudaDataType_t in = p.a.type, out = p.d.type;
+  const bool f64 = in == CUDA_R_64F;
+  const auto compute = f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  if (p.product.compute != compute || p.product.scale != (f64 ? CUDA_R_64F : CUDA_R_32F)) return wrong("compute or scale type");
+  if (p.b.type != in || p.c.type != out || (out != in && !(in == CUDA_R_16BF && out == CUDA_R_32F))) return wrong("types of matrices");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t check_shapes(const Problem& p) {
+  const bool at = p.product.a == CUBLAS_OP_T, bt = p.product.b == CUBLAS_OP_T;
+  const uint64_t m = at ? p.a.columns : p.a.rows, k = at ? p.a.rows : p.a.columns, n = bt ? p.b.rows : p.b.columns;
+  if ((bt ? p.b.columns : p.b.rows) != k || p.d.rows != m || p.d.columns != n || p.c.rows != m || p.c.columns != n)
+    return wrong("m, n or k of the matrices differ");
+  for (const Matrix* each : {&p.a, &p.b, &p.c, &p.d}) {
+    if (each->leading < static_cast<int64_t>(each->rows)) return wrong("a leading dimension below the number of rows");
+    if (each->batch != p.d.batch) return wrong("batch counts differ");
+  }
+  if (p.product.epilogue != CUBLASLT_EPILOGUE_DEFAULT && p.product.epilogue != CUBLASLT_EPILOGUE_BIAS) return wrong("epilogue");
+  return check_types(p);
+}
+
+// Every element lies in one allocation, and the pointer is as aligned as was promised.
+cublasStatus_t check_memory(const Matrix& m, const void* data, uint32_t alignment) {
+  const int64_t last = place(m, CUBLAS_OP_N, m.batch - 1, static_cast<int64_t>(m.rows) - 1, static_cast<int64_t>(m.columns) - 1);
+  if (!ricci_stub_holds(data, static_cast<size_t>(last + 1) * size_of(m.type))) return wrong("a matrix that is not in one allocation");
+  return reinterpret_cast<uintptr_t>(data) % alignment ? wrong("a pointer that is less aligned than was promised") : CUBLAS_STATUS_SUCCESS;
+}
+
+// The workspace of one stream is nobody else's.
+cublasStatus_t check_workspace(const void* workspace, size_t bytes, const Chosen& chosen, cudaStream_t stream) {
+  static std::map<uint64_t, cudaStream_t> users;
+  if (bytes < chosen.workspace || !ricci_stub_holds(workspace, bytes)) return wrong("a workspace that is not in one allocation");
+  const auto [user, is_new] = users.emplace(ricci_stub_allocation(workspace), stream);
+  return user->second == stream ? CUBLAS_STATUS_SUCCESS : wrong("one workspace for two streams");
+}
+
+double sum_of(const Product& p, const Matrix& a_of, const Matrix& b_of, const void* a, const void* b, bool rounded_parts, int64_t z,
+    int64_t i, int64_t j) {
+  const auto k = static_cast<int64_t>(p.a == CUBLAS_OP_T ? a_of.rows : a_of.columns);
+  double parts[4] = {};
+  for (int64_t l = 0; l < k; ++l)
+    parts[l * 4 / k] += value(a, a_of.type, place(a_of, p.a, z, i, l)) * value(b, b_of.type, place(b_of, p.b, z, l, j));
+  double sum = 0;
+  for (const double part : parts) sum += rounded_parts ? static_cast<double>(float(ricci::bf16(static_cast<float>(part)))) : part;
+  return sum;
+}
+
+}  // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(1);
+  return asked("cublasLtCreate");
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute, cudaDataType_t scale) {
+  *product = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute, scale});
+  return asked("cublasLtMatmulDescCreate");
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(
+    cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, const void* from, size_t bytes) {
+  if (const cublasStatus_t status = asked("cublasLtMatmulDescSetAttribute")) return status;
+  Product& p = object<Product>(product);
+  const auto take = [&](auto& to) {
+    if (bytes != sizeof to) return wrong("the size of an attribute");
+    std::memcpy(&to, from, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) return take(p.a);
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return take(p.b);
+  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) return take(p.epilogue);
+  if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return take(p.bias);
+  return wrong("an attribute that the stub does not know");
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(
+    cublasLtMatrixLayout_t* matrix, cudaDataType type, uint64_t rows, uint64_t columns, int64_t leading) {
+  *matrix = reinterpret_cast<cublasLtMatrixLayout_t>(new Matrix{type, rows, columns, leading});
+  return asked("cublasLtMatrixLayoutCreate");
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(
+    cublasLtMatrixLayout_t matrix, cublasLtMatrixLayoutAttribute_t attribute, const void* from, size_t bytes) {
+  if (const cublasStatus_t status = asked("cublasLtMatrixLayoutSetAttribute")) return status;
+  Matrix& m = object<Matrix>(matrix);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof m.batch) std::memcpy(&m.batch, from, bytes);
+  else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == sizeof m.stride) std::memcpy(&m.stride, from, bytes);
+  else return wrong("an attribute of a matrix");
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  return asked("cublasLtMatmulPreferenceCreate");
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete &object<Preference>(preference);
+  return asked("cublasLtMatmulPreferenceDestroy");
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+    cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, const void* from, size_t bytes) {
+  if (const cublasStatus_t status = asked("cublasLtMatmulPreferenceSetAttribute")) return status;
+  Preference& p = object<Preference>(preference);
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof p.workspace) {
+    std::memcpy(&p.workspace, from, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  const std::map<int, uint32_t*> words = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &p.reductions},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &p.a}, {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &p.b},
+      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &p.c}, {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &p.d}};
+  const auto word = words.find(attribute);
+  if (word == words.end() || bytes != sizeof(uint32_t)) return wrong("a preference");
+  std::memcpy(word->second, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, int most,
+    cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  if (const cublasStatus_t status = asked("cublasLtMatmulAlgoGetHeuristic")) return status;
+  const Problem p{object<Product>(product), object<Matrix>(a), object<Matrix>(b), object<Matrix>(c), object<Matrix>(d)};
+  if (const cublasStatus_t status = check_shapes(p)) return status;
+  if (most < 1 || asked("no algorithm")) return CUBLAS_STATUS_SUCCESS;
+  const Preference& wish = object<Preference>(preference);
+  const Chosen chosen{number_of(p), wish.reductions, wish.a, wish.b, wish.c, wish.d, 0, wish.workspace};
+  std::memcpy(&results[0].algo, &chosen, sizeof chosen);
+  results[0].workspaceSize = wish.workspace;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a, cublasLtMatrixLayout_t a_of,
+    const void* b, cublasLtMatrixLayout_t b_of, const void* beta, const void* c, cublasLtMatrixLayout_t c_of, void* d,
+    cublasLtMatrixLayout_t d_of, const cublasLtMatmulAlgo_t* algorithm, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
+  if (const cublasStatus_t status = asked("cublasLtMatmul")) return status;
+  const Problem p{object<Product>(product), object<Matrix>(a_of), object<Matrix>(b_of), object<Matrix>(c_of), object<Matrix>(d_of)};
+  Chosen chosen{};
+  std::memcpy(&chosen, algorithm, sizeof chosen);
+  if (chosen.problem != number_of(p)) return wrong("the algorithm of another problem");
+  const cublasStatus_t checks[] = {check_memory(p.a, a, chosen.a), check_memory(p.b, b, chosen.b), check_memory(p.c, c, chosen.c),
+      check_memory(p.d, d, chosen.d), check_workspace(workspace, workspace_bytes, chosen, stream)};
+  for (const cublasStatus_t status : checks)
+    if (status) return status;
+  const bool biased = p.product.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (biased && !ricci_stub_holds(p.product.bias, p.d.rows * size_of(p.d.type))) return wrong("a bias that is not in one allocation");
+  const double by = value(alpha, p.product.scale, 0), keep = value(beta, p.product.scale, 0);
+  const auto work = [=, product = p.product, a_of = p.a, b_of = p.b, c_of = p.c, d_of = p.d] {
+    std::memset(workspace, 0xff, workspace_bytes);  // NaN: nobody else's numbers may lie there
+    const bool rounded = d_of.type == CUDA_R_16BF && (chosen.reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
+    for (int64_t z = 0; z < d_of.batch; ++z)
+      for (int64_t j = 0; j < static_cast<int64_t>(d_of.columns); ++j)
+        for (int64_t i = 0; i < static_cast<int64_t>(d_of.rows); ++i) {
+          double x = by * sum_of(product, a_of, b_of, a, b, rounded, z, i, j);
+          if (keep != 0) x += keep * value(c, c_of.type, place(c_of, CUBLAS_OP_N, z, i, j));
+          if (biased) x += value(product.bias, d_of.type, i);
+          store(d, d_of.type, place(d_of, CUBLAS_OP_N, z, i, j), x);
+        }
+  };
+  return ricci_stub_queue(stream, work) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+}  // extern "C"

@@ -1,0 +1,258 @@
+// The stub of the runtime: devices, errors, streams and events, launches. cudart_memory.cpp has memory and graphs.
+#include <cstring>
+
+#include "tests/cuda/stub/state.h"
+// after it
+#include "cuda/device/gpus.h"
+#include "cuda/emulator/block.h"
+#include "cuda/launch.h"
+
+namespace ricci::cuda_build {
+cudaStream_t stream();
+void prepare_launch(const char* name, const void* function, Grid grid);
+void check_launch(const char* name);
+}  // namespace ricci::cuda_build
+
+namespace stub {
+
+State& state() {
+  static State& one = *new State;  // outlives every tensor
+  return one;
+}
+
+std::string& complaint() { return state().complaint; }
+
+void fail_call(const std::string& name, int nth, int status) { state().failures[name] = {nth, status}; }
+
+void forgive() {
+  state().failures.clear();
+  state().sticky = last_error = cudaSuccess;
+  state().complaint.clear();
+}
+
+void limit_pool(size_t bytes) { state().limit = bytes; }
+
+cudaError_t wrong(cudaError_t error, const std::string& what) {
+  state().complaint = what;
+  return error;
+}
+
+cudaError_t not_while_capturing(const char* name) {
+  if (!captured) return cudaSuccess;
+  capture_spoilt = true;
+  return wrong(cudaErrorStreamCaptureUnsupported, std::string(name) + " while a stream is captured");
+}
+
+bool may_be_used(cudaStream_t stream) {
+  if (!state().streams.contains(stream)) return wrong(cudaErrorInvalidValue, "the legacy stream, or one that was destroyed"), false;
+  if (captured && captured != stream) return wrong(cudaErrorStreamCaptureIsolation, "another stream than the captured one"), false;
+  return true;
+}
+
+void queue(cudaStream_t stream, std::function<void()> work) {
+  emu::use_stream(&stream->work);
+  emu::queue_or_run(std::move(work));
+  emu::use_stream(nullptr);
+}
+
+namespace {
+
+// A kernel with its body, so that the block can be looked at when its threads have run.
+struct Checked {
+  void (*body)(const void*);
+  size_t allowed, dynamic;
+  alignas(64) unsigned char kernel[4096];
+};
+
+void run_checked(const void* k) {
+  const Checked& checked = *static_cast<const Checked*>(k);
+  checked.body(checked.kernel);
+  const size_t all = emu::current_block->shared().static_bytes() + checked.dynamic;
+  if (all > 48 * 1024 && checked.allowed < checked.dynamic)
+    emu::current_block->fail(ricci::format_message(
+        "{} bytes of shared memory, of which {} dynamic, but {} are allowed", {all, checked.dynamic, checked.allowed}));
+}
+
+}  // namespace
+
+void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* handle) {
+  const auto stream = static_cast<cudaStream_t>(handle);
+  call("cudaLaunchKernel", [&] {
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    if (stream->gpu != gpu) return wrong(cudaErrorInvalidResourceHandle, "a stream of another GPU");
+    const auto allowed = state().shared_allowed.find(reinterpret_cast<const void*>(body));
+    Checked checked{
+        body, allowed == state().shared_allowed.end() ? 0 : static_cast<size_t>(allowed->second), launch.dynamic_shared_bytes, {}};
+    std::memcpy(checked.kernel, kernel, bytes);
+    emu::use_stream(&stream->work);
+    emu::launch(launch, run_checked, &checked, offsetof(Checked, kernel) + bytes);
+    emu::use_stream(nullptr);
+    return cudaSuccess;
+  });
+}
+
+namespace {
+
+void launch_for_ricci(const emu::Launch& l, void (*body)(const void*), const void* kernel, size_t bytes) {
+  using namespace ricci::cuda_build;
+  const auto function = reinterpret_cast<const void*>(body);
+  prepare_launch(l.name, function, {l.grid.x, static_cast<int>(l.block.x), static_cast<int>(l.dynamic_shared_bytes)});
+  launch(l, body, kernel, bytes, stream());
+  check_launch(l.name);
+}
+
+[[maybe_unused]] const bool registered = (ricci::use_gpu(1), ricci::launch_on_stub = launch_for_ricci, true);
+
+}  // namespace
+}  // namespace stub
+
+using namespace stub;
+
+int ricci_stub_status(const char* name) {
+  const std::lock_guard lock(state().mutex);
+  const auto asked = state().failures.find(name);
+  if (asked == state().failures.end() || --asked->second.first > 0) return 0;
+  const int status = asked->second.second;
+  state().failures.erase(asked);
+  return status;
+}
+
+int ricci_stub_wrong(int status, const char* what) {
+  const std::lock_guard lock(state().mutex);
+  state().complaint = what;
+  return status;
+}
+
+bool ricci_stub_queue(void* stream, std::function<void()> work) {
+  const std::lock_guard lock(state().mutex);
+  const auto on = static_cast<cudaStream_t>(stream);
+  if (!may_be_used(on)) return false;
+  queue(on, std::move(work));
+  return true;
+}
+
+extern "C" {
+
+cudaError_t cudaGetLastError() {
+  const cudaError_t error = state().sticky ? state().sticky : last_error;
+  last_error = cudaSuccess;
+  return error;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  static thread_local std::string text;
+  text = "stub error " + std::to_string(error) + (complaint().empty() ? "" : " (" + complaint() + ")");
+  return text.c_str();
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  return call("cudaGetDeviceCount", [&] { return *count = 2, cudaSuccess; });
+}
+cudaError_t cudaSetDevice(int device) {
+  return call("cudaSetDevice", [&] { return device < 2 ? (gpu = device, cudaSuccess) : cudaErrorInvalidDevice; });
+}
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  return call("cudaGetDeviceProperties", [&] {
+    std::strcpy(properties->name, "stub of an H200");
+    properties->major = 9, properties->minor = 0;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  return call("cudaDeviceGetAttribute", [&] {
+    if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) return *value = 227 << 10, cudaSuccess;
+    if (attribute == cudaDevAttrMemoryPoolsSupported) return *value = 1, cudaSuccess;
+    return wrong(cudaErrorInvalidValue, "an attribute that the stub does not know");
+  });
+}
+cudaError_t cudaDeviceGetPCIBusId(char* place, int length, int device) {
+  return call(
+      "cudaDeviceGetPCIBusId", [&] { return std::snprintf(place, static_cast<size_t>(length), "0000:0%d:00.0", device), cudaSuccess; });
+}
+// Streams of this GPU alone are waited for.
+cudaError_t cudaDeviceSynchronize() {
+  return call("cudaDeviceSynchronize", [] {
+    if (const cudaError_t error = not_while_capturing("cudaDeviceSynchronize")) return error;
+    for (const cudaStream_t stream : state().streams)
+      if (stream->gpu == gpu) emu::synchronize(stream->work);
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", [&] {
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 227 << 10) return cudaErrorInvalidValue;
+    return state().shared_allowed[function] = value, cudaSuccess;
+  });
+}
+
+// ---- Streams and events
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return call("cudaStreamCreateWithFlags", [&] {
+    if (flags != cudaStreamNonBlocking) return wrong(cudaErrorInvalidValue, "a stream that waits for the legacy stream");
+    state().streams.insert(*stream = new CUstream_st{gpu, {}});
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call("cudaStreamDestroy", [&] {
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    state().streams.erase(stream);
+    delete stream;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call("cudaStreamSynchronize", [&] {
+    if (const cudaError_t error = not_while_capturing("cudaStreamSynchronize")) return error;
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    return emu::synchronize(stream->work), cudaSuccess;
+  });
+}
+// The first question is answered with no: then the stream goes on.
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return call("cudaStreamQuery", [&] {
+    if (const cudaError_t error = not_while_capturing("cudaStreamQuery")) return error;
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    static bool asked = false;
+    if ((asked = !asked)) return cudaErrorNotReady;
+    return emu::synchronize(stream->work), cudaSuccess;
+  });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}}, cudaSuccess; });
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return call("cudaEventRecord", [&] {
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    if (event->gpu != stream->gpu) return wrong(cudaErrorInvalidResourceHandle, "an event of another GPU than its stream");
+    return emu::wait_for(event->work, stream->work), cudaSuccess;
+  });
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return call("cudaStreamWaitEvent", [&] {
+    if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
+    return emu::wait_for(stream->work, event->work), cudaSuccess;
+  });
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return call("cudaEventDestroy", [&] { return delete event, cudaSuccess; });
+}
+
+// ---- The objects of nvcc, where there are any, register kernels that never run here
+
+void** __cudaRegisterFatBinary(void*) {
+  static void* none = nullptr;
+  return &none;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {}
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
+unsigned __cudaPushCallConfiguration(cuda_dim3, cuda_dim3, size_t, void*) { return 1; }
+cudaError_t __cudaPopCallConfiguration(cuda_dim3*, cuda_dim3*, size_t*, void*) { return cudaErrorLaunchFailure; }
+cudaError_t cudaLaunchKernel(const void*, cuda_dim3, cuda_dim3, void**, size_t, cudaStream_t) {
+  return call("cudaLaunchKernel", [] { return wrong(cudaErrorLaunchFailure, "a kernel of nvcc was launched on the stub"); });
+}
+
+}  // extern "C"

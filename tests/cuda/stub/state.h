@@ -1,0 +1,78 @@
+// The state behind the stub of the CUDA runtime, shared by its files.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "core/error.h"
+#include "tests/cuda/stub/runtime_header.h"
+// after it
+#include "cuda/emulator/streams.h"
+#include "tests/cuda/stub/stub.h"
+
+struct CUstream_st {
+  int gpu;
+  emu::Stream work;
+};
+// A stream that waits for what the recorded one held.
+struct CUevent_st {
+  int gpu;
+  emu::Stream work;
+};
+struct CUgraph_st {
+  emu::Recorded work;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<emu::Recorded> work;
+};
+
+namespace stub {
+
+struct Allocation {
+  size_t bytes, piece;
+  uint64_t number;
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  std::map<std::string, std::pair<int, int>> failures;  // calls left, status
+  std::map<const char*, Allocation> allocations;
+  std::multiset<size_t> pieces;  // free, of the pool
+  size_t held = 0, limit = size_t{1} << 40;
+  uint64_t next_number = 1;
+  std::map<const void*, int> shared_allowed;  // by kernel
+  std::set<cudaStream_t> streams;
+  cudaError_t sticky = cudaSuccess;
+  std::string complaint;
+};
+State& state();
+
+inline thread_local int gpu = 0;  // of this OS thread
+inline thread_local cudaError_t last_error = cudaSuccess;
+inline thread_local cudaStream_t captured = nullptr;
+inline thread_local bool capture_spoilt = false;
+
+cudaError_t wrong(cudaError_t error, const std::string& what);
+cudaError_t not_while_capturing(const char* name);  // spoils a capture that goes on
+bool may_be_used(cudaStream_t stream);              // now, by this thread; else the complaint says why not
+
+// Puts work on a stream; what it throws is found by who waits.
+void queue(cudaStream_t stream, std::function<void()> work);
+
+// The body of every function: failures that were asked for, the error that stays, the last error.
+template <class F> cudaError_t call(const char* name, F body) {
+  const std::lock_guard lock(state().mutex);
+  cudaError_t error = state().sticky;
+  if (!error) error = static_cast<cudaError_t>(ricci_stub_status(name));
+  if (!error) try {
+      error = body();
+    } catch (const ricci::Error& mistake) {
+      state().sticky = error = wrong(cudaErrorIllegalAddress, mistake.what());
+    }
+  if (error && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+}  // namespace stub

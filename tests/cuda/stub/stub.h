@@ -1,0 +1,28 @@
+// A stand-in for the CUDA runtime, so that cuda/toolkit runs where there is no GPU: memory and streams are the emulator's, two GPUs are
+// seen, and the second is used, so that a thread that forgets to choose it shows. It is stricter than the runtime:
+//   every stream is lazy: work runs when it is waited for, and reads host memory then;
+//   memory that a call names must lie in one live allocation; a kernel may have 48 KiB of shared memory, its variables included, unless
+//   more was allowed; while a stream is captured, every call that CUDA forbids then is an error and spoils the capture; the pool never
+//   divides or joins the pieces it holds; the legacy stream is an error.
+// What a kernel does wrong ends in cudaErrorIllegalAddress at the wait, and at every call after that, as on a GPU.
+#pragma once
+#include <string>
+
+#include "cuda/emulator/emulator.h"
+#include "tests/cuda/stub/calls.h"
+
+namespace stub {
+
+// The n-th call of that function from now on fails with this status: of the runtime, of cuBLASLt or of NCCL.
+void fail_call(const std::string& name, int nth, int status);
+// Forgets failures that were asked for, and what a kernel did wrong.
+void forgive();
+// The words of the emulator or the stub about the last mistake.
+std::string& complaint();
+// The bytes that the pool may hold at most, and the bytes that it holds.
+void limit_pool(size_t bytes);
+
+// As kernel<<<...>>>: what is wrong is the runtime's last error.
+void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* stream);
+
+}  // namespace stub

@@ -1,0 +1,281 @@
+// cuda/toolkit on the stub of the runtime: what is refused, forgotten or done in the wrong order is an error that names it.
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "core/memory/memory.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/gpus.h"
+#include "cuda/device/graph.h"
+#include "cuda/device/stream.h"
+#include "cuda/launch.h"
+#include "cuda/ranks/device_table.h"
+#include "tests/cuda/gemm/cases.h"
+#include "tests/cuda/stub/stub.h"
+
+using namespace gemm_cases;
+
+namespace {
+
+constexpr int kFailed = 999, kNotSupported = 15, kInvalidValue = 7;
+
+// What `work` writes to stderr.
+std::string written_by(const std::function<void()>& work) {
+  std::fflush(stderr);
+  FILE* const file = std::tmpfile();
+  const int before = ::dup(2);
+  ::dup2(::fileno(file), 2);
+  work();
+  std::fflush(stderr);
+  ::dup2(before, 2);
+  ::close(before);
+  std::rewind(file);
+  std::string text;
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+Tensor on_gpu(std::initializer_list<double> values) {
+  return to(tensor_of(std::vector<double>(values), {static_cast<int64_t>(values.size())}), Device::cuda);
+}
+
+double multiplied(const Case& t, Dtype dtype = Dtype::f32) { return worst_of(t, dtype, Device::cuda); }
+
+// 256 bytes of its own beside what the launch gives it.
+struct OwnAndGiven {
+  static constexpr int kThreads = 1;
+  double* x;
+  __device__ void operator()() const {
+    SHARED(double, own, [32]);
+    double* const given = dynamic_shared<double>();
+    own[0] = given[0] = 3;
+    *x = own[0] + given[0];
+  }
+};
+
+struct WritesOutside {
+  static constexpr int kThreads = 1;
+  double* x;
+  __device__ void operator()() const { x[-1] = 0; }
+};
+
+void waits_for_side() {
+  const Stream side(Device::cuda);
+  side.wait_for(Stream::main(Device::cuda));
+  side.synchronize();
+  while (!side.has_come_here()) {
+  }
+}
+
+void records_a_copy() {
+  const Tensor x = on_gpu({1, 2}), y = like(x);
+  Graph graph(Device::cuda);
+  graph.measure([&] { copy(y, x); });
+  graph.record([&] { copy(y, x); });
+  graph.launch();
+}
+
+}  // namespace
+
+TEST_CASE("the GPU that was asked for is used by every thread") {
+  CHECK(gpu_in_use() == "2 0000:01:00.0");
+  const Tensor x = on_gpu({1, 2});
+  std::string room;
+  double read = 0;
+  std::jthread([&] {
+    room = device_memory(Device::cuda).room();
+    const Stream side(Device::cuda);
+    side.wait_for(Stream::main(Device::cuda));
+  }).join();
+  std::jthread([&] { synchronize(Device::cuda); }).join();
+  std::jthread([&] { read = item(x, 1); }).join();
+  CHECK(room == "40.0 GiB of 80.0 GiB free on the GPU");
+  CHECK(read == 2);
+}
+
+TEST_CASE("shared memory: a kernel's own and that of the launch count together") {
+  const Tensor x = on_gpu({0});
+  for (const int dynamic : {8, 48 << 10, 100 << 10}) {
+    launch("own and given", Device::cuda, {1, 1, dynamic}, OwnAndGiven{x.data<double>()});
+    CHECK(item(x) == 6);
+  }
+  CHECK(message_of([&] { launch("too much", Device::cuda, {1, 1, 228 << 10}, OwnAndGiven{x.data<double>()}); }).starts_with("too much: "));
+  CHECK(message_of([&] {
+    launch("no threads", Device::cuda, {1, 0}, OwnAndGiven{x.data<double>()});
+  }) == "no threads: a grid of 1 blocks of 0 threads cannot be launched");
+}
+
+TEST_CASE("what a kernel does wrong shows at the wait, and stays") {
+  const Tensor x = on_gpu({0});
+  launch("outside", Device::cuda, {1, 1}, WritesOutside{x.data<double>()});
+  CHECK(message_of([&] { item(x); }).starts_with("wait for the GPU: "));
+  CHECK(message_of([&] { item(x); }).find("RICCI_SYNC=1 names it") != std::string::npos);
+  stub::forgive();
+  CHECK(item(x) == 0);
+}
+
+TEST_CASE("a release that fails is told, and no other call is blamed") {
+  Tensor x = on_gpu({0});
+  const Tensor y = on_gpu({1});
+  stub::fail_call("cudaFreeAsync", 1, kFailed);
+  CHECK(written_by([&] { x = {}; }) == "release of GPU memory: stub error 999\n");
+  launch("next", Device::cuda, {1, 1, 8}, OwnAndGiven{y.data<double>()});
+  CHECK(item(y) == 6);
+}
+
+TEST_CASE("out of memory: what waits for its stream is given back, and then the room is told") {
+  Tensor first({1 << 20}, Dtype::f64, Device::cuda);
+  device_memory(Device::cuda).trim();
+  const auto held = static_cast<size_t>(device_memory(Device::cuda).reserved_bytes());
+  CHECK(held >= size_t{8} << 20);
+  stub::limit_pool(held + 1000);
+  first = {};
+  const Tensor second({(1 << 20) + 8}, Dtype::f64, Device::cuda);  // the piece of the first is too small
+  CHECK(message_of([] { Tensor({1 << 20}, Dtype::f64, Device::cuda); }).find("40.0 GiB of 80.0 GiB free on the GPU") != std::string::npos);
+  stub::limit_pool(size_t{1} << 40);
+}
+
+TEST_CASE("the block of a graph replaces the pieces that the pool held") {
+  const auto work = [] {
+    std::vector<Tensor> all;
+    for (int i = 0; i < 8; ++i) all.push_back(zeros({1 << 17}, Dtype::f64, Device::cuda));
+  };
+  DeviceMemory& memory = device_memory(Device::cuda);
+  memory.trim();
+  const int64_t before = Tensor({}, Dtype::f64, Device::cuda) ? memory.reserved_bytes() : 0;
+  Graph graph(Device::cuda);
+  work();
+  graph.measure(work);
+  graph.record(work);
+  graph.launch();
+  synchronize(Device::cuda);
+  const Tensor nothing({}, Dtype::f64, Device::cuda);
+  CHECK(memory.reserved_bytes() - before < 9 << 20);
+}
+
+TEST_CASE("every call of the runtime that fails is named") {
+  const Tensor x = on_gpu({1, 2}), y = like(x);
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {{"cudaMemcpyAsync", [&] { item(x); }},
+      {"cudaMemcpyAsync", [&] { copy(y, x); }}, {"cudaMemcpyAsync", [] { on_gpu({1}); }},
+      {"cudaMemsetAsync", [] { zeros({2}, Dtype::f64, Device::cuda); }}, {"cudaMallocFromPoolAsync", [] { on_gpu({1}); }},
+      {"cudaMemPoolGetAttribute", [] { on_gpu({1}); }}, {"cudaDeviceSynchronize", [] { synchronize(Device::cuda); }},
+      {"cudaStreamSynchronize", [&] { item(x); }}, {"cudaStreamCreateWithFlags", waits_for_side},
+      {"cudaEventCreateWithFlags", waits_for_side}, {"cudaEventRecord", waits_for_side}, {"cudaStreamWaitEvent", waits_for_side},
+      {"cudaStreamQuery", waits_for_side}, {"cudaStreamBeginCapture", records_a_copy}, {"cudaStreamEndCapture", records_a_copy},
+      {"cudaGraphInstantiateWithFlags", records_a_copy}, {"cudaGraphLaunch", records_a_copy}, {"cudaMemPoolTrimTo", records_a_copy},
+      {"cudaDeviceGetPCIBusId", [] { gpu_in_use(); }}};
+  for (const auto& [name, work] : calls) {
+    CAPTURE(std::string(name));
+    stub::fail_call(name, 1, kFailed);
+    CHECK(message_of(work).find(": stub error 999") != std::string::npos);
+    stub::forgive();
+    CHECK(message_of(work) == "no error");
+  }
+}
+
+TEST_CASE("an end that fails is told, and a GPU that cannot be asked is no GPU") {
+  const auto wait = [] { waits_for_side(); };
+  const auto record = [] { records_a_copy(); };
+  for (const auto& [name, work] : {std::pair<const char*, std::function<void()>>{"cudaStreamDestroy", wait}, {"cudaEventDestroy", wait},
+           {"cudaGraphDestroy", record}, {"cudaGraphExecDestroy", record}}) {
+    stub::fail_call(name, 1, kFailed);
+    CHECK(written_by(work).find(": stub error 999") != std::string::npos);
+  }
+  for (const char* name : {"cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaDeviceGetAttribute"}) {
+    const char* why = "";
+    stub::fail_call(name, 1, kFailed);
+    CHECK(find_cuda(1, &why) == nullptr);
+    CHECK(std::string(why).find("stub error 999") != std::string::npos);
+  }
+}
+
+// ---- Products
+
+TEST_CASE("every call of cuBLASLt that fails is an error with the product, and none of them a wrong result") {
+  Case t{1, 6, 5, 4, Layout::rows, Layout::columns, Layout::rows, false, true};
+  for (const char* call : {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+           "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
+           "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"})
+    for (int nth = 1; nth <= (std::string(call).ends_with("SetAttribute") ? 4 : 1); ++nth) {
+      ++t.m;  // a plan of its own
+      stub::fail_call(call, nth, kInvalidValue);
+      CAPTURE(std::string(call));
+      CHECK(message_of([&] { multiplied(t); }) ==
+            "gemm: " + std::string(call) + " reports status 7 for f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4, bias");
+      stub::forgive();
+      CHECK(multiplied(t) <= 1);
+    }
+}
+
+TEST_CASE("a product that cuBLASLt has no way for is ours, and stderr says so once") {
+  Case t{1, 40, 5, 4};
+  for (const char* call : {"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul", "no algorithm"}) {
+    ++t.m;
+    stub::fail_call(call, 1, kNotSupported);
+    const std::string line = written_by([&] { CHECK(multiplied(t) <= 1); });
+    CHECK(line.starts_with("gemm: cuBLASLt "));
+    CHECK(line.ends_with("(f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4); our own, slower kernel computes it\n"));
+    CHECK(written_by([&] { CHECK(multiplied(t) <= 1); }).empty());
+  }
+  t.a = Layout::spaced;
+  CHECK(written_by([&] { CHECK(multiplied(t) <= 1); }).find("does not read such strides") != std::string::npos);
+}
+
+TEST_CASE("a plan is used for many products, each with its own bias") {
+  const Case t{2, 7, 9, 11, Layout::padded_rows, Layout::padded_columns, Layout::rows, true, true};
+  for (int i = 0; i < 3; ++i) {
+    const Tensor moved({16 * (i + 1)}, Dtype::f32, Device::cuda);
+    CHECK(multiplied(t) <= 1);
+  }
+}
+
+// A long sum of terms that cancel: parts rounded to bf16 are off by whole units.
+TEST_CASE("no part of a bf16 sum is rounded") {
+  const int64_t k = 64;
+  Values a(static_cast<size_t>(k), 1), b(static_cast<size_t>(k), 1);
+  for (size_t i = 0; i < a.size(); ++i) b[i] = i < 16 ? 16.0625 : i < 32 ? -16 : 0;
+  const Tensor a_mk = tensor_of(a, {1, k}, Dtype::bf16, Device::cuda), b_kn = tensor_of(b, {k, 1}, Dtype::bf16, Device::cuda);
+  const Tensor c({1, 1}, Dtype::bf16, Device::cuda);
+  // clang-format off
+  gemm({.device = Device::cuda, .dtype = Dtype::bf16, .batch = 1, .m = 1, .n = 1, .k = k, .a = a_mk.raw(), .b = b_kn.raw(),
+        .a_at = {k, 1, 0}, .b_at = {1, 1, 0}, .c = c.raw(), .c_at = {1, 1, 0}});
+  // clang-format on
+  CHECK(item(c) == 16 * (values_of(b_kn)[0] - 16));
+}
+
+TEST_CASE("products of two streams have a workspace each") {
+  const Case t{1, 8, 8, 8};
+  CHECK(multiplied(t) <= 1);
+  const Stream side(Device::cuda);
+  side.wait_for(Stream::main(Device::cuda));
+  const OnStream on(side);
+  CHECK(multiplied(t) <= 1);
+}
+
+#if __has_include(<nccl.h>)
+TEST_CASE("NCCL: every function of the table") {
+  DeviceTable table = nccl_table();
+  CHECK(table.version.starts_with("NCCL 2."));
+  std::string id;
+  CHECK(table.make_id(id) == 0);
+  CHECK(message_of([&] { table.join("short", 0, 1); }) == "NCCL: an id of 5 bytes, expected 128");
+  CHECK(table.join(id, 0, 1) == 0);
+  const Tensor x = on_gpu({1, 2, 3});
+  CHECK(table.begin_group() == 0);
+  CHECK(table.send(x.raw(), 24, 0) == 0);
+  CHECK(table.receive(x.raw(), 24, 0) == 0);
+  CHECK(table.end_group() == 0);
+  CHECK(table.all_gather(x.raw(), 24, 0) == 0);
+  CHECK(table.sum(x.data<double>(), 3) == 0);
+  CHECK(table.from_first(x.raw(), 24) == 0);
+  CHECK(table.send(x.raw(), 32, 0) != 0);  // more than there is
+  int state = -1;
+  CHECK(table.state(state) == 0);
+  CHECK(state == 0);
+  CHECK(table.abort() == 0);
+  CHECK(table.text(1) == "stub error of NCCL");
+  CHECK(values_of(x) == Values{1, 2, 3});
+}
+#endif
