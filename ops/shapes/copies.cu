@@ -10,6 +10,10 @@
 namespace ricci {
 namespace copies_kernels {
 
+struct alignas(16) Words16 {
+  uint64_t first, second;
+};
+
 template <class Word> struct Copy {
   const Word* from;
   Word* to;
@@ -139,7 +143,7 @@ template <class Word> void copy_words(const char* name, Device device, const Wor
   if (s.size() == 0) return;
   if (j >= 0) return transpose_tiles(name, device, from, to, s, j);
   if (device == Device::cpu) return for_strided(s, CopyStretch<Word>{from, to, s.stride[0][last], s.stride[1][last]});
-  if (copy_wide<uint4>(name, device, from, to, s) || copy_wide<uint64_t>(name, device, from, to, s) ||
+  if (copy_wide<Words16>(name, device, from, to, s) || copy_wide<uint64_t>(name, device, from, to, s) ||
       copy_wide<uint32_t>(name, device, from, to, s))
     return;
   launch(name, device, thread_per(s.size()), ElementKernel<Copy<Word>>{s.size(), {from, to, s}});
@@ -165,7 +169,7 @@ HOST void copy_strided(const char* name, const Tensor& from, int64_t from_start,
 CUDA_KERNEL(ElementKernel<Copy<uint16_t>>);
 CUDA_KERNEL(ElementKernel<Copy<uint32_t>>);
 CUDA_KERNEL(ElementKernel<Copy<uint64_t>>);
-CUDA_KERNEL(ElementKernel<Copy<uint4>>);
+CUDA_KERNEL(ElementKernel<Copy<Words16>>);
 CUDA_KERNEL(TransposeKernel<uint16_t>);
 CUDA_KERNEL(TransposeKernel<uint32_t>);
 CUDA_KERNEL(TransposeKernel<uint64_t>);

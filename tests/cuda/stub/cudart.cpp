@@ -254,5 +254,10 @@ cudaError_t __cudaPopCallConfiguration(cuda_dim3*, cuda_dim3*, size_t*, void*) {
 cudaError_t cudaLaunchKernel(const void*, cuda_dim3, cuda_dim3, void**, size_t, cudaStream_t) {
   return call("cudaLaunchKernel", [] { return wrong(cudaErrorLaunchFailure, "a kernel of nvcc was launched on the stub"); });
 }
+// The same from CUDA 13 on.
+cudaError_t __cudaGetKernel(void**, const void*) { return cudaErrorLaunchFailure; }
+cudaError_t __cudaLaunchKernel(void*, cuda_dim3 grid, cuda_dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+  return cudaLaunchKernel(nullptr, grid, block, arguments, shared, stream);
+}
 
 }  // extern "C"
