@@ -57,16 +57,17 @@ void queue(cudaStream_t stream, std::function<void()> work) {
 
 namespace {
 
-// A kernel with its body, so that the block can be looked at when its threads have run.
+// A kernel with its body, so that the block can be looked at when its threads have run. The emulator takes words that are addresses of the
+// CPU for arguments: the body's is kept with all bits turned.
 struct Checked {
-  void (*body)(const void*);
-  size_t allowed, dynamic;
+  uintptr_t turned_body;
+  size_t allowed, dynamic, none[5];  // no padding, whose bytes could be addresses, too
   alignas(64) unsigned char kernel[4096];
 };
 
 void run_checked(const void* k) {
   const Checked& checked = *static_cast<const Checked*>(k);
-  checked.body(checked.kernel);
+  reinterpret_cast<void (*)(const void*)>(~checked.turned_body)(checked.kernel);
   const size_t all = emu::current_block->shared().static_bytes() + checked.dynamic;
   if (all > 48 * 1024 && checked.allowed < checked.dynamic)
     emu::current_block->fail(ricci::format_message(
@@ -81,8 +82,8 @@ void launch(const emu::Launch& launch, void (*body)(const void*), const void* ke
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (stream->gpu != gpu) return wrong(cudaErrorInvalidResourceHandle, "a stream of another GPU");
     const auto allowed = state().shared_allowed.find(reinterpret_cast<const void*>(body));
-    Checked checked{
-        body, allowed == state().shared_allowed.end() ? 0 : static_cast<size_t>(allowed->second), launch.dynamic_shared_bytes, {}};
+    Checked checked{~reinterpret_cast<uintptr_t>(body), allowed == state().shared_allowed.end() ? 0 : static_cast<size_t>(allowed->second),
+        launch.dynamic_shared_bytes, {}, {}};
     std::memcpy(checked.kernel, kernel, bytes);
     emu::use_stream(&stream->work);
     emu::launch(launch, run_checked, &checked, offsetof(Checked, kernel) + bytes);
