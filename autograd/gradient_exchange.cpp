@@ -121,7 +121,7 @@ void GradientExchange::completed(const Parameter& p) {
   if (const auto found = number_of_.find(&p); found != number_of_.end()) take(found->second);
 }
 
-// Takes the gradients of the own subtrees; zeros where there is none, so that as much is sent by every rank.
+// Takes the gradient of a parameter in each own subtree. A parameter without one has zeros, so that every rank sends as much.
 void GradientExchange::take(size_t parameter) {
   leaves_.finish(parameter);
   Tensor& last = trained_[parameter]->grad;
@@ -140,14 +140,14 @@ void GradientExchange::take(size_t parameter) {
   for (; next_ < missing_.size() && missing_[next_] <= (is_planted(Bug::early_bucket) ? 1 : 0); ++next_) send(next_);
 }
 
-// What one of the own subtrees has for an owner.
+// Views of the gradients of one own subtree, of the elements that an owner adds up.
 GradientExchange::Tensors GradientExchange::own_parts(size_t bucket, size_t subtree, size_t owner) const {
   Tensors parts;
   for (const auto& [block, at] : shares_[bucket][owner]) parts.push_back(part_of(gradients_[subtree][block.parameter], block.elements));
   return parts;
 }
 
-// For what another rank has for this one.
+// New tensors for the elements that this rank adds up, to receive them from another.
 GradientExchange::Tensors GradientExchange::room_for_parts(size_t bucket) const {
   Tensors parts;
   for (const auto& [block, at] : shares_[bucket][rank_])
@@ -177,7 +177,7 @@ void GradientExchange::send(size_t bucket) {
       if (buckets_of_[parameter].back() == bucket) of_subtree[parameter] = {};
 }
 
-// Adds what has arrived of the buckets before `end`.
+// Adds the gradients that have arrived in the buckets before `end`.
 void GradientExchange::add_arrived(size_t end) {
   const Device device = trained_[0]->value.device();
   const auto bytes = static_cast<int64_t>(end - sums_.size()) * bytes_of(layout_) / static_cast<int64_t>(shares_.size());
@@ -186,7 +186,8 @@ void GradientExchange::add_arrived(size_t end) {
   trace::end("sum of gradients", "", device, bytes);
 }
 
-// The sum of all leaves, of this rank's share of a bucket. It is made where a sum has arrived: the own ones are parts of what was sent.
+// The sum of all leaves, of this rank's share of a bucket. It is made in a tensor that has arrived: own ones are views of whole gradients,
+// which would be kept.
 GradientExchange::Tensors GradientExchange::sum_of(size_t bucket) {
   std::vector<Sum> arrived = std::move(arrived_[bucket]), open;
   if (is_planted(Bug::swapped_sums) && arrived.size() > 2) std::swap(arrived[1].parts, arrived[2].parts);
@@ -208,12 +209,8 @@ std::vector<Tensor> GradientExchange::finish() {
   ranks_.wait();
   if (!shares_.empty()) add_arrived(shares_.size());
   std::vector<Tensor> own;
-  for (const OwnedBlock& block : layout_.blocks_of(ranks_.rank())) {
-    const std::vector<GradientLayout::Part>& parts = shares_[block.bucket][rank_];
-    const auto here = [&](const GradientLayout::Part& part) { return part.at == block.at; };
-    const auto part = static_cast<size_t>(std::find_if(parts.begin(), parts.end(), here) - parts.begin());
-    own.push_back(reached_[block.parameter] == '1' ? sums_[block.bucket][part] : Tensor());
-  }
+  for (const OwnedBlock& block : layout_.blocks_of(ranks_.rank()))
+    own.push_back(reached_[block.parameter] == '1' ? sums_[block.bucket][block.part] : Tensor());
   sums_.clear();
   return own;
 }
@@ -245,7 +242,7 @@ void GradientExchange::gather_values() {
   trace::end("gathering of values", "", trained_.empty() ? Device::cpu : trained_[0]->value.device(), bytes_of(layout_));
 }
 
-// A bucket in which the own share has its values.
+// A new tensor for a bucket, with the values of the own share in their place.
 Tensor GradientExchange::packed_values(size_t bucket) const {
   const auto [begin, end] = layout_.buckets()[bucket];
   const Range owned = layout_.owned(bucket, ranks_.rank());

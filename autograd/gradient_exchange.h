@@ -79,10 +79,10 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
 
  private:
   using Tensors = Ranks::Tensors;
-  struct Sum {  // of a subtree: the parts of an owner's share of a bucket
-    Range leaves;
-    Tensors parts;
-    bool is_own = false;
+  struct Sum {
+    Range leaves;         // a subtree, whose gradients are added already
+    Tensors parts;        // as in shares_[bucket][rank]
+    bool is_own = false;  // views of this rank's gradients
   };
   void take(size_t parameter);
   void send(size_t bucket);

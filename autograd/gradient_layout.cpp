@@ -54,8 +54,10 @@ std::vector<GradientLayout::Part> GradientLayout::parts(const Range& range) cons
 
 std::vector<OwnedBlock> GradientLayout::blocks_of(int64_t rank) const {
   std::vector<OwnedBlock> all;
-  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    for (const auto& [block, at] : parts(owned(bucket, rank))) all.push_back({block, bucket, at});
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    const std::vector<Part> share = parts(owned(bucket, rank));
+    for (size_t part = 0; part < share.size(); ++part) all.push_back({share[part].block, bucket, part});
+  }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.parameter < b.parameter; });
   return all;
 }

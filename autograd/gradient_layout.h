@@ -20,10 +20,9 @@ struct ParameterBlock {
   Range elements;
 };
 
-// Such a block as a part of its owner's share of a bucket, which starts at element `at` of the share.
+// Such a block with its place in the owner's share of a bucket: it is parts(owned(bucket, owner))[part].
 struct OwnedBlock : ParameterBlock {
-  size_t bucket;
-  int64_t at;
+  size_t bucket, part;
 };
 
 // Its elements as one row: a view.

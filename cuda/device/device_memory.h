@@ -17,7 +17,7 @@ class DeviceMemory : public Allocator {
   virtual void trim() = 0;                     // waits, and gives back to the system what is held for later requests
   virtual int64_t reserved_bytes() const = 0;  // held from the system by now, for tensors and for later requests
   virtual int64_t shared_bytes() const = 0;    // that one thread block can have at most
-  virtual int64_t total_bytes() const = 0;     // of the device, used or not
+  virtual int64_t total_bytes() const = 0;     // the device has, used or not
 
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.
   virtual void* make_stream() = 0;

@@ -197,7 +197,7 @@ void hide_device_memory();
 
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
-bool is_device_memory(uintptr_t address);  // of an allocation, or beside it
+bool is_device_memory(uintptr_t address);  // true: it lies in an allocation, or just beside one
 
 // Device memory that was released but may still be in use by mistake: NaN until it is given back.
 struct Retired {

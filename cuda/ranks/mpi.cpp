@@ -200,13 +200,15 @@ void MpiRanks::from_first(const Tensor& t) {
 // True: all that was begun has ended but for the last exchanges, at most so many. They end in the order in which they were begun.
 bool MpiRanks::test(size_t last) {
   const std::lock_guard lock(mutex_);
-  for (int all = 1; !exchanges_.empty() && error_ == MPI_SUCCESS; exchanges_.pop_front()) {
+  while (!exchanges_.empty() && error_ == MPI_SUCCESS) {
+    int all = 0;
     std::vector<MPI_Request>& requests = exchanges_.front().requests;
     std::vector<MPI_Status> found(requests.size());
     error_ = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &all, found.data());
     for (const MPI_Status& one : found)
       if (error_ == MPI_ERR_IN_STATUS && one.MPI_ERROR != MPI_SUCCESS && one.MPI_ERROR != MPI_ERR_PENDING) error_ = one.MPI_ERROR;
-    if (!all) break;
+    if (!all || error_ != MPI_SUCCESS) break;
+    exchanges_.pop_front();
   }
   return exchanges_.size() <= last || error_ != MPI_SUCCESS;
 }

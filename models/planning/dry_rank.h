@@ -21,7 +21,6 @@ class DryRank final : public Ranks, public MemoryHolder {
     for (const std::vector<Tensors>* lists : {&to, &from})
       for (const Tensors& list : *lists) kept.insert(kept.end(), list.begin(), list.end());
   }
-  void all_gather(const Tensor& equal_shares) override { kept_.push_back({equal_shares}); }
   void wait_but_for(int64_t last) override {
     while (static_cast<int64_t>(kept_.size()) > last) kept_.pop_front();
   }

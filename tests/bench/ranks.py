@@ -65,7 +65,8 @@ def medians(runs):
 def with_shares(row):
     most = min(row["exchange"] * (1 - row["tables"]), row["work"] * 2 / 3)
     hidden = row["exchange"] - row["waits"]
-    return row | {"added": row["step"] - row["work"], "hidden": hidden / row["exchange"], "of_most": hidden / most}
+    shares = {"hidden": hidden / row["exchange"], "of_most": hidden / most} if row["rate"] else {}
+    return row | {"added": row["step"] - row["work"]} | shares
 
 
 def fitted(rows):
@@ -146,11 +147,12 @@ def main():
     print("|" + "---|" * 10)
     rows = []
     for ranks, rate in [kind for kind in kinds[1:] if kind[1] != "apart"]:
-        row = with_shares(medians(runs[(ranks, rate)])) | {"ranks": ranks, "rate": rate, "weak": None}
+        row = with_shares(medians(runs[(ranks, rate)]) | {"ranks": ranks, "rate": rate})
         row["weak"] = alone / row["step"]
         rows.append(row)
+        shares = f"{row['hidden']:.2f} | {row['of_most']:.2f}" if rate else "- | -"  # over memory the ranks wait for each other alone
         print(f"| {ranks} | {rate if rate else 'memory'} | {row['step']:.0f} | {row['work']:.0f} | {row['exchange']:.0f} | {row['waits']:.0f} "
-              f"| {row['added']:.0f} | {row['hidden']:.2f} | {row['of_most']:.2f} | {row['weak']:.2f} |")
+              f"| {row['added']:.0f} | {shares} | {row['weak']:.2f} |")
     limited = [row for row in rows if row["rate"]]
     fit = fitted(limited) if len(limited) > 2 else None
     if fit:
@@ -158,8 +160,8 @@ def main():
     if args.table:
         print_table(fit["e"] if fit else 1.0)
     if args.json:
-        found = {"date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "model": args.model, "one_rank_step_ms": alone, "runs_at_once_step_ms": side_by_side,
-                 "rows": rows, "fit": fit}
+        found = {"date": datetime.date.today().isoformat(), "command": " ".join(sys.argv), "model": args.model, "one_rank_step_ms": alone,
+                 "runs_at_once_step_ms": side_by_side, "rows": rows, "fit": fit}
         pathlib.Path(args.json).write_text(json.dumps(found, indent=1) + "\n")
 
 

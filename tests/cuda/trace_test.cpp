@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/device/graph.h"
 #include "ops/products/products.h"
 #include "tests/ops/values.h"
 
@@ -49,4 +50,23 @@ TEST_CASE("trace: a Counter counts the work of ops, and neither it nor a Timer b
     CHECK(message_of([] { const trace::Counter second; }) == "trace: a Timer is alive");
   }
   CHECK(trace::enabled == before);
+}
+
+TEST_CASE("trace: what a graph records is not waited for, and its launch is a line of its own") {
+  const Device device = Device::cuda_emulated;
+  const Tensor x = drawn({3, 4}, Dtype::f32, device, 1), w = drawn({5, 4}, Dtype::f32, device, 2);
+  Tensor y;
+  const auto work = [&] {
+    y = {};
+    y = linear(x, w, Tensor());
+  };
+  const trace::Timer timer;
+  Graph graph(device);
+  work();
+  graph.measure(work);
+  graph.record(work);
+  graph.launch();
+  graph.launch();
+  REQUIRE(timer.work().contains("graph"));
+  CHECK(timer.work().at("graph").calls == 2);
 }

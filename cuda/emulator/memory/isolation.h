@@ -45,7 +45,7 @@ class Isolation {
   template <class F> static void for_changed_bytes(const Region& region, F f);
   std::vector<Region> regions_;
   std::unordered_map<uintptr_t, uint32_t> atomic_words_;  // addresses / 4: 1 + the last block that was there with an atomic
-  std::unordered_set<uintptr_t> own_words_;               // those of the block that runs
+  std::unordered_set<uintptr_t> own_words_;               // the running block changed them by atomics
   bool ordered_ = false;                                  // it was at an atomic after another block
   uint32_t block_ = kNobody;                              // 1 + the block that runs
   Race race_;                                             // its first

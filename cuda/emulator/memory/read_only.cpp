@@ -21,7 +21,7 @@ struct Load {
 
 struct Records {
   std::mutex mutex;
-  std::map<const Launch*, std::unordered_map<const unsigned char*, Load>> of;  // of each address the first load
+  std::map<const Launch*, std::unordered_map<const unsigned char*, Load>> of;  // the first load of each address
 };
 
 Records& records() {

@@ -22,7 +22,7 @@ std::string& complaint();
 // The bytes that the pool may hold at most, and the bytes that it holds.
 void limit_pool(size_t bytes);
 
-// As kernel<<<...>>>: what is wrong is the runtime's last error.
+// Launches a kernel as nvcc's triple brackets do. A mistake becomes the runtime's last error.
 void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* stream);
 
 }  // namespace stub
