@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The pages (README.md, the README.md of each room, .github) agree with the files: links lead to a file and to a heading in it, a
 # reading path has the files' numbers of lines, give or take a tenth, and the program and the op that they show as examples
-# are in the code, line for line. GitHub runs the test command of README.md.
+# are in the code, line for line. GitHub runs the test command of README.md, and the citation has the version of CMakeLists.txt.
 #   readme.sh
 set -u
 export LC_ALL=C
@@ -39,10 +39,16 @@ while IFS= read -r line; do
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/activations.h ops/elements/relu.cu ops/checks/elements.cpp || fault ops/README.md "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' ops/README.md)
 
-# The program on the first screen is the example, whole.
-diff <(sed -n '/^```cpp/,/^```$/p; /^## /q' README.md | grep -v '^```\|^## ') apps/examples/two_layer_net.cpp >/dev/null || fault README.md 'its program is not apps/examples/two_layer_net.cpp'
+# The first page is short, begins with the commands, and shows lines of the example in their order.
+[ "$(wc -l <README.md)" -le 190 ] || fault README.md 'more than 190 lines'
+head -n 30 README.md | grep -qx '```sh' || fault README.md 'no command in its first 30 lines'
+program=$(sed -n '/^```cpp/,/^```$/p' README.md | grep -v '^```')
+[ "$(wc -l <<<"$program")" -ge 12 ] && ! diff <(echo "$program") apps/examples/two_layer_net.cpp | grep -q '^<' ||
+  fault README.md 'its program is not of apps/examples/two_layer_net.cpp'
 
 grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault README.md 'GitHub runs another test command'
+version=$(sed -nE 's/^project\(ricci VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+grep -qx "version: $version" .github/CITATION.cff && grep -qF "version = {$version}" README.md || fault .github/CITATION.cff "not version $version"
 
 [ ${#pages[@]} -gt 10 ] && [ $links -gt 40 ] && [ $counts -gt 10 ] && [ $added -gt 20 ] ||
   fault pages "only ${#pages[@]} pages, $links links, $counts counts and $added lines were found"
