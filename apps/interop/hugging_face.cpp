@@ -92,6 +92,9 @@ void check_is_gpt2(const ModelConfig& c) {
   if (!c.causal) cannot("causal", "false");
   if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
   if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
+  const bool known =
+      std::any_of(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
+  if (!known) cannot("activation", name_of(c.block.activation));
   if (c.embedding.positions != PositionKind::learned) cannot("positions", name_of(c.embedding.positions));
   if (c.embedding.scale_embedding) cannot("scale_embedding", "true");
   if (c.output.head_bias) cannot("head_bias", "true");

@@ -20,13 +20,6 @@ namespace ricci {
 enum class Norm : uint8_t { pre, post };
 constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 
-enum class Activation : uint8_t { gelu, gelu_tanh, relu };
-constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
-inline Tensor activate(Activation f, const Arg& x) {
-  if (f == Activation::gelu) return gelu(x);
-  return f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
-}
-
 struct BlockConfig {
   Norm norm = Norm::pre;
   Activation activation = Activation::gelu;

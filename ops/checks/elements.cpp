@@ -33,7 +33,8 @@ static void add_shape_checks(std::vector<OpCheck>& all) {
 void add_element_checks(std::vector<OpCheck>& all) {
   using Unary = Tensor (*)(const Arg&);
   using Binary = Tensor (*)(const Arg&, const Arg&);
-  for (const auto& [name, op] : {std::pair<const char*, Unary>{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"relu", relu}}) {
+  for (const auto& [name, op] :
+      {std::pair<const char*, Unary>{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"relu", relu}, {"relu2", relu2}, {"silu", silu}}) {
     all.push_back({name, "odd size", {normal({3, 7})}, op});
     all.push_back({name, "one element", {normal({1})}, op});
   }

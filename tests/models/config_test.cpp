@@ -111,6 +111,6 @@ TEST_CASE("model config: names") {
   CHECK(list_of<Preset>() == "gpt, msa");
   CHECK(choice_of<Norm>("norm", "post") == Norm::post);
   CHECK(std::string(name_of(kind_of<Sdp>)) == "sdp");
-  CHECK(error_of([] { choice_of<Activation>("model.activation", "silu"); }) ==
-        "model.activation: expected one of gelu, gelu_tanh, relu, got 'silu'");
+  CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==
+        "model.activation: expected one of gelu, gelu_tanh, relu, silu, relu2, got 'swish'");
 }
