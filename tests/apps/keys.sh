@@ -44,6 +44,9 @@ model.ff               7
 model.dropout          0.3
 model.bias             false
 model.norm_bias        false
+model.norm_kind        rms
+model.norm_eps         0.1
+model.gated            true
 model.positions        sinusoidal
 model.scale_embedding  true
 model.tie              false
