@@ -95,6 +95,7 @@ void check_is_gpt2(const ModelConfig& c) {
   if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
   if (!c.causal) cannot("causal", "false");
   if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
+  if (c.settings<Sdp>().qk_norm) cannot("qk_norm", "true");
   if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
   if (c.block.norm_kind != NormKind::layer) cannot("norm_kind", name_of(c.block.norm_kind));
   if (c.block.gated) cannot("gated", "true");

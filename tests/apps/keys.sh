@@ -19,6 +19,7 @@ model.layers           2
 model.causal           false
 model.heads            2
 model.window           3
+model.qk_norm          true
 model.share_heads      true    model.heads=2 model.mixer=dispatcher
 model.coef_act         none    model.mixer=dispatcher
 model.levels           2       model.mixer=dispatcher

@@ -24,6 +24,8 @@ QUICK += [
         (True, "relu2", "rms", ("gpt", GPT)), (False, "silu", "layer", ("msa", MSA)), (False, "relu2", "rms", ("gpt", GPT)),
         (True, "gelu_tanh", "rms", ("msa", MSA)))
 ]
+QUICK += [("qk_norm", {**GPT, "d": 15, "heads": 3, "qk_norm": True, "window": 3}, 2, 9),
+          ("msa qk_norm, not causal, lengths", {**MSA, "d": 10, "heads": 2, "qk_norm": True, "causal": False}, 3, 7, [7, 3, 0])]
 SCALES = {"vocab": 13, "ctx": 24, "d": 12, "heads": 4, "ff": 17}
 QUICK += [
     ("topdown", {**SCALES, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),

@@ -62,6 +62,7 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "msa_rms_relu2": ({**MSA, "d": 9, "heads": 3, "ff": 10, "norm_kind": "rms", "activation": "relu2"}, 2, 5),
     "gpt_eps_geglu_tanh_padded": ({**GPT, "d": 8, "heads": 2, "ff": 5, "norm_eps": 0.3, "activation": "gelu_tanh", "gated": True}, 3, 7, [7, 3, 0]),
     "bottomup_rms_gated": ({**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 1, 1], "norm_kind": "rms", "gated": True}, 2, 13),
+    "gpt_qk_norm_padded": ({**GPT, "d": 15, "heads": 3, "ff": 7, "norm_kind": "rms", "norm_eps": 0.05, "qk_norm": True, "window": 5}, 3, 7, [7, 4, 0]),
 }
 
 

@@ -8,6 +8,7 @@ Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared
     pre :  x += mix(ln1(x));      x += fc_out(act(fc(ln2(x))))        and a final layer norm
     post:  x = ln1(x + mix(x));   x = ln2(x + fc_out(act(fc(x))))     and none
     gated: act(gate) up in the place of act(fc(x)), where fc(x) = gate | up
+    qk_norm: q and k of every head are RMS-normalised, with one gain for queries and one for keys
     rms :  ln(x) = gain x / sqrt(mean(x^2) + eps)
 
 Readings where the specification leaves room:
@@ -32,7 +33,7 @@ import mixers
 DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None, "ctx": None, "d": None,
             "heads": None, "layers": None, "ff": None, "dropout": 0.0, "bias": True, "window": None,
             "causal": None, "tie": None, "pool": 3, "classes": 2, "share_heads": False, "coef_act": "sigmoid",
-            "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False}
+            "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False, "qk_norm": False}
 BLOCK = {"activation": None, "gated": False, "norm_kind": "layer", "norm_eps": 1e-5}
 DEFAULTS |= BLOCK
 ACTIVATIONS = {

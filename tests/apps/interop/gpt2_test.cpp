@@ -206,6 +206,7 @@ TEST_CASE("GPT-2: models of ours that it cannot be") {
   CHECK(refused([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.norm_kind = NormKind::rms; }) == "model.norm_kind: rms has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "model.qk_norm: true has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.gated = true; }) == "model.gated: true has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in GPT-2");

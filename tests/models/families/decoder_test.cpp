@@ -29,6 +29,7 @@ ModelConfig small(Preset preset) {
 ModelConfig modern() {
   ModelConfig c = small(Preset::gpt);
   c.block.bias = false, c.block.norm_kind = NormKind::rms, c.block.gated = true, c.block.activation = Activation::silu;
+  c.settings<Sdp>().qk_norm = true;
   return c;
 }
 
@@ -123,11 +124,11 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
   CHECK(ops(small(Preset::msa)) ==
         "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
         "residual_layer_norm linear");
-  CHECK(ops(modern()) == "embedding dropout rms_norm linear attention linear dropout residual_rms_norm linear gated linear dropout "
+  CHECK(ops(modern()) == "embedding dropout rms_norm linear rotary attention linear dropout residual_rms_norm linear gated linear dropout "
                          "residual_rms_norm linear");
 }
 
-TEST_CASE("RMS norm and a gated feed-forward: names and shapes, decoding, eps of every norm") {
+TEST_CASE("RMS norm, norms of queries and keys, and a gated feed-forward: names and shapes, decoding, eps of every norm") {
   ModelConfig config = modern();
   Model model = built(config, Device::cpu);
   int64_t found = 0;
@@ -137,10 +138,12 @@ TEST_CASE("RMS norm and a gated feed-forward: names and shapes, decoding, eps of
     const bool is_norm = path.ends_with("ln1.weight") || path.ends_with("ln2.weight") || path == "ln_f.weight";
     if (path.ends_with(".fc.weight")) CHECK(p.value.shape() == Shape({40, 12}));
     if (path.ends_with(".fc_out.weight")) CHECK(p.value.shape() == Shape({12, 20}));
-    CHECK(is_norm == (p.role == Role::gain));
-    found += is_norm || path.find(".fc") != path.npos;
+    const bool of_head = path.ends_with("mixer.q_norm.weight") || path.ends_with("mixer.k_norm.weight");
+    if (of_head) CHECK(p.value.shape() == Shape({4}));
+    CHECK((is_norm || of_head) == (p.role == Role::gain));
+    found += is_norm || of_head || path.find(".fc") != path.npos;
   });
-  CHECK(found == 9);
+  CHECK(found == 13);
   check_decoding(config, Device::cpu);
   config.block.norm_eps = 0.1;
   const Tensor tokens = ids(1, 7, Device::cpu);
