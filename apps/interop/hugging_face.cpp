@@ -39,7 +39,6 @@ constexpr Row kGpt2Rows[] = {
 // Causal masks, which older files hold.
 constexpr const char* kMasks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"};
 constexpr const char *kPrefix = "transformer.", *kEmbedding = "wte.weight", *kHead = "lm_head.weight";
-constexpr double kNormEps = 1e-5;
 
 // Names of an activation on both sides. The first name of several is the one that is written.
 constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
@@ -60,8 +59,6 @@ void check_architecture(const JsonFile& config) {
   for (const auto& [key, value] : kFlags)
     if (config.flag(key).value_or(value) != value)
       fail("{}: {}: {} has no equivalent here", {config.path(), key, value ? "false" : "true"});
-  const double eps = config.number("layer_norm_epsilon").value_or(kNormEps);
-  if (eps != kNormEps) fail("{}: layer_norm_epsilon: {} has no equivalent here, where it is {}", {config.path(), eps, kNormEps});
 }
 
 Activation activation_of(const JsonFile& config) {
@@ -72,6 +69,13 @@ Activation activation_of(const JsonFile& config) {
     known += (known.empty() ? "" : ", ") + std::string(theirs);
   }
   fail("{}: activation_function: {} has no equivalent here; there are {}", {config.path(), one_line(name), known});
+}
+
+// Null: GPT-2 has no such activation.
+const char* their_name(Activation activation) {
+  for (const auto& [theirs, ours] : kActivations)
+    if (ours == activation) return theirs;
+  return nullptr;
 }
 
 double dropout_of(const JsonFile& config, double chosen) {
@@ -91,7 +95,11 @@ void check_is_gpt2(const ModelConfig& c) {
   if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
   if (!c.causal) cannot("causal", "false");
   if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
+  if (c.settings<Sdp>().qk_norm) cannot("qk_norm", "true");
   if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
+  if (c.block.norm_kind != NormKind::layer) cannot("norm_kind", name_of(c.block.norm_kind));
+  if (c.block.gated) cannot("gated", "true");
+  if (!their_name(c.block.activation)) cannot("activation", name_of(c.block.activation));
   if (c.embedding.positions != PositionKind::learned) cannot("positions", name_of(c.embedding.positions));
   if (c.embedding.scale_embedding) cannot("scale_embedding", "true");
   if (c.output.head_bias) cannot("head_bias", "true");
@@ -117,6 +125,7 @@ ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
   config.settings<Sdp>().heads = size("n_head");
   config.block.ff = json.integer("n_inner");
   config.block.activation = activation_of(json);
+  config.block.norm_eps = json.number("layer_norm_epsilon").value_or(config.block.norm_eps);
   config.block.dropout = dropout_of(json, dropout);
   config.output.tie = json.flag("tie_word_embeddings").value_or(true);
   try {
@@ -188,12 +197,11 @@ void write_tokenizer(const Folder& place, const std::string& json, int64_t conte
 
 std::string gpt2_config_json(const ModelConfig& c, int64_t end_of_text) {
   check_is_gpt2(c);
-  const auto activation =
-      std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.second == c.block.activation; });
   Object json = {{"architectures", Value::List{"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"vocab_size", c.vocab}, {"n_positions", c.ctx},
       {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.settings<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
-      {"activation_function", activation->first}, {"layer_norm_epsilon", kNormEps}, {"tie_word_embeddings", c.output.tie},
-      {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout}, {"resid_pdrop", c.block.dropout}};
+      {"activation_function", their_name(c.block.activation)}, {"layer_norm_epsilon", c.block.norm_eps},
+      {"tie_word_embeddings", c.output.tie}, {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout},
+      {"resid_pdrop", c.block.dropout}};
   for (const char* key : {"bos_token_id", "eos_token_id"}) json.emplace_back(key, end_of_text < 0 ? Value(nullptr) : Value(end_of_text));
   return json_text(json, 2) + "\n";
 }

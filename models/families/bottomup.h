@@ -31,8 +31,8 @@ struct Aggregation {
   LayerNorm ln_q;
   ScaleAttention attention;
 
-  Aggregation(const MixerShape& shape, bool norm_bias, int64_t heads, const std::vector<int64_t>& coarse)
-      : ln_q(shape.d, norm_bias), attention(shape, divided_heads(heads, static_cast<int64_t>(coarse.size())), cells_of(coarse)) {}
+  Aggregation(const MixerShape& shape, const NormConfig& norm, int64_t heads, const std::vector<int64_t>& coarse)
+      : ln_q(shape.d, norm), attention(shape, divided_heads(heads, static_cast<int64_t>(coarse.size())), cells_of(coarse)) {}
 
   Tensor advance(const Tensor& e_bcd, const std::vector<Tensor>& new_h_s, ScaleAttention::Cache& cache) const {
     return e_bcd + attention.advance(ln_q(e_bcd), new_h_s, cache);
@@ -70,7 +70,7 @@ struct BottomUp {
 
   BottomUp(const ModelKeys& keys, const BottomUpConfig& c)
       : fine(fine_config(keys)),
-        agg(fine_config(keys).shape, keys.block.norm_bias, keys.settings<Sdp>().heads,
+        agg(fine_config(keys).shape, keys.block.norms(), keys.settings<Sdp>().heads,
             {keys.scales.scales.begin() + 1, keys.scales.scales.end()}),
         chain(c.chain),
         ctx(keys.ctx) {

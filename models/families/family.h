@@ -59,7 +59,13 @@ struct ModelKeys {
 };
 
 inline MixerShape shape_of(const ModelKeys& c) {
-  return {.d = c.d, .ctx = c.ctx, .causal = c.causal, .bias = c.block.bias, .dropout = c.block.dropout, .init = {c.preset, c.layers}};
+  return {.d = c.d,
+      .ctx = c.ctx,
+      .causal = c.causal,
+      .bias = c.block.bias,
+      .dropout = c.block.dropout,
+      .norm_eps = c.block.norm_eps,
+      .init = {c.preset, c.layers}};
 }
 
 // The one stack of a model, and the stack over the cells of a scale.

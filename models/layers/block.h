@@ -1,6 +1,7 @@
 // One layer of a stack: a mixer and a feed-forward map around the residual.
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
+// gated: fc gives gate | up, and act(gate) up takes the place of act(fc(x)).
 #pragma once
 #include <optional>
 #include <vector>
@@ -20,13 +21,6 @@ namespace ricci {
 enum class Norm : uint8_t { pre, post };
 constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 
-enum class Activation : uint8_t { gelu, gelu_tanh, relu };
-constexpr auto choices(Activation) { return std::array{"gelu", "gelu_tanh", "relu"}; }
-inline Tensor activate(Activation f, const Arg& x) {
-  if (f == Activation::gelu) return gelu(x);
-  return f == Activation::gelu_tanh ? gelu_tanh(x) : relu(x);
-}
-
 struct BlockConfig {
   Norm norm = Norm::pre;
   Activation activation = Activation::gelu;
@@ -34,6 +28,10 @@ struct BlockConfig {
   double dropout = 0;
   bool bias = true;
   bool norm_bias = true;
+  NormKind norm_kind = NormKind::layer;
+  double norm_eps = 1e-5;
+  bool gated = false;
+  NormConfig norms() const { return {norm_kind, norm_bias, norm_eps}; }
   int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
 };
 
@@ -43,7 +41,10 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("ff", c.ff, "width of the feed-forward layer; null: 4 d").in(1, 4 * kLargestSize);
   field("dropout", c.dropout, "probability of dropout, at every site").below_one();
   field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
-  field("norm_bias", c.norm_bias, "layer norms have biases");
+  field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias").decides();
+  field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases");
+  field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
+  field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU)");
 }
 
 // The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
@@ -61,13 +62,13 @@ template <Mixer M> struct Block {
   template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
     const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};
     const auto [y, n2] = ln2(x, drop(mix(n1), config.dropout));
-    return {y, drop(fc_out(activate(config.activation, fc(n2))), config.dropout)};
+    return {y, drop(fc_out(hidden(n2)), config.dropout)};
   }
   template <class Mix> Residual post(const Tensor& x, const Mix& mix) const {
     const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
-    const Tensor hidden = drop(activate(config.activation, fc(y)), config.dropout);
-    return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
+    return {ln2(y, drop(fc_out(drop(hidden(y), config.dropout)), config.dropout))[1], {}};
   }
+  Tensor hidden(const Tensor& x) const { return config.gated ? gated(config.activation, fc(x)) : activate(config.activation, fc(x)); }
 
   LayerNorm ln1, ln2;
   M mixer;
@@ -75,10 +76,10 @@ template <Mixer M> struct Block {
   BlockConfig config;
 
   Block(const MixerShape& shape, const BlockConfig& c, const typename M::Config& mixer_config)
-      : ln1(shape.d, c.norm_bias),
-        ln2(shape.d, c.norm_bias),
+      : ln1(shape.d, c.norms()),
+        ln2(shape.d, c.norms()),
         mixer(shape, mixer_config),
-        fc(shape.d, c.feed_forward(shape.d), c.bias, shape.init.map(shape.d)),
+        fc(shape.d, (c.gated ? 2 : 1) * c.feed_forward(shape.d), c.bias, shape.init.map(shape.d)),
         fc_out(c.feed_forward(shape.d), shape.d, c.bias, shape.init.into_residual(c.feed_forward(shape.d))),
         config(c) {}
 

@@ -6,10 +6,12 @@
 #include <concepts>
 
 #include "autograd/arg.h"
+#include "core/choice.h"
 #include "models/layers/init.h"
 #include "ops/elements/dropout.h"
 #include "ops/products/products.h"
 #include "ops/rows/layer_norm.h"
+#include "ops/rows/rms_norm.h"
 
 namespace ricci {
 
@@ -30,17 +32,34 @@ struct Linear {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
+enum class NormKind : uint8_t {
+  layer,
+  rms,  // no mean is subtracted, and there is no bias
+};
+constexpr auto choices(NormKind) { return std::array{"layer", "rms"}; }
+
+struct NormConfig {
+  NormKind kind = NormKind::layer;
+  bool bias = true;  // of a layer norm
+  double eps = 1e-5;
+};
+
+// The norm of a row, of either kind.
 struct LayerNorm {
   Parameter weight{.role = Role::gain, .init = {Init::Kind::constant, 1}}, bias{.role = Role::bias};
+  NormKind kind = NormKind::layer;
+  double eps = 1e-5;
   LayerNorm() = default;
-  LayerNorm(int64_t d, bool with_bias) {
+  LayerNorm(int64_t d, const NormConfig& config) : kind(config.kind), eps(config.eps) {
     weight.value = Tensor({d});
-    if (with_bias) bias.value = Tensor({d});
+    if (config.bias && kind == NormKind::layer) bias.value = Tensor({d});
   }
-  explicit LayerNorm(int64_t d) : LayerNorm(d, true) { draw_parameters(*this, 0); }  // 1 and 0: no random numbers
-  Tensor operator()(const Arg& x) const { return layer_norm(x, weight, bias); }
+  explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // 1 and 0: no random numbers
+  Tensor operator()(const Arg& x) const { return kind == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps); }
   // {x + branch, norm of it}
-  std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const { return residual_layer_norm(x, branch, weight, bias); }
+  std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const {
+    return kind == NormKind::rms ? residual_rms_norm(x, branch, weight, eps) : residual_layer_norm(x, branch, weight, bias, eps);
+  }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 

@@ -41,7 +41,7 @@ template <Mixer M> struct Stack {
 
   explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
     for (int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c.shape, c.block, c.mixer);
-    if (c.block.norm == Norm::pre) ln = LayerNorm(c.shape.d, c.block.norm_bias);
+    if (c.block.norm == Norm::pre) ln = LayerNorm(c.shape.d, c.block.norms());
   }
 
   // Decoding: what the blocks remember of the positions read so far.

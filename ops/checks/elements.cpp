@@ -31,11 +31,11 @@ static void add_shape_checks(std::vector<OpCheck>& all) {
 }
 
 void add_element_checks(std::vector<OpCheck>& all) {
-  using Unary = Tensor (*)(const Arg&);
   using Binary = Tensor (*)(const Arg&, const Arg&);
-  for (const auto& [name, op] : {std::pair<const char*, Unary>{"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"relu", relu}}) {
-    all.push_back({name, "odd size", {normal({3, 7})}, op});
-    all.push_back({name, "one element", {normal({1})}, op});
+  for (size_t i = 0; i < choices(Activation{}).size(); ++i) {
+    const auto op = [f = static_cast<Activation>(i)](const Arg& x) { return activate(f, x); };
+    all.push_back({choices(Activation{})[i], "odd size", {normal({3, 7})}, op});
+    all.push_back({choices(Activation{})[i], "one element", {normal({1})}, op});
   }
   all.push_back({"sigmoid", "odd size", {normal({3, 7})}, sigmoid});
   for (const auto& [name, op] :

@@ -2,6 +2,8 @@
 #include "ops/attention/attention.h"
 #include "ops/checks/checks.h"
 #include "ops/metric/metric.h"
+#include "ops/rotary/rotary.h"
+#include "ops/shapes/shape_ops.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 
 namespace ricci {
@@ -102,6 +104,29 @@ void add_metric_checks(std::vector<OpCheck>& all) {
     }
 }
 
+void add_rotary_checks(std::vector<OpCheck>& all) {
+  const auto check = [&](const char* what, Shape x, RotaryHeads heads, int64_t turned, int64_t first = 0) {
+    const auto run = [=](CheckInputs in, bool gains) {
+      const Tensor table_Cr = turned ? rotary_table(first + x[1], turned, {.theta = 7}, Dtype::f64, in[0].value.device()) : Tensor();
+      return gains ? rotary(in[0], heads, in[1], in[2], table_Cr, first) : rotary(in[0], heads, Tensor(), Tensor(), table_Cr, first);
+    };
+    if (turned) all.push_back({"rotary", what, {normal(x)}, [=](CheckInputs in) { return run(in, false); }});
+    all.push_back(
+        {"rotary", what, {normal(x), normal({heads.width}), normal({heads.width})}, [=](CheckInputs in) { return run(in, true); }});
+  };
+  check("odd sizes, values behind the keys", {2, 3, 24}, {3, 2, 4}, 4);
+  check("some columns of a head, later positions", {1, 5, 10}, {1, 1, 5}, 2, 37);
+  check("heads wider than a warp", {2, 2, 70}, {1, 1, 35}, 34, 1);
+  check("nothing turns", {2, 3, 8}, {1, 1, 4}, 0);
+  for (bool values_first : {false, true})
+    all.push_back({"rotary", "values of the same tensor", {normal({2, 3, 12})}, [=](CheckInputs x) {
+                     const Tensor table_Cr = rotary_table(3, 4, {}, Dtype::f64, x[0].value.device());
+                     const Tensor before = values_first ? slice(x[0], 2, 8, 4) : Tensor();
+                     const Tensor y = rotary(x[0], {1, 1, 4}, Tensor(), Tensor(), table_Cr);
+                     return std::array{y, values_first ? before : slice(x[0], 2, 8, 4)};
+                   }});
+}
+
 }  // namespace
 
 void add_mixing_checks(std::vector<OpCheck>& all) {
@@ -122,6 +147,7 @@ void add_mixing_checks(std::vector<OpCheck>& all) {
   shift("two walks over more than a vector", 1, 17, 35, 5);
   shift("a level is skipped", 2, 13, 3, 4, {.dropout = 0.5});
   add_metric_checks(all);
+  add_rotary_checks(all);
 }
 
 }  // namespace ricci

@@ -36,6 +36,10 @@ void add_product_checks(std::vector<OpCheck>& all) {
   all.push_back({"linear", "no bias", {normal({4, 6}), normal({3, 6})}, [](const Arg& x, const Arg& w) { return linear(x, w, Tensor()); }});
   all.push_back({"linear", "between other ops", {normal({4, 6}), normal({3, 6}), normal({3})},
       [](const Arg& x, const Arg& w, const Arg& bias) { return gelu(linear(gelu(x), w, bias)); }});
+  for (size_t i = 0; i < choices(Activation{}).size(); ++i)
+    all.push_back(
+        {"gated", choices(Activation{})[i], {normal({2, 3, 10})}, [f = static_cast<Activation>(i)](const Arg& x) { return gated(f, x); }});
+  all.push_back({"gated", "pieces of 16 bytes", {normal({3, 8})}, [](const Arg& x) { return gated(Activation::silu, x); }});
   all.push_back({"embedding", "repeated ids and positions", {integers({3, 5}, 4), normal({4, 7}), normal({9, 7})},
       [](CheckInputs x) { return embedding(x[0], x[1], x[2], 1.5, 2); }});
   all.push_back({"embedding", "no positions", {integers({2, 3}, 50), normal({50, 3})},

@@ -3,6 +3,7 @@
 #include "ops/rows/cross_entropy.h"
 #include "ops/rows/layer_norm.h"
 #include "ops/rows/reduce.h"
+#include "ops/rows/rms_norm.h"
 #include "ops/rows/softmax.h"
 #include "ops/scales/cells.h"
 
@@ -21,6 +22,18 @@ void add_norm_checks(std::vector<OpCheck>& all) {
       [](CheckInputs x) { return residual_layer_norm(x[0], x[1], x[2], x[3])[1]; }});
   all.push_back({"residual_layer_norm", "no bias", {normal({5, 9}), normal({5, 9}), normal({9})},
       [](CheckInputs x) { return residual_layer_norm(x[0], x[1], x[2], Tensor()); }});
+}
+
+void add_rms_norm_checks(std::vector<OpCheck>& all) {
+  const auto norm = [](const Arg& x, const Arg& gain) { return rms_norm(x, gain); };
+  all.push_back({"rms_norm", "odd sizes", {normal({3, 5, 7}), normal({7})}, norm});
+  all.push_back({"rms_norm", "one row, wider than a block", {normal({1, 301}), normal({301})}, norm});
+  all.push_back(
+      {"rms_norm", "much eps", {normal({4, 6}), normal({6})}, [](const Arg& x, const Arg& gain) { return rms_norm(x, gain, 0.5); }});
+  const std::vector<CheckInput> inputs = {normal({3, 5, 8}), normal({3, 5, 8}), normal({8})};
+  all.push_back({"residual_rms_norm", "both outputs", inputs, [](CheckInputs x) { return residual_rms_norm(x[0], x[1], x[2]); }});
+  all.push_back(
+      {"residual_rms_norm", "only the norm is used", inputs, [](CheckInputs x) { return residual_rms_norm(x[0], x[1], x[2])[1]; }});
 }
 
 void add_pooling_checks(std::vector<OpCheck>& all) {
@@ -87,6 +100,7 @@ void add_loss_checks(std::vector<OpCheck>& all) {
 
 void add_row_checks(std::vector<OpCheck>& all) {
   add_norm_checks(all);
+  add_rms_norm_checks(all);
   all.push_back({"softmax", "odd sizes", {normal({3, 5, 7})}, softmax});
   all.push_back({"softmax", "wider than a block", {normal({2, 301})}, softmax});
   add_loss_checks(all);

@@ -8,39 +8,7 @@
 #include "ops/elements/unary.h"
 
 namespace ricci {
-namespace gelu_kernels {
-
-struct Erf {
-  template <class A> HD static unary::ValueAndSlope<A> both(A x) {
-    const A below = (1 + math::erf(x * A(0.70710678118654752))) / 2;  // P(N(0, 1) < x)
-    return {x * below, below + x * math::exp(-x * x / 2) * A(0.39894228040143268)};
-  }
-};
-
-// gelu_tanh where it is rounded to bf16: a power of two and a reciprocal by one instruction each. The relative error of both together stays
-// below 2^-18 as long as s is not below 2^-40; bf16 keeps 2^-9.
-struct FastTanh {
-  static constexpr float kScale = 0.797884561f, kCubic = 0.044715f, kMinusTwoLog2E = -2.88539008f;
-  __device__ static unary::ValueAndSlope<float> both(float x) {
-    const float square = x * x;
-    const float s = ptx::reciprocal_approx(1 + ptx::exp2_approx(kMinusTwoLog2E * kScale * (x + kCubic * x * square)));
-    const float twice_du = 2 * kScale + 6 * kScale * kCubic * square, y = x * s;
-    return {y, s + y * (1 - s) * twice_du};
-  }
-};
-
-struct Tanh {
-  using Fast = FastTanh;
-  static constexpr double kScale = 0.79788456080286536, kCubic = 0.044715;
-  template <class A> HD static unary::ValueAndSlope<A> both(A x) {
-    const A s = math::sigmoid(A(2 * kScale) * (x + A(kCubic) * x * x * x)), du = A(kScale) * (1 + 3 * A(kCubic) * x * x);
-    return {x * s, s + 2 * x * s * (1 - s) * du};
-  }
-};
-
-}  // namespace gelu_kernels
-
-using namespace gelu_kernels;
+using namespace formulas;
 
 HOST Tensor gelu(const Arg& x) {
   DIMS(x);

@@ -1,20 +1,12 @@
 // relu(x) = max(x, 0),   dx = dy where y > 0 and 0 elsewhere
+// relu2(x) = max(x, 0)^2,   dx = 2 dy max(x, 0)
 //   bytes   8 N for N numbers in f32, 12 N backward, half in bf16
 //   floor   65,536 rows of 3072 in bf16 on an H200: 0.81 GB at 4.8 TB/s 0.17 ms, 0.25 ms backward
 #include "ops/elements/activations.h"
 #include "ops/elements/unary.h"
 
 namespace ricci {
-namespace relu_kernels {
-
-struct Relu {
-  template <class A> HD static A value(A x) { return x <= 0 ? 0 : x; }
-  template <class A> HD static A gradient(A dy, A y) { return y <= 0 ? 0 : dy; }
-};
-
-}  // namespace relu_kernels
-
-using namespace relu_kernels;
+using namespace formulas;
 
 HOST Tensor relu(const Arg& x) {
   DIMS(x);
@@ -23,6 +15,14 @@ HOST Tensor relu(const Arg& x) {
       "relu", {x}, y, keep(kept), [](const Tensor& dy, const Tensor& y) -> Grads { return {unary::backward<Relu>("relu'", dy, y)}; });
 }
 
+HOST Tensor relu2(const Arg& x) {
+  DIMS(x);
+  const auto [y, slope] = unary::forward<Relu2>("relu2", x);
+  return record("relu2", {x}, y, keep(slope),
+      [](const Tensor& dy, const Tensor& slope) -> Grads { return {unary::backward<Relu2>("relu2'", dy, slope)}; });
+}
+
 CUDA_UNARY(Relu);
+CUDA_UNARY_WITH_SLOPE(Relu2);
 
 }  // namespace ricci

@@ -1,27 +1,18 @@
-// Ops of one tensor, element by element: what gelu.cu, relu.cu and sigmoid.cu share. Such an op is a struct F that has either
-//   F::value(x) and F::gradient(dy, y)   its backward reads its value, or
-//   F::both(x)                           value and slope: when recording, the forward also stores the slope, in the place of x. The bytes
-//                                        are the same, and the backward is one multiplication, dx = dy slope
-// F::Fast, where there is one, takes the place of F where a GPU rounds to bf16. CUDA_UNARY(F) builds the kernels.
+// Ops of one tensor, element by element: what gelu.cu, relu.cu and sigmoid.cu share. Such an op is a formula F (formulas.h):
+//   F::value and F::gradient   its backward reads its value
+//   F::both                    when recording, the forward also stores the slope, in the place of x. The bytes are the same, and the
+//                              backward is one multiplication, dx = dy slope
+// CUDA_UNARY(F) builds the kernels.
 #pragma once
 #include "autograd/record.h"
 #include "core/dims.h"
-#include "cuda/math.h"
 #include "cuda/verbs/elements.h"
+#include "ops/elements/formulas.h"
 
 namespace ricci::unary {
 
-template <class A> struct ValueAndSlope { A value, slope; };
-
-template <class F>
-concept HasSlope = requires {
-  F::both(1.0f);
-};
-
-template <class F, class T>
-concept HasFast = std::is_same_v<T, bf16> && requires {
-  typename F::Fast;
-};
+using formulas::HasFast;
+using formulas::HasSlope;
 
 template <class F, class T> struct Value {
   const T* x;

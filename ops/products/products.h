@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "autograd/arg.h"
+#include "ops/elements/activations.h"
 
 namespace ricci {
 
@@ -24,5 +25,9 @@ Tensor contract(std::string_view formula, const Arg& a, const Arg& b);
 // Errors: shapes that disagree, inputs that differ in dtype or device, targets that are not i64; on the cpu a target outside
 // -1 .. v-1. On other devices nobody waits to look at the targets: such a target makes the loss NaN.
 Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r);
+
+// The gated product of a feed-forward layer (Shazeer 2020): act(gate) * up, where x_rd is [... 2f], its columns gate | up; y is [... f].
+// SwiGLU is silu, GEGLU gelu. Error: an odd number of columns, an x_rd without indices.
+Tensor gated(Activation activation, const Arg& x_rd);
 
 }  // namespace ricci

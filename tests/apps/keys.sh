@@ -19,6 +19,7 @@ model.layers           2
 model.causal           false
 model.heads            2
 model.window           3
+model.qk_norm          true
 model.share_heads      true    model.heads=2 model.mixer=dispatcher
 model.coef_act         none    model.mixer=dispatcher
 model.levels           2       model.mixer=dispatcher
@@ -44,6 +45,9 @@ model.ff               7
 model.dropout          0.3
 model.bias             false
 model.norm_bias        false
+model.norm_kind        rms
+model.norm_eps         0.1
+model.gated            true
 model.positions        sinusoidal
 model.scale_embedding  true
 model.tie              false

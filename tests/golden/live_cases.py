@@ -17,6 +17,15 @@ QUICK = [
     ("dispatcher", {**MSA, "d": 15, "heads": 3, "mixer": "dispatcher"}, 2, 19),
     ("metric", {**GPT, "d": 15, "heads": 3, "mixer": "metric"}, 2, 7),
 ]
+QUICK += [
+    (f"{name} gated {activation}", {**preset, "d": 15, "heads": 3, "ff": 11, "norm_kind": norm, "activation": activation, "gated": gated}, 2, 7)
+    for gated, activation, norm, (name, preset) in (
+        (True, "silu", "rms", ("gpt", GPT)), (True, "relu", "rms", ("msa", MSA)), (True, "gelu", "layer", ("gpt", GPT)),
+        (True, "relu2", "rms", ("gpt", GPT)), (False, "silu", "layer", ("msa", MSA)), (False, "relu2", "rms", ("gpt", GPT)),
+        (True, "gelu_tanh", "rms", ("msa", MSA)))
+]
+QUICK += [("qk_norm", {**GPT, "d": 15, "heads": 3, "qk_norm": True, "window": 3}, 2, 9),
+          ("msa qk_norm, not causal, lengths", {**MSA, "d": 10, "heads": 2, "qk_norm": True, "causal": False}, 3, 7, [7, 3, 0])]
 SCALES = {"vocab": 13, "ctx": 24, "d": 12, "heads": 4, "ff": 17}
 QUICK += [
     ("topdown", {**SCALES, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),

@@ -57,6 +57,12 @@ STORED = {  # name: (config, batch, length, lengths of the sequences where they 
     "coarse": ({**SCALES, "family": "coarse", "scale": 3, "layers": 1, "down": "conv"}, 2, 14),
     "coarse_padded": ({**SCALES, "family": "coarse", "scale": 2, "layers": 1, "tie": False}, 3, 9, [9, 5, 1]),
     "topdown_bags": ({**SCALES, "family": "topdown", "scales": [1, 2, 4], "layers": [1, 1, 1], "bag_weights": [0.5, 2], "tie": False}, 2, 13),
+    "gpt_rms_swiglu_no_bias": ({**GPT, "d": 10, "heads": 2, "ff": 7, "layers": 2, "norm_kind": "rms", "norm_eps": 0.001, "activation": "silu",
+                                "gated": True, "bias": False}, 2, 7),
+    "msa_rms_relu2": ({**MSA, "d": 9, "heads": 3, "ff": 10, "norm_kind": "rms", "activation": "relu2"}, 2, 5),
+    "gpt_eps_geglu_tanh_padded": ({**GPT, "d": 8, "heads": 2, "ff": 5, "norm_eps": 0.3, "activation": "gelu_tanh", "gated": True}, 3, 7, [7, 3, 0]),
+    "bottomup_rms_gated": ({**SCALES, "family": "bottomup", "scales": [1, 2, 6], "layers": [1, 1, 1], "norm_kind": "rms", "gated": True}, 2, 13),
+    "gpt_qk_norm_padded": ({**GPT, "d": 15, "heads": 3, "ff": 7, "norm_kind": "rms", "norm_eps": 0.05, "qk_norm": True, "window": 5}, 3, 7, [7, 4, 0]),
 }
 
 

@@ -37,7 +37,8 @@ def shapes(c):
         return {}
     h, k = c["heads"], d // c["heads"]
     if mixer == "sdp":
-        return linear_shapes({"qkv": (3 * d, d), "proj": (d, d)}, c["bias"])
+        norms = {"q_norm.weight": (k,), "k_norm.weight": (k,)} if c["qk_norm"] else {}
+        return {**linear_shapes({"qkv": (3 * d, d), "proj": (d, d)}, c["bias"]), **norms}
     if mixer == "dispatcher":
         width, rows = (k, levels(c)) if c["share_heads"] else (d, h * levels(c))
         return linear_shapes({"value": (width, width), "coef": (rows, width), "out": (width, width)}, c["mixer_bias"])
@@ -154,4 +155,6 @@ def mix(c, table, x_btd, keep, lengths):
         scores = torch.einsum("btd,hde,bse->bhts", x_btd, table["u_metric"], x_btd) / math.sqrt(d // h)
         return linear(table, "out", merged(weighted_values(scores, heads_of(linear(table, "val", x_btd), h), keep)))
     q, k, v = (heads_of(part, h) for part in linear(table, "qkv", x_btd).split(d, dim=-1))
+    if c["qk_norm"]:
+        q, k = (x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + c["norm_eps"]) * table[f"{name}_norm.weight"] for name, x in (("q", q), ("k", k)))
     return linear(table, "proj", merged(attention(q, k, v, keep)))

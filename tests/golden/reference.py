@@ -7,6 +7,9 @@ Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared
     r_bnts = q_bntk . k_bnsk / sqrt(k);  keep(t, s) = 0 <= t - s < window;  p = softmax_s(r | keep)
     pre :  x += mix(ln1(x));      x += fc_out(act(fc(ln2(x))))        and a final layer norm
     post:  x = ln1(x + mix(x));   x = ln2(x + fc_out(act(fc(x))))     and none
+    gated: act(gate) up in the place of act(fc(x)), where fc(x) = gate | up
+    qk_norm: q and k of every head are RMS-normalised, with one gain for queries and one for keys
+    rms :  ln(x) = gain x / sqrt(mean(x^2) + eps)
 
 Readings where the specification leaves room:
   * `bias` governs the attention and feed-forward maps; layer norms stay affine and `head.bias` stays with `msa`;
@@ -30,7 +33,36 @@ import mixers
 DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None, "ctx": None, "d": None,
             "heads": None, "layers": None, "ff": None, "dropout": 0.0, "bias": True, "window": None,
             "causal": None, "tie": None, "pool": 3, "classes": 2, "share_heads": False, "coef_act": "sigmoid",
-            "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False}
+            "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False, "qk_norm": False}
+BLOCK = {"activation": None, "gated": False, "norm_kind": "layer", "norm_eps": 1e-5}
+DEFAULTS |= BLOCK
+ACTIVATIONS = {
+    "gelu": lambda x: 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0))),
+    "gelu_tanh": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "relu": torch.relu,
+    "silu": lambda x: x * torch.sigmoid(x),
+    "relu2": lambda x: torch.relu(x) ** 2,
+}
+
+
+def activation_of(c):
+    return ACTIVATIONS[c["activation"] or ("gelu" if c["preset"] == "gpt" else "relu")]
+
+
+def norm_shapes(c, name):
+    return {f"{name}.weight": (c["d"],), **({} if c["norm_kind"] == "rms" else {f"{name}.bias": (c["d"],)})}
+
+
+def norm(c, table, name, x):
+    x = x if c["norm_kind"] == "rms" else x - x.mean(-1, keepdim=True)
+    normed = x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + c["norm_eps"]) * table[f"{name}.weight"]
+    return normed if c["norm_kind"] == "rms" else normed + table[f"{name}.bias"]
+
+
+def feed_forward(c, linear, name, x):
+    h = linear(f"{name}fc", x)
+    gate, up = h.chunk(2, -1) if c["gated"] else (h, 1.0)
+    return linear(f"{name}fc_out", activation_of(c)(gate) * up)
 
 
 def resolve(config):
@@ -58,13 +90,12 @@ def parameter_shapes(config):
         shapes["pos.weight"] = (c["ctx"], d)
     for i in range(c["layers"]):
         block = f"blocks.{i}."
-        for norm in ("ln1", "ln2"):
-            shapes[f"{block}{norm}.weight"] = shapes[f"{block}{norm}.bias"] = (d,)
+        shapes |= norm_shapes(c, f"{block}ln1") | norm_shapes(c, f"{block}ln2")
         of_mixer = {f"mixer.{name}": shape for name, shape in mixers.shapes(c).items()}
-        feed_forward = mixers.linear_shapes({"fc": (ff, d), "fc_out": (d, ff)}, c["bias"])
+        feed_forward = mixers.linear_shapes({"fc": ((1 + c["gated"]) * ff, d), "fc_out": (d, ff)}, c["bias"])
         shapes.update({f"{block}{name}": shape for name, shape in {**of_mixer, **feed_forward}.items()})
     if c["preset"] == "gpt":
-        shapes["ln_f.weight"] = shapes["ln_f.bias"] = (d,)
+        shapes |= norm_shapes(c, "ln_f")
     if c["family"] == "classifier":
         return {**shapes, "head.weight": (c["classes"], d), "head.bias": (c["classes"],)}
     if not c["tie"]:
@@ -133,14 +164,7 @@ class Decoder:
         return y + self.table[f"{name}.bias"] if f"{name}.bias" in self.table else y
 
     def layer_norm(self, name, x):
-        centred = x - x.mean(-1, keepdim=True)
-        normed = centred / torch.sqrt((centred ** 2).mean(-1, keepdim=True) + 1e-5)
-        return normed * self.table[f"{name}.weight"] + self.table[f"{name}.bias"]
-
-    def activation(self, x):
-        if self.config["preset"] == "msa":
-            return torch.relu(x)
-        return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
+        return norm(self.config, self.table, name, x)
 
     def mix(self, name, x_btd, keep, lengths):
         table = {path[len(name) + 1:]: p for path, p in self.table.items() if path.startswith(f"{name}.")}
@@ -148,14 +172,11 @@ class Decoder:
 
     def block(self, i, x, keep, lengths):
         p = f"blocks.{i}."
-
-        def feed_forward(h):
-            return self.linear(p + "fc_out", self.activation(self.linear(p + "fc", h)))
         if self.config["preset"] == "gpt":
             x = x + self.mix(p + "mixer", self.layer_norm(p + "ln1", x), keep, lengths)
-            return x + feed_forward(self.layer_norm(p + "ln2", x))
+            return x + feed_forward(self.config, self.linear, p, self.layer_norm(p + "ln2", x))
         x = self.layer_norm(p + "ln1", x + self.mix(p + "mixer", x, keep, lengths))
-        return self.layer_norm(p + "ln2", x + feed_forward(x))
+        return self.layer_norm(p + "ln2", x + feed_forward(self.config, self.linear, p, x))
 
     def __call__(self, ids_bt, lengths=None):
         """ids (b, t) -> logits (b, t, v); of a classifier (b, classes)."""

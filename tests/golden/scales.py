@@ -21,7 +21,7 @@ import reference
 FAMILIES = ("topdown", "bottomup", "retina", "coarse")
 DEFAULTS = {"family": None, "mixer": "sdp", "preset": "gpt", "vocab": None, "ctx": None, "d": None, "heads": None, "layers": None,
             "ff": None, "bias": True, "tie": None, "scales": [1, 4, 16, 64], "down": "avg", "conv_kernel": 1, "shift": "tight",
-            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4, "bag_weights": None}
+            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4, "bag_weights": None, **reference.BLOCK}
 
 
 def resolve(config):
@@ -46,13 +46,9 @@ def linear_shapes(name, rows, columns, bias):
     return {f"{name}.weight": (rows, columns), **({f"{name}.bias": (rows,)} if bias else {})}
 
 
-def norm_shapes(name, d):
-    return {f"{name}.weight": (d,), f"{name}.bias": (d,)}
-
-
 def block_shapes(c, name):
     d, bias = c["d"], c["bias"]
-    shapes = {**norm_shapes(f"{name}.ln1", d), **norm_shapes(f"{name}.ln2", d)}
+    shapes = {**reference.norm_shapes(c, f"{name}.ln1"), **reference.norm_shapes(c, f"{name}.ln2")}
     if c["family"] == "retina":
         for part in "qkv":
             shapes |= linear_shapes(f"{name}.mixer.{part}", d, d, bias)
@@ -61,14 +57,14 @@ def block_shapes(c, name):
     else:
         shapes |= linear_shapes(f"{name}.mixer.qkv", 3 * d, d, bias)
     shapes |= linear_shapes(f"{name}.mixer.proj", d, d, bias)
-    return shapes | linear_shapes(f"{name}.fc", c["ff"], d, bias) | linear_shapes(f"{name}.fc_out", d, c["ff"], bias)
+    return shapes | linear_shapes(f"{name}.fc", (1 + c["gated"]) * c["ff"], d, bias) | linear_shapes(f"{name}.fc_out", d, c["ff"], bias)
 
 
 def stack_shapes(c, pos, blocks, ln, cells, layers):
     shapes = {f"{pos}.weight": (cells, c["d"])} if c["preset"] == "gpt" else {}
     for i in range(layers):
         shapes |= block_shapes(c, f"{blocks}.{i}")
-    return shapes | (norm_shapes(ln, c["d"]) if c["preset"] == "gpt" else {})
+    return shapes | (reference.norm_shapes(c, ln) if c["preset"] == "gpt" else {})
 
 
 def down_shapes(c, name, stride):
@@ -94,7 +90,7 @@ def parameter_shapes(config):
             if family == "topdown":
                 shapes |= {f"up.{s}.weight": (d, d, s // finer), f"up.{s}.bias": (d,)} | linear_shapes(f"combine.{finer}", d, 2 * d, True)
         if family == "bottomup":
-            shapes |= norm_shapes("agg.ln_q", d)
+            shapes |= reference.norm_shapes(c, "agg.ln_q")
             for part in ("q", "k", "v", "proj"):
                 shapes |= linear_shapes(f"agg.{part}", d, d, c["bias"])
     if not c["tie"]:
@@ -131,7 +127,7 @@ class Model:
         return torch.nn.functional.linear(x, self.table[f"{name}.weight"], self.table.get(f"{name}.bias"))
 
     def layer_norm(self, name, x):
-        return torch.nn.functional.layer_norm(x, (x.shape[-1],), self.table[f"{name}.weight"], self.table[f"{name}.bias"])
+        return reference.norm(self.c, self.table, name, x)
 
     def down(self, name, x_btd, r):
         """(b, t, d) -> (b, floor(t/r), d)"""
@@ -197,10 +193,8 @@ class Model:
         return self.linear(f"{name}.proj", self.attend(q, k, v, self.c["heads"], causal & real[:, None, :]))
 
     def block(self, name, x, s, lengths):
-        activation = torch.nn.functional.gelu if self.c["preset"] == "gpt" else torch.relu
-
         def feed_forward(h):
-            return self.linear(f"{name}.fc_out", activation(self.linear(f"{name}.fc", h)))
+            return reference.feed_forward(self.c, self.linear, f"{name}.", h)
         if self.c["preset"] == "gpt":
             x = x + self.mix(f"{name}.mixer", self.layer_norm(f"{name}.ln1", x), s, lengths)
             return x + feed_forward(self.layer_norm(f"{name}.ln2", x))

@@ -36,7 +36,7 @@ done
 added=0
 while IFS= read -r line; do
   added=$((added + 1))
-  [ -z "$line" ] || grep -qxF -e "$line" ops/elements/activations.h ops/elements/relu.cu ops/checks/elements.cpp || fault ops/README.md "not in the code: $line"
+  [ -z "$line" ] || grep -qxF -e "$line" ops/elements/{activations.h,formulas.h,relu.cu} || fault ops/README.md "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' ops/README.md)
 
 # The first page is short, begins with the commands, and shows lines of the example in their order.

@@ -67,6 +67,7 @@ TEST_CASE("model config: sizes") {
   CHECK(complaint([](ModelConfig& c) { c.layers = 0; }) == "model.layers: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.layers = 1'000'000; }) == "model.layers: 1000000, expected 100000 or less");
   CHECK(complaint([](ModelConfig& c) { c.block.ff = 0; }) == "model.ff: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.block.norm_eps = 0; }) == "model.norm_eps: 0, expected more than 0");
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().window = 0; }) == "model.window: 0, expected 1 or more");
   CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().window = 1; }) == "no error");
 }
@@ -111,6 +112,6 @@ TEST_CASE("model config: names") {
   CHECK(list_of<Preset>() == "gpt, msa");
   CHECK(choice_of<Norm>("norm", "post") == Norm::post);
   CHECK(std::string(name_of(kind_of<Sdp>)) == "sdp");
-  CHECK(error_of([] { choice_of<Activation>("model.activation", "silu"); }) ==
-        "model.activation: expected one of gelu, gelu_tanh, relu, got 'silu'");
+  CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==
+        "model.activation: expected one of gelu, gelu_tanh, relu, silu, relu2, got 'swish'");
 }

@@ -147,7 +147,7 @@ TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
         file + "scale_attn_by_inverse_layer_idx: true has no equivalent here");
   CHECK(refused("scale_attn_weights\": true", "scale_attn_weights\": false") == file + "scale_attn_weights: false has no equivalent here");
   CHECK(refused("cross_attention\": false", "cross_attention\": true") == file + "add_cross_attention: true has no equivalent here");
-  CHECK(refused("1e-05", "1e-06") == file + "layer_norm_epsilon: 1e-06 has no equivalent here, where it is 1e-05");
+  CHECK(refused("1e-05", "-1e-05") == file + "model.norm_eps: -1e-05, expected more than 0");
   CHECK(refused("attn_pdrop\": 0.1", "attn_pdrop\": 0") ==
         file + "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1; here they are one rate: choose it with --dropout");
   CHECK(refused("\"n_layer\": 2", "\"n_layer\": \"2\"") == file + "n_layer: expected an integer");
@@ -205,6 +205,10 @@ TEST_CASE("GPT-2: models of ours that it cannot be") {
   CHECK(refused([](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }) == "model.mixer: avgpool has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.family = family_of<Classifier>; }) == "model.family: classifier has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.block.norm = Norm::post; }) == "model.norm: post has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.norm_kind = NormKind::rms; }) == "model.norm_kind: rms has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "model.qk_norm: true has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.gated = true; }) == "model.gated: true has no equivalent in GPT-2");
+  CHECK(refused([](ModelConfig& c) { c.block.activation = Activation::relu2; }) == "model.activation: relu2 has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 3; }) == "model.window: 3 has no equivalent in GPT-2");
   CHECK(refused([](ModelConfig& c) { c.settings<Sdp>().window = 64; }) == "no error");
   CHECK(refused([](ModelConfig& c) { c.causal = false; }) == "model.causal: false has no equivalent in GPT-2");

@@ -26,6 +26,13 @@ ModelConfig small(Preset preset) {
   return c;
 }
 
+ModelConfig modern() {
+  ModelConfig c = small(Preset::gpt);
+  c.block.bias = false, c.block.norm_kind = NormKind::rms, c.block.gated = true, c.block.activation = Activation::silu;
+  c.settings<Sdp>().qk_norm = true;
+  return c;
+}
+
 }  // namespace
 
 TEST_CASE("decoding with a cache gives the logits of the full forward at every position") {
@@ -101,8 +108,7 @@ TEST_CASE("parameter counts are those of the specification") {
 }
 
 TEST_CASE("a layer is the ops of its paper in their order, dropout among them") {
-  const auto ops = [](Preset preset) {
-    ModelConfig config = small(preset);
+  const auto ops = [](ModelConfig config) {
     config.layers = 1, config.block.dropout = 0.1;
     const Model model = built(config, Device::cpu);
     const Training training;
@@ -112,10 +118,36 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
     for (const char* name : tape.op_names()) names += std::string(names.empty() ? "" : " ") + name;
     return names;
   };
-  CHECK(ops(Preset::gpt) == "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout "
-                            "residual_layer_norm linear");
-  CHECK(ops(Preset::msa) == "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
-                            "residual_layer_norm linear");
+  CHECK(ops(small(Preset::gpt)) ==
+        "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout "
+        "residual_layer_norm linear");
+  CHECK(ops(small(Preset::msa)) ==
+        "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
+        "residual_layer_norm linear");
+  CHECK(ops(modern()) == "embedding dropout rms_norm linear rotary attention linear dropout residual_rms_norm linear gated linear dropout "
+                         "residual_rms_norm linear");
+}
+
+TEST_CASE("RMS norm, norms of queries and keys, and a gated feed-forward: names and shapes, decoding, eps of every norm") {
+  ModelConfig config = modern();
+  Model model = built(config, Device::cpu);
+  int64_t found = 0;
+  model.each_parameter([&](const std::string& path, Parameter& p) {
+    CAPTURE(path);
+    CHECK_FALSE(path.ends_with("bias"));
+    const bool is_norm = path.ends_with("ln1.weight") || path.ends_with("ln2.weight") || path == "ln_f.weight";
+    if (path.ends_with(".fc.weight")) CHECK(p.value.shape() == Shape({40, 12}));
+    if (path.ends_with(".fc_out.weight")) CHECK(p.value.shape() == Shape({12, 20}));
+    const bool of_head = path.ends_with("mixer.q_norm.weight") || path.ends_with("mixer.k_norm.weight");
+    if (of_head) CHECK(p.value.shape() == Shape({4}));
+    CHECK((is_norm || of_head) == (p.role == Role::gain));
+    found += is_norm || of_head || path.find(".fc") != path.npos;
+  });
+  CHECK(found == 13);
+  check_decoding(config, Device::cpu);
+  config.block.norm_eps = 0.1;
+  const Tensor tokens = ids(1, 7, Device::cpu);
+  CHECK(difference(built(config, Device::cpu).logits({tokens}), model.logits({tokens})) > 1e-3);
 }
 
 TEST_CASE("dropout acts in training alone and is the same for the same random state") {

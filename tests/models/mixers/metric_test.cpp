@@ -84,7 +84,7 @@ TEST_CASE("metric: with the identity as its metric each form is p_only") {
 
 TEST_CASE("quad_full: with U = Wq^T Wk it is scaled dot-product attention") {
   auto full = drawn_mixer<QuadFull>({.heads = 3});
-  auto sdp = drawn_mixer<Sdp>({.heads = 3});
+  auto sdp = drawn_mixer<Sdp>({{.heads = 3}});
   fill(sdp.qkv.bias.value, 0);
   const double* const qkv = sdp.qkv.weight.value.data<double>();
   for (int64_t n = 0; n < 3; ++n)

@@ -1,42 +1,20 @@
-// gelu and gelu_tanh against their formulas, with the error and hyperbolic functions of the standard library.
+// gelu, gelu_tanh and silu against their formulas.
 #include <bit>
-#include <numbers>
 
-#include "ops/elements/activations.h"
-#include "tests/ops/values.h"
+#include "tests/ops/elements/forms.h"
 
 using namespace ricci;
 
 namespace {
-
-struct Form {
-  const char* name;
-  Tensor (*op)(const Arg&);
-  double (*value)(double x);
-  double (*slope)(double x);
-};
-
-double below(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
-double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
-
-const Form forms[] = {
-    {"gelu", gelu, [](double x) { return x * below(x); },
-        [](double x) { return below(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }},
-    {"gelu_tanh", gelu_tanh, [](double x) { return x / 2 * (1 + std::tanh(tanh_argument(x))); },
-        [](double x) {
-          const double u = tanh_argument(x), du = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
-          return (1 + std::tanh(u)) / 2 + x / 2 * du / (std::cosh(u) * std::cosh(u));
-        }},
-};
 
 // The spacing of bf16 numbers of the size of x.
 double bf16_spacing(double x) { return std::ldexp(1, std::max(std::ilogb(x), -126) - 7); }
 
 }  // namespace
 
-TEST_CASE("gelu: values and slopes are the formula's, near 0, far from it and between") {
-  for (const Form& form : forms) {
-    CAPTURE(form.name);
+TEST_CASE("gelu, gelu_tanh and silu: values and slopes are the formula's, near 0, far from it and between") {
+  for (const Form& form : smooth_forms) {
+    CAPTURE(name_of(form.activation));
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       for (double width : {1e-3, 1.0, 4.0, 30.0}) {
         Values given = values_of(drawn({301}, dtype, Device::cpu, 1));
@@ -59,8 +37,8 @@ TEST_CASE("gelu: values and slopes are the formula's, near 0, far from it and be
   }
 }
 
-TEST_CASE("gelu: the same value with and without a tape, and a NaN stays one") {
-  for (const Form& form : forms)
+TEST_CASE("gelu, gelu_tanh and silu: the same value with and without a tape, and a NaN stays one") {
+  for (const Form& form : smooth_forms)
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor x = drawn({1000}, dtype, device, 3);
       const Tensor alone = form.op(x);
@@ -72,7 +50,7 @@ TEST_CASE("gelu: the same value with and without a tape, and a NaN stays one") {
 
 TEST_CASE("gelu_tanh in bf16: every number's value and slope are the formula's, rounded once") {
   constexpr double kHalf = 0.51;  // of the spacing: one rounding, and what is wrong in the last bits of f32 before it
-  const Form& form = forms[1];
+  const Form& form = smooth_forms[1];
   Values given;
   for (uint32_t bits = 0; bits < 0x8000; ++bits)
     for (uint32_t sign : {0u, 0x8000u}) {

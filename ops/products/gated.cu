@@ -1,0 +1,114 @@
+// gated: the two halves of x_rd's columns are gate_rf and up_rf
+//   y_rf     = act(gate_rf) up_rf
+//   dgate_rf = dy_rf up_rf act'(gate_rf),   dup_rf = dy_rf act(gate_rf)
+// Only x is kept: act(gate) is computed again in the backward.
+//   bytes   6 N for N numbers of y in bf16, 10 N backward
+//   floor   65,536 rows of 1536 on an H200: 0.60 GB at 4.8 TB/s 0.13 ms, 0.21 ms backward
+#include "autograd/record.h"
+#include "core/dims.h"
+#include "core/error.h"
+#include "cuda/verbs/rows.h"
+#include "ops/elements/formulas.h"
+#include "ops/products/products.h"
+
+namespace ricci {
+namespace gated_kernels {
+
+using namespace formulas;
+
+// F, or its fast form in a thread block that rounds to bf16.
+template <class F, class T, class Row> struct FormulaOf { using Type = F; };
+template <class F, class T>
+requires HasFast<F, T>
+struct FormulaOf<F, T, BlockRow> {
+  using Type = typename F::Fast;
+};
+
+template <class F, class T> struct Forward {
+  using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
+  const T* x_rd;
+  T* y_rf;
+
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    using Formula = typename FormulaOf<F, T, Row>::Type;
+    const T *const gate = x_rd + 2 * r * row.n, *const up = gate + row.n;
+    T* const y = y_rf + r * row.n;
+    row.each_piece([&](auto at) { at.store(y, map([](A g, A u) { return both_of<Formula>(g).value * u; }, at.load(gate), at.load(up))); },
+        gate, up, y);
+  }
+};
+
+template <class F, class T> struct Backward {
+  using A = Accumulator<T>;
+  static constexpr int kNeighbours = elements_of_piece<T>();
+  const T *x_rd, *dy_rf;
+  T* dx_rd;
+
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    using Formula = typename FormulaOf<F, T, Row>::Type;
+    const T *const gate = x_rd + 2 * r * row.n, *const up = gate + row.n, *const dy = dy_rf + r * row.n;
+    T *const dgate = dx_rd + 2 * r * row.n, *const dup = dgate + row.n;
+    row.each_piece(
+        [&](auto at) {
+          const auto g = at.load(gate), dy_f = at.load(dy);
+          at.store(dgate, map([](A g, A u, A dy) { return dy * u * both_of<Formula>(g).slope; }, g, at.load(up), dy_f));
+          at.store(dup, map([](A g, A dy) { return dy * both_of<Formula>(g).value; }, g, dy_f));
+        },
+        gate, up, dy, dgate, dup);
+  }
+};
+
+// f(formula) for the formula of an activation.
+template <class Call> void with_formula(Activation activation, Call f) {
+  switch (activation) {
+    case Activation::gelu: return f(Erf{});
+    case Activation::gelu_tanh: return f(Tanh{});
+    case Activation::relu: return f(Relu{});
+    case Activation::silu: return f(Silu{});
+    case Activation::relu2: return f(Relu2{});
+  }
+}
+
+}  // namespace gated_kernels
+
+using namespace gated_kernels;
+
+HOST Tensor gated(Activation activation, const Arg& x_rd) {
+  DIMS(merged(x_rd));
+  Shape shape = x_rd.shape();
+  const int64_t d = shape[-1], rows = d ? x_rd.size() / d : 0;
+  if (d % 2) fail("gated: {} columns of x_rd{} have no halves, a gate and what it multiplies", {d, show(shape)});
+  shape.set(-1, d / 2);
+  const Tensor y_rf = like(x_rd, shape);
+  with_dtype(x_rd, [&]<class T>(T) {
+    with_formula(activation, [&]<class F>(F) {
+      for_rows("gated", x_rd.device(), rows, d / 2, Forward<F, T>{x_rd.data<T>(), y_rf.data<T>()});
+    });
+  });
+  return record("gated", {x_rd}, y_rf, keep(x_rd, activation), [](const Tensor& dy_rf, const Tensor& x_rd, Activation activation) -> Grads {
+    const Tensor dx_rd = like(x_rd);
+    const int64_t f = dy_rf.shape()[-1], rows = f ? dy_rf.size() / f : 0;
+    with_dtype(x_rd, [&]<class T>(T) {
+      with_formula(activation, [&]<class F>(F) {
+        for_rows("gated'", x_rd.device(), rows, f, Backward<F, T>{x_rd.data<T>(), dy_rf.data<T>(), dx_rd.data<T>()});
+      });
+    });
+    return {dx_rd};
+  });
+}
+
+#define CUDA_GATED_OF(F, T)              \
+  CUDA_KERNEL(RowKernel<Forward<F, T>>); \
+  CUDA_KERNEL(RowKernel<Backward<F, T>>)
+#define CUDA_GATED(F)       \
+  CUDA_GATED_OF(F, float);  \
+  CUDA_GATED_OF(F, double); \
+  CUDA_GATED_OF(F, bf16)
+CUDA_GATED(Erf);
+CUDA_GATED(Tanh);
+CUDA_GATED(Relu);
+CUDA_GATED(Silu);
+CUDA_GATED(Relu2);
+
+}  // namespace ricci

@@ -1,0 +1,47 @@
+// Rotary positions (Su et al. 2021): the columns of a query and of a key turn by angles that grow with their position, so that a score
+// depends on the difference of two positions alone.
+#pragma once
+#include <array>
+
+#include "autograd/arg.h"
+
+namespace ricci {
+
+enum class RopeScaling : uint8_t {
+  none,
+  linear,  // every frequency divided by the factor
+  llama3,  // only of wavelengths that are long beside the trained context (Llama 3.1)
+};
+constexpr auto choices(RopeScaling) { return std::array{"none", "linear", "llama3"}; }
+
+// w_i = theta^(-2i / r) for i < r / 2, in radians a position, and then the scaling.
+struct RotaryFrequencies {
+  double theta = 10000;
+  RopeScaling scaling = RopeScaling::none;
+  double factor = 8;  // of linear and llama3
+  // Of llama3: a wavelength below trained_ctx / high stays, one above trained_ctx / low is multiplied by the factor, between them the
+  // frequencies go over from one to the other.
+  double low = 1, high = 4;
+  int64_t trained_ctx = 8192;
+};
+
+// The table [positions r] of the cosines (r / 2 columns) and sines of position times frequency for r columns of a head, computed in f64. A
+// constant. Errors: an odd r; a theta or factor that is not a positive number; low and high that are not 0 < low < high.
+Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& frequencies, Dtype dtype, Device device);
+
+struct RotaryHeads {
+  int64_t queries, keys;  // numbers of heads
+  int64_t width;          // k, the columns of each
+};
+
+// Normalises and turns the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head; further columns,
+// the values, are not read. Returns [b c (queries + keys) width].
+// With gains each head is first RMS-normalised (ops/rows/rms_norm.h), queries with q_gain_k, keys with k_gain_k; empty ones: it is not.
+// Then the first r columns turn: i < r / 2 and i + r / 2 are a pair, which position `first` + c turns by the angle of that row of
+// table_Cr; the others stay. An empty table turns nothing. Computed in f32 (f64 for f64) and rounded once.
+// Errors: neither gains nor a table, one gain alone, gains or a table that the heads do not have, positions that the table does not
+// have, a table that is not f32 (f64 for x in f64) or that needs a gradient, inputs that differ in dtype or device.
+Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
+    int64_t first = 0, double eps = 1e-5);
+
+}  // namespace ricci
