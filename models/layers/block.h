@@ -8,6 +8,7 @@
 #include "autograd/recompute.h"
 #include "autograd/tape.h"
 #include "core/choice.h"
+#include "core/error.h"
 #include "core/fields.h"
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
@@ -34,6 +35,7 @@ struct BlockConfig {
   double dropout = 0;
   bool bias = true;
   bool norm_bias = true;
+  bool fused_gelu = false;
   int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
 };
 
@@ -44,6 +46,15 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("dropout", c.dropout, "probability of dropout, at every site").below_one();
   field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
   field("norm_bias", c.norm_bias, "layer norms have biases");
+  field("fused_gelu", c.fused_gelu, "on GPUs, gelu and its slope are taken within the products of the feed-forward layer");
+}
+
+// Error: gelu is to be fused, but the products have none.
+inline void check(const BlockConfig& c) {
+  if (!c.fused_gelu) return;
+  if (c.activation != Activation::gelu_tanh) fail("model.fused_gelu: model.activation is {}, expected gelu_tanh", {name_of(c.activation)});
+  if (!c.bias) fail("model.fused_gelu: model.bias is false, expected true");
+  if (c.norm == Norm::post && c.dropout > 0) fail("model.fused_gelu: model.norm: post with model.dropout has dropout between the products");
 }
 
 // The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
@@ -61,12 +72,17 @@ template <Mixer M> struct Block {
   template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
     const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};
     const auto [y, n2] = ln2(x, drop(mix(n1), config.dropout));
-    return {y, drop(fc_out(activate(config.activation, fc(n2))), config.dropout)};
+    return {y, drop(feed(n2), config.dropout)};
   }
   template <class Mix> Residual post(const Tensor& x, const Mix& mix) const {
     const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
-    const Tensor hidden = drop(activate(config.activation, fc(y)), config.dropout);
-    return {ln2(y, drop(fc_out(hidden), config.dropout))[1], {}};
+    return {ln2(y, drop(feed(y), config.dropout))[1], {}};
+  }
+  // The feed-forward map. Fused, it has no dropout of its own.
+  Tensor feed(const Tensor& x) const {
+    if (config.fused_gelu) return feed_forward(x, fc.weight, fc.bias, fc_out.weight, fc_out.bias);
+    const Tensor hidden = activate(config.activation, fc(x));
+    return fc_out(config.norm == Norm::post ? drop(hidden, config.dropout) : hidden);
   }
 
   LayerNorm ln1, ln2;

@@ -14,5 +14,8 @@ Tensor sigmoid(const Arg& x);
 Tensor gelu(const Arg& x);
 // Its approximation in GPT-2's released code, offered for its checkpoints.
 Tensor gelu_tanh(const Arg& x);
+// Its value, and dx = dy gelu_tanh'(x), for ops that contain it and keep x. Neither is recorded.
+Tensor gelu_tanh_value(const Tensor& x);
+Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x);
 
 }  // namespace ricci

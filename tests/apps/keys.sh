@@ -44,6 +44,7 @@ model.ff               7
 model.dropout          0.3
 model.bias             false
 model.norm_bias        false
+model.fused_gelu       true
 model.positions        sinusoidal
 model.scale_embedding  true
 model.tie              false
@@ -90,6 +91,7 @@ seed                   7
 device                 cuda_emulated
 precision              bf16
 cuda_graph             true
+tune_products          true
 threads                2
 rank_timeout           0
 eval_every             3

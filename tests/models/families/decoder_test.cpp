@@ -101,9 +101,10 @@ TEST_CASE("parameter counts are those of the specification") {
 }
 
 TEST_CASE("a layer is the ops of its paper in their order, dropout among them") {
-  const auto ops = [](Preset preset) {
+  const auto ops = [](Preset preset, bool fused = false) {
     ModelConfig config = small(preset);
-    config.layers = 1, config.block.dropout = 0.1;
+    config.layers = 1, config.block.dropout = 0.1, config.block.fused_gelu = fused;
+    if (fused) config.block.activation = Activation::gelu_tanh;
     const Model model = built(config, Device::cpu);
     const Training training;
     const Tape tape;
@@ -114,6 +115,8 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
   };
   CHECK(ops(Preset::gpt) == "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout "
                             "residual_layer_norm linear");
+  CHECK(ops(Preset::gpt, true) == "embedding dropout layer_norm linear attention linear dropout residual_layer_norm feed_forward dropout "
+                                  "residual_layer_norm linear");
   CHECK(ops(Preset::msa) == "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
                             "residual_layer_norm linear");
 }
