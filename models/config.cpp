@@ -62,6 +62,7 @@ void check(const ModelConfig& c) {
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} has an attention of its own, expected {}", {name_of(c.mixer), family.name, Sdp::kName});
   if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads cells only when they are complete", {family.name});
+  check(c.block);
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
   Families::call_for(c.family, [&]<class F>() {

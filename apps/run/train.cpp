@@ -26,6 +26,7 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/gemm/cublas/tuned_products.h"
 #include "cuda/ranks/ranks.h"
 #include "models/training/optimizer.h"
 
@@ -99,6 +100,7 @@ Start start(Ranks& ranks, const RunOptions& options) {
     start.config = start.run->config();
     check(start.config);  // with max_ranks
     if (ranks.count() > 1 && start.config.cuda_graph) fail("cuda_graph: not with several ranks yet");
+    if (ranks.count() > 1 && start.config.tune_products) fail("tune_products: not with several ranks yet");
     start.finished = start.run->finished();
     const bool is_over = start.finished && !start.run->names_other_texts();
     return is_over ? std::string() : text_of(start.config);
@@ -153,6 +155,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     run->begin(config, corpus.tokenizer.get(), state.step);
     return std::string(begun.finished ? "finished" : "");
   });
+  if (config.tune_products) tune_products(run->place("products.txt"));
   if (told == "finished") return run ? tell_finished(*run, *begun.finished) : 0;
   if (run) tell(STDOUT_FILENO, notes + opening_line(*run, corpus, model, state) + "\n" + ranks_line(ranks, config));
   {

@@ -22,9 +22,9 @@ bool multiplies_bf16_faster();
 // cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 
-// cuda by cuBLASLt, which is loaded when first needed. False, with nothing done: RICCI_WITHOUT_CUBLAS=1, or the library has no
-// algorithm for this product, which stderr says once. Errors: it cannot be loaded (cuda/gemm/load_cublas.h), a call that fails, with the
-// product. Only in builds with the toolkit.
+// cuda by cuBLASLt, which is loaded when first needed; with the epilogue. False, with nothing done: RICCI_WITHOUT_CUBLAS=1, or the library
+// has no algorithm for this product, which stderr says once. Errors: it cannot be loaded (cuda/gemm/cublas/load_cublas.h), a call that
+// fails, with the product. Only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

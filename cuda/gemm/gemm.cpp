@@ -7,6 +7,7 @@
 #include "cuda/device/device.h"
 #include "cuda/gemm/backends.h"
 #include "cuda/trace.h"
+#include "cuda/verbs/arithmetic.h"
 
 namespace ricci {
 namespace {
@@ -75,22 +76,53 @@ void gemm_on_cuda(const Gemm& g) {
   gemm_tiled(g);
 }
 
+void count_flops(const Gemm& g) { trace::flops(2.0 * static_cast<double>(g.batch * g.m * g.n) * static_cast<double>(g.k), g.dtype); }
+
+Gemm made_dense(Gemm g) {
+  make_dense(g.a_at, g.m, g.k);
+  make_dense(g.b_at, g.k, g.n);
+  make_dense(g.c_at, g.m, g.n);
+  return g;
+}
+
 }  // namespace
 
 void gemm(const Gemm& asked) {
   check(asked);
+  if (asked.epilogue != Epilogue::none) fail("gemm: only gemm_fused has epilogues");
   if (asked.batch == 0 || asked.m == 0 || asked.n == 0) return;
-  trace::flops(2.0 * static_cast<double>(asked.batch * asked.m * asked.n) * static_cast<double>(asked.k), asked.dtype);
-  Gemm g = asked;
-  make_dense(g.a_at, g.m, g.k);
-  make_dense(g.b_at, g.k, g.n);
-  make_dense(g.c_at, g.m, g.n);
+  count_flops(asked);
+  Gemm g = made_dense(asked);
   if (g.c_at.column_stride != 1 && g.c_at.row_stride == 1 && !g.bias_n) g = transposed(g);
   switch (g.device) {
     case Device::cpu: return gemm_on_cpu(g);
     case Device::cuda: return gemm_on_cuda(g);
     case Device::cuda_emulated: return gemm_tiled(g);
   }
+}
+
+bool gemm_fused([[maybe_unused]] const Gemm& g) {
+  check(g);
+#ifdef RICCI_HAS_CUDA
+  if (g.device != Device::cuda || g.batch != 1 || g.m == 0 || g.n == 0 || g.k == 0 || !gemm_cublas(made_dense(g))) return false;
+  count_flops(g);
+  return true;
+#else
+  return false;
+#endif
+}
+
+Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype) {
+  const bool same_type = dtype == (g.c_f32 ? Dtype::f32 : g.dtype);
+  if (g.device == Device::cuda && same_type) {
+    const Tensor sums_m({g.m}, dtype, g.device);
+    Gemm fused = g;
+    fused.epilogue = Epilogue::row_sums;
+    fused.beside = sums_m.raw();
+    if (gemm_fused(fused)) return sums_m;
+  }
+  gemm(g);
+  return sum_to(a_km, {g.m}, dtype);
 }
 
 }  // namespace ricci

@@ -10,6 +10,14 @@ struct MatrixAt {
   int64_t row_stride, column_stride, batch_stride;
 };
 
+// Work that cuBLASLt does within a product (gemm_fused), with the memory `beside` its result.
+enum class Epilogue : uint8_t {
+  none,
+  row_sums,       // writes sum_k a_mk to beside_m, which is of c's type
+  gelu,           // c = gelu_tanh(x), x_mn = a b + bias_n; x is written to beside_mn, which lies as c does, unless that is null
+  gelu_gradient,  // c = (a b) gelu_tanh'(x), x_mn read from beside_mn, which lies as c does
+};
+
 struct Gemm {
   Device device;
   Dtype dtype;  // the dtype of a, b, c and bias_n: f32, f64 or bf16; bf16 is summed in f32
@@ -21,10 +29,20 @@ struct Gemm {
   bool accumulate = false;       // c is added to instead of written
   const void* bias_n = nullptr;  // added to every row of every matrix
   bool c_f32 = false;            // with bf16 only: c is f32
+  Epilogue epilogue = Epilogue::none;
+  void* beside = nullptr;
 };
 
 // On the CPU the bits do not depend on the number of threads. With k = 0 the sum is 0.
-// Errors: a dtype that is not floating-point, negative extents, c_f32 without bf16, a device that is not available.
+// Errors: a dtype that is not floating-point, negative extents, c_f32 without bf16, a device that is not available, an epilogue.
 void gemm(const Gemm& g);
+
+// The same product with its epilogue, where cuBLASLt has one: on cuda. False, with nothing done: anywhere else, and where the library
+// refuses the epilogue, which stderr says once; then the caller takes a gemm and what is missing. Errors: as gemm.
+bool gemm_fused(const Gemm& g);
+
+// The gradient of weights and that of the bias beside them: computes the product g and returns sums_m = sum_k a_mk, of this dtype. Its
+// factor a is a_km, [... m], read transposed, one matrix. Where gemm_fused cannot, a pass over a_km of its own sums. Errors: as gemm.
+Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci

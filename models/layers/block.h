@@ -9,6 +9,7 @@
 #include "autograd/recompute.h"
 #include "autograd/tape.h"
 #include "core/choice.h"
+#include "core/error.h"
 #include "core/fields.h"
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
@@ -32,6 +33,7 @@ struct BlockConfig {
   double norm_eps = 1e-5;
   bool gated = false;
   NormConfig norms() const { return {norm_kind, norm_bias, norm_eps}; }
+  bool fused_gelu = false;
   int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
 };
 
@@ -45,6 +47,16 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases");
   field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
   field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU)");
+  field("fused_gelu", c.fused_gelu, "on GPUs, gelu and its slope are taken within the products of the feed-forward layer");
+}
+
+// Error: gelu is to be fused, but the products have none.
+inline void check(const BlockConfig& c) {
+  if (!c.fused_gelu) return;
+  if (c.activation != Activation::gelu_tanh) fail("model.fused_gelu: model.activation is {}, expected gelu_tanh", {name_of(c.activation)});
+  if (c.gated) fail("model.fused_gelu: model.gated is true, expected false");
+  if (!c.bias) fail("model.fused_gelu: model.bias is false, expected true");
+  if (c.norm == Norm::post && c.dropout > 0) fail("model.fused_gelu: model.norm: post with model.dropout has dropout between the products");
 }
 
 // The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.
@@ -62,13 +74,18 @@ template <Mixer M> struct Block {
   template <class Mix> Residual pre(const Residual& r, const Mix& mix) const {
     const auto [x, n1] = r.branch ? ln1(r.x, r.branch) : std::array{r.x, ln1(r.x)};
     const auto [y, n2] = ln2(x, drop(mix(n1), config.dropout));
-    return {y, drop(fc_out(hidden(n2)), config.dropout)};
+    return {y, drop(feed(n2), config.dropout)};
   }
   template <class Mix> Residual post(const Tensor& x, const Mix& mix) const {
     const Tensor y = ln1(x, drop(mix(x), config.dropout))[1];
-    return {ln2(y, drop(fc_out(drop(hidden(y), config.dropout)), config.dropout))[1], {}};
+    return {ln2(y, drop(feed(y), config.dropout))[1], {}};
   }
-  Tensor hidden(const Tensor& x) const { return config.gated ? gated(config.activation, fc(x)) : activate(config.activation, fc(x)); }
+  // The feed-forward map. Fused, it has no dropout of its own.
+  Tensor feed(const Tensor& x) const {
+    if (config.fused_gelu) return feed_forward(x, fc.weight, fc.bias, fc_out.weight, fc_out.bias);
+    const Tensor hidden = config.gated ? gated(config.activation, fc(x)) : activate(config.activation, fc(x));
+    return fc_out(config.norm == Norm::post ? drop(hidden, config.dropout) : hidden);
+  }
 
   LayerNorm ln1, ln2;
   M mixer;

@@ -64,7 +64,7 @@ const std::vector<const char*>& ops_without_backward();
 // ---- The parts of the list, one in each file
 void add_element_checks(std::vector<OpCheck>& all);  // formulas over single elements, shapes
 void add_row_checks(std::vector<OpCheck>& all);      // softmax, cross-entropy, layer norm, sums; means over positions, coarser scales
-void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, classifier, embedding, recomputation
+void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, feed-forward, classifier, embedding, recomputation
 void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores, shift-and-sum
 
 // i64 [n]; empty where there are no values.

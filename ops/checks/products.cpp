@@ -40,6 +40,10 @@ void add_product_checks(std::vector<OpCheck>& all) {
     all.push_back(
         {"gated", choices(Activation{})[i], {normal({2, 3, 10})}, [f = static_cast<Activation>(i)](const Arg& x) { return gated(f, x); }});
   all.push_back({"gated", "pieces of 16 bytes", {normal({3, 8})}, [](const Arg& x) { return gated(Activation::silu, x); }});
+  for (const int64_t f : {16, 7})  // cuBLASLt has gelu for rows of 8, 16, ... elements
+    all.push_back({"feed_forward", f % 8 ? "odd sizes" : "a width of whole words",
+        {normal({2, 3, 5}), normal({f, 5}), normal({f}), normal({6, f}), normal({6})},
+        [](CheckInputs x) { return feed_forward(x[0], x[1], x[2], x[3], x[4]); }});
   all.push_back({"embedding", "repeated ids and positions", {integers({3, 5}, 4), normal({4, 7}), normal({9, 7})},
       [](CheckInputs x) { return embedding(x[0], x[1], x[2], 1.5, 2); }});
   all.push_back({"embedding", "no positions", {integers({2, 3}, 50), normal({50, 3})},

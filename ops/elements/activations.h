@@ -22,6 +22,9 @@ Tensor silu(const Arg& x);
 Tensor gelu(const Arg& x);
 // Its approximation in GPT-2's released code, offered for its checkpoints.
 Tensor gelu_tanh(const Arg& x);
+// Its value, and dx = dy gelu_tanh'(x), for ops that contain it and keep x. Neither is recorded.
+Tensor gelu_tanh_value(const Tensor& x);
+Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x);
 
 // The activation functions of a feed-forward layer, by name.
 enum class Activation : uint8_t { gelu, gelu_tanh, relu, silu, relu2 };

@@ -8,6 +8,20 @@
 #include "ops/elements/unary.h"
 
 namespace ricci {
+namespace gelu_kernels {
+
+// dx = dy gelu_tanh'(x), where x was kept instead of the slope.
+template <class F, class T> struct FromInput {
+  const T *dy, *x;
+  T* dx;
+  HD auto on_gpu() const requires formulas::HasFast<F, T> { return FromInput<typename F::Fast, T>{dy, x, dx}; }
+  HD void operator()(int64_t i) const { dx[i] = T(Accumulator<T>(dy[i]) * F::both(Accumulator<T>(x[i])).slope); }
+  template <class V> HD auto arrays(V visit) { return visit(dy, x, dx); }
+};
+
+}  // namespace gelu_kernels
+
+using namespace gelu_kernels;
 using namespace formulas;
 
 HOST Tensor gelu(const Arg& x) {
@@ -24,6 +38,19 @@ HOST Tensor gelu_tanh(const Arg& x) {
       [](const Tensor& dy, const Tensor& slope) -> Grads { return {unary::backward<Tanh>("gelu_tanh'", dy, slope)}; });
 }
 
+HOST Tensor gelu_tanh_value(const Tensor& x) { return unary::forward<Tanh>("gelu_tanh", x).y; }
+
+HOST Tensor gelu_tanh_backward(const Tensor& dy, const Tensor& x) {
+  const Tensor dx = like(dy);
+  with_dtype(dy, [&]<class T>(T) {
+    for_each_element("gelu_tanh'", dy.device(), dy.size(), FromInput<Tanh, T>{dy.data<T>(), x.data<T>(), dx.data<T>()});
+  });
+  return dx;
+}
+
+CUDA_ELEMENT(FromInput<Tanh, float>);
+CUDA_ELEMENT(FromInput<Tanh, double>);
+CUDA_ELEMENT(FromInput<Tanh, bf16>);
 CUDA_UNARY_WITH_SLOPE(Erf);
 CUDA_UNARY_WITH_SLOPE(Tanh);
 

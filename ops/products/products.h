@@ -11,6 +11,11 @@ namespace ricci {
 // Errors: widths that disagree, inputs that differ in dtype or device, an x_rd without indices.
 Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f);
 
+// y = gelu_tanh(x W^T + bias) V^T + out_bias, the feed-forward map: x_rd is [... d], w_fd and v_ef are stored (out, in), y is [... e]. It
+// keeps the sums that gelu is taken of, and on cuda cuBLASLt takes gelu and its slope within the products.
+// Errors: widths that disagree, inputs that differ in dtype or device, an empty bias.
+Tensor feed_forward(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f, const Arg& v_ef, const Arg& out_bias_e);
+
 // Multiplies two tensors and sums over every index that is not in the result, as the formula says:
 //   contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk)      scores of attention
 //   contract("mk,kn->mn", a_mk, b_kn)                a matrix product

@@ -48,6 +48,7 @@ model.norm_bias        false
 model.norm_kind        rms
 model.norm_eps         0.1
 model.gated            true
+model.fused_gelu       true
 model.positions        sinusoidal
 model.scale_embedding  true
 model.tie              false
@@ -94,6 +95,7 @@ seed                   7
 device                 cuda_emulated
 precision              bf16
 cuda_graph             true
+tune_products          true
 threads                2
 rank_timeout           0
 eval_every             3

@@ -20,6 +20,7 @@ refuse 'heads that do not divide d' 1 'model\.heads: 3 does not divide d = 16' t
 refuse 'context longer than model.ctx' 1 'context: 17 exceeds model\.ctx = 16' train tiny.yaml context=17
 refuse 'unknown device' 1 "device: expected one of cpu, cuda, cuda_emulated, got 'tpu'" train tiny.yaml device=tpu
 refuse 'graph on the cpu' 1 'cuda_graph: device cpu has no graphs, expected cuda' train tiny.yaml cuda_graph=true
+refuse 'timed products on the cpu' 1 'tune_products: device cpu has no cuBLASLt, expected cuda' train tiny.yaml tune_products=true
 refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; 0 takes its number' train tiny.yaml model.vocab=900
 refuse 'no name of a run file' 2 'the name of a run file is empty' train ''
 refuse 'unknown option' 2 '--frob' train tiny.yaml --frob
@@ -242,7 +243,7 @@ accept 'one thread' train tiny.yaml name=one threads=1 "${same[@]}"
 accept 'two threads' train tiny.yaml name=two threads=2 "${same[@]}"
 verdict 'the same weights on one thread and two' "$(cmp runs/{one,two}/model.safetensors 2>&1)"
 sed -E 's/:(null|-?[0-9.e+-]+)([,}])/\2/g' runs/one/metrics.jsonl | uniq -c | tr -d ' ' >out
-keys='3{"step","tokens","train_loss","val_loss","val_accuracy","lr","grad_norm","tokens_per_s","peak_bytes","ranks","exchange_ms","time"}'
+keys='3{"step","tokens","train_loss","val_loss","val_accuracy","lr","grad_norm","tokens_per_s","peak_bytes","reserved_bytes","ranks","exchange_ms","time"}'
 verdict 'metrics of 3 steps' "$(diff out - <<<"$keys")"
 accept 'a drawing' plot runs/one runs/two -o plot.svg
 accept 'a page' plot runs/one --x time --log-y -o plot.html

@@ -115,3 +115,19 @@ TEST_CASE("model config: names") {
   CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==
         "model.activation: expected one of gelu, gelu_tanh, relu, silu, relu2, got 'swish'");
 }
+
+TEST_CASE("model config: gelu is fused with products that have a bias, and with nothing between them") {
+  const auto fused = [](const std::function<void(BlockConfig&)>& change) {
+    return complaint([&](ModelConfig& c) {
+      c.block.fused_gelu = true, c.block.activation = Activation::gelu_tanh;
+      change(c.block);
+    });
+  };
+  CHECK(fused([](BlockConfig&) {}) == "no error");
+  CHECK(fused([](BlockConfig& c) { c.activation = Activation::gelu; }) == "model.fused_gelu: model.activation is gelu, expected gelu_tanh");
+  CHECK(fused([](BlockConfig& c) { c.gated = true; }) == "model.fused_gelu: model.gated is true, expected false");
+  CHECK(fused([](BlockConfig& c) { c.bias = false; }) == "model.fused_gelu: model.bias is false, expected true");
+  CHECK(fused([](BlockConfig& c) { c.norm = Norm::post; }) == "no error");
+  CHECK(fused([](BlockConfig& c) { c.norm = Norm::post, c.dropout = 0.1; }) ==
+        "model.fused_gelu: model.norm: post with model.dropout has dropout between the products");
+}

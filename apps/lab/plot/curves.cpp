@@ -24,7 +24,8 @@ constexpr Look kLooks[] = {{"train_loss", "loss", "nats per token", "training", 
     {"val_loss", "loss", "nats per token", "validation", false, true},
     {"val_accuracy", "accuracy", "part predicted right", "", false, false}, {"lr", "learning rate", "", "", false, false},
     {"grad_norm", "gradient norm", "before clipping", "", true, false}, {"tokens_per_s", "speed", "tokens per second", "", true, false},
-    {"peak_bytes", "peak memory", "bytes", "", false, false}};
+    {"peak_bytes", "memory", "bytes", "peak of tensors", false, false},
+    {"reserved_bytes", "memory", "bytes", "reserved by the pool", false, true}};
 
 Look look_of(const std::string& key) {
   for (const Look& look : kLooks)

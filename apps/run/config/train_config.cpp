@@ -86,6 +86,8 @@ void visit_step_fields(TrainConfig& c, const Fields& field) {
   field("device", c.device, "where tensors live");
   field("precision", c.precision, "of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
   field("cuda_graph", c.cuda_graph, "record the work of a step once and launch it as a whole; for small batches").may_change();
+  field("tune_products", c.tune_products,
+      "on the GPU, time several algorithms for the products of each shape and keep the fastest in products.txt of the run");
   field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
 }
 
@@ -202,6 +204,8 @@ void check(const TrainConfig& config) {
   if (const OptimizerConfig& c = config.optimizer; c.nesterov && c.kind == OptimizerConfig::Kind::sgd && c.momentum == 0)
     fail("nesterov: needs a momentum above 0");
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
+  if (config.tune_products && config.device != Device::cuda)
+    fail("tune_products: device {} has no cuBLASLt, expected cuda", {name_of(config.device)});
   if (const int64_t context = config.context.value_or(config.model.ctx); config.eval_from >= context)
     fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (config.sample.tokens > 0 && !config.model.traits().writes_text())

@@ -78,6 +78,7 @@ struct TrainConfig {
   Device device = Device::cpu;
   Precision precision = Precision::f32;
   bool cuda_graph = false;
+  bool tune_products = false;
   int64_t threads = 0;
 
   int64_t eval_every = 250;

@@ -10,6 +10,7 @@
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
+#include "cuda/gemm/cublas/tuned_products.h"
 #include "models/training/train_step.h"
 #include "ops/optimizers/gradient_norm.h"
 
@@ -76,6 +77,7 @@ int replay_nonfinite_step(const std::string& folder, const std::vector<std::stri
   require(config.device);
   if (!OpenFile::find(run.place(kNonfiniteFile)))
     fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
+  if (config.tune_products) tune_products(run.place("products.txt"));
   const SafetensorsFile file(run.place(kNonfiniteFile));
   file.verify();
   const int64_t step = step_in(file);

@@ -8,6 +8,8 @@
 #include "apps/terminal/signals.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
+#include "core/memory/memory.h"
+#include "cuda/device/device_memory.h"
 #include "models/inference/sampling.h"
 
 namespace ricci::apps {
@@ -64,11 +66,23 @@ void print_warnings(const TrainConfig& config) {
   for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
 }
 
+std::optional<int64_t> reserved_bytes(Device device) {
+  return device == Device::cuda ? std::optional(device_memory(device).reserved_bytes()) : std::nullopt;
+}
+
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds) {
   const bool all_done = state.step == run.config().steps && !state.awaits_evaluation, early = !all_done && ended_early(run.config(), state);
   std::string what = all_done ? "saved" : "interrupted, saved";
   if (early) what = format_message("no better validation loss since step {}, saved", {state.best_step});
-  return format_message("{} after {} steps, {:.1f} s of training: {}", {what, state.step, seconds, run.place("model.safetensors").path});
+  const Device device = run.config().device;
+  const std::optional<int64_t> reserved = reserved_bytes(device);
+  const std::string memory = reserved ? ", " + memory_line(memory_use(device).peak, *reserved) : "";
+  return format_message(
+      "{} after {} steps, {:.1f} s of training{}: {}", {what, state.step, seconds, memory, run.place("model.safetensors").path});
+}
+
+std::string memory_line(int64_t peak_bytes, int64_t reserved_bytes) {
+  return format_message("at most {} of tensors, {} reserved", {show_bytes(peak_bytes), show_bytes(reserved_bytes)});
 }
 
 std::string follow_schedule(TrainConfig& config, const TrainState& state) {

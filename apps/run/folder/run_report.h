@@ -1,5 +1,6 @@
 // The lines that ricci-train prints about a run, and ricci-plan about one that might be.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "apps/run/corpus/corpus.h"
@@ -23,8 +24,13 @@ void print_warnings(const TrainConfig& config);
 // A classifier: step 20: train loss 0.6931, validation loss 0.6870 over 500 documents, accuracy 0.5420
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& evaluation);
 
+// The bytes that the GPU's memory pool holds; nothing on other devices.
+std::optional<int64_t> reserved_bytes(Device device);
+
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
+// On a GPU: at most 12.1 GiB of tensors, 14.0 GiB reserved
+std::string memory_line(int64_t peak_bytes, int64_t reserved_bytes);
 
 // Puts the end of the learning rate's schedule into the config: a schedule that ends elsewhere than at the last step is written to
 // config.yaml. Returns a line where the run is to go on past its end, else nothing.

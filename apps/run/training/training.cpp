@@ -96,6 +96,7 @@ Metrics TrainingLoop::take_step() {
       .grad_norm = norm,
       .tokens_per_s = since_record.tokens_per_second(),
       .peak_bytes = std::max(notes.peak_bytes(), memory_use(config.device).peak),
+      .reserved_bytes = reserved_bytes(config.device),
       .ranks = ranks.count()};
 }
 

@@ -11,6 +11,7 @@
 
 #include "cuda/gemm/gemm.h"
 #include "cuda/math.h"
+#include "cuda/trace.h"
 #include "cuda/verbs/rows.h"
 #include "ops/attention/wide/wide.h"
 
@@ -139,6 +140,7 @@ HOST void multiply(const Tensor& like, const Group& group, const Extents& of, co
       .c_at = c.at,
       .accumulate = add,
       .c_f32 = c_f32});
+  trace::flops(-2.0 * static_cast<double>(group.count * of.m * of.n) * static_cast<double>(of.k));  // attention counts its own
 }
 
 // Sequences whose matrices take at most as many bytes; the emulator's few make groups of small problems.

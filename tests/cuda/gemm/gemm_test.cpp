@@ -184,3 +184,35 @@ TEST_CASE("errors of gemm name the values") {
   g.k = 1, g.device = Device::cuda;
   if (!available(Device::cuda)) CHECK(message_of([&] { gemm(g); }) == std::string("device cuda: ") + why_not(Device::cuda));
 }
+
+TEST_CASE("row sums beside a product: both are their definitions, whatever is added to, and where c is f32") {
+  on_every_device_and_dtype([](Device device, Dtype dtype) {
+    for (const int64_t m : {1, 9, 40})
+      for (const bool c_f32 : {false, true}) {
+        if (c_f32 && dtype != Dtype::bf16) continue;
+        const int64_t n = 7, k = 33;
+        const Dtype c_dtype = c_f32 ? Dtype::f32 : dtype;
+        const Tensor a_km = drawn({k, m}, dtype, device, 1), b_kn = drawn({k, n}, dtype, device, 2),
+                     old_mn = drawn({m, n}, c_dtype, device, 3);
+        const Tensor c_mn = like(old_mn), expected_mn = like(old_mn);
+        copy(c_mn, old_mn), copy(expected_mn, old_mn);
+        // clang-format off
+        Gemm g{.device = device, .dtype = dtype, .batch = 1, .m = m, .n = n, .k = k, .a = a_km.raw(), .b = b_kn.raw(), .a_at = {1, m, 0},
+               .b_at = {n, 1, 0}, .c = expected_mn.raw(), .c_at = {n, 1, 0}, .accumulate = true, .c_f32 = c_f32};
+        // clang-format on
+        gemm(g);
+        g.c = c_mn.raw();
+        const Tensor sums_m = gemm_with_row_sums(g, a_km, c_dtype);
+        CHECK(values_of(c_mn) == values_of(expected_mn));
+        Values sums(static_cast<size_t>(m)), sizes(static_cast<size_t>(m));
+        const Values a = values_of(a_km);
+        for (size_t i = 0; i < a.size(); ++i) sums[i % sums.size()] += a[i], sizes[i % sums.size()] += std::abs(a[i]);
+        CHECK(sums_m.dtype() == c_dtype);
+        CHECK(error_of(sums_m, sums, sizes) <= 1.01 * unit(c_dtype) + static_cast<double>(k + 2) * sum_unit(dtype));
+      }
+  });
+  Gemm fused{};
+  fused.epilogue = Epilogue::gelu;
+  CHECK(message_of([&] { gemm(fused); }) == "gemm: only gemm_fused has epilogues");
+  CHECK_FALSE(gemm_fused(fused));  // on the CPU
+}

@@ -1,4 +1,4 @@
-#include "cuda/gemm/load_cublas.h"
+#include "cuda/gemm/cublas/load_cublas.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>

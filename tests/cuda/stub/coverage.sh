@@ -6,7 +6,7 @@ cd "$1" || exit 1
 counts=$(mktemp -d) && trap 'rm -rf "$counts"' EXIT
 objects=$(find "$PWD" -path '*ricci-stubbed-toolkit.dir*' -name '*.gcno')
 [ -n "$objects" ] || { echo 'no object with counters was found'; exit 1; }
-LD_LIBRARY_PATH=$PWD/stub GCOV_PREFIX=$counts ./ricci-toolkit-tests --source-file='*toolkit_test.cpp,*gemm_test.cpp,*graph_test.cpp,*stream_test.cpp' \
+LD_LIBRARY_PATH=$PWD/stub GCOV_PREFIX=$counts ./ricci-toolkit-tests --source-file='*toolkit_test.cpp,*products_test.cpp,*gemm_test.cpp,*graph_test.cpp,*stream_test.cpp' \
   '--test-suite-exclude=needs *' >"$counts/log" 2>&1 || { cat "$counts/log"; exit 1; }
 for object in $objects; do
   cp "$object" "$counts$(dirname "$object")/" 2>/dev/null || { echo "$object: none of it has run"; exit 1; }

@@ -30,6 +30,10 @@ void forgive() {
   state().complaint.clear();
 }
 
+void set_times(std::array<float, 3> milliseconds) { state().times = milliseconds; }
+int last_algorithm() { return state().last_algorithm; }
+int algorithms_run() { return state().algorithms_run; }
+
 void limit_pool(size_t bytes) { state().limit = bytes; }
 
 cudaError_t wrong(cudaError_t error, const std::string& what) {
@@ -124,6 +128,13 @@ int ricci_stub_wrong(int status, const char* what) {
   return status;
 }
 
+void ricci_stub_ran(int algorithm) {
+  const std::lock_guard lock(state().mutex);
+  state().clock += state().times[static_cast<size_t>(algorithm)];
+  state().last_algorithm = algorithm;
+  ++state().algorithms_run;
+}
+
 bool ricci_stub_queue(void* stream, std::function<void()> work) {
   const std::lock_guard lock(state().mutex);
   const auto on = static_cast<cudaStream_t>(stream);
@@ -146,6 +157,9 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   return call("cudaGetDeviceCount", [&] { return *count = 2, cudaSuccess; });
+}
+cudaError_t cudaGetDevice(int* device) {
+  return call("cudaGetDevice", [&] { return *device = gpu, cudaSuccess; });
 }
 cudaError_t cudaSetDevice(int device) {
   return call("cudaSetDevice", [&] { return device < 2 ? (gpu = device, cudaSuccess) : cudaErrorInvalidDevice; });
@@ -221,14 +235,24 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}}, cudaSuccess; });
+  return call("cudaEventCreateWithFlags", [&] { return *event = new CUevent_st{gpu, {}, 0}, cudaSuccess; });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return call("cudaEventRecord", [&] {
     if (!may_be_used(stream)) return cudaErrorInvalidResourceHandle;
     if (event->gpu != stream->gpu) return wrong(cudaErrorInvalidResourceHandle, "an event of another GPU than its stream");
+    event->recorded_at = state().clock;
     return emu::wait_for(event->work, stream->work), cudaSuccess;
   });
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return call("cudaEventSynchronize", [&] {
+    if (const cudaError_t error = not_while_capturing("cudaEventSynchronize")) return error;
+    return emu::synchronize(event->work), cudaSuccess;
+  });
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  return call("cudaEventElapsedTime", [&] { return *milliseconds = end->recorded_at - begin->recorded_at, cudaSuccess; });
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   return call("cudaStreamWaitEvent", [&] {

@@ -20,6 +20,7 @@ struct CUstream_st {
 struct CUevent_st {
   int gpu;
   emu::Stream work;
+  float recorded_at = 0;  // milliseconds
 };
 struct CUgraph_st {
   emu::Recorded work;
@@ -46,6 +47,9 @@ struct State {
   std::set<cudaStream_t> streams;
   cudaError_t sticky = cudaSuccess;
   std::string complaint;
+  std::array<float, 3> times = {3, 1, 2};  // of the algorithms of a product
+  float clock = 0;                         // milliseconds, for events
+  int last_algorithm = -1, algorithms_run = 0;
 };
 State& state();
 

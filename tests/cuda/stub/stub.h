@@ -6,10 +6,15 @@
 //   divides or joins the pieces it holds; the legacy stream is an error.
 // What a kernel does wrong ends in cudaErrorIllegalAddress at the wait, and at every call after that, as on a GPU.
 #pragma once
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
 #include <string>
 
 #include "cuda/emulator/emulator.h"
-#include "tests/cuda/stub/calls.h"
+#include "tests/cuda/stub/libraries/calls.h"
 
 namespace stub {
 
@@ -22,7 +27,29 @@ std::string& complaint();
 // The bytes that the pool may hold at most, and the bytes that it holds.
 void limit_pool(size_t bytes);
 
+// The milliseconds that the three algorithms of a product take; the number of the last that ran, and how many have run.
+void set_times(std::array<float, 3> milliseconds);
+int last_algorithm();
+int algorithms_run();
+
 // Launches a kernel as nvcc's triple brackets do. A mistake becomes the runtime's last error.
 void launch(const emu::Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes, void* stream);
+
+// The words that `work` writes to stderr.
+inline std::string written_by(const std::function<void()>& work) {
+  std::fflush(stderr);
+  FILE* const file = std::tmpfile();
+  const int before = ::dup(2);
+  ::dup2(::fileno(file), 2);
+  work();
+  std::fflush(stderr);
+  ::dup2(before, 2);
+  ::close(before);
+  std::rewind(file);
+  std::string text;
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
 
 }  // namespace stub

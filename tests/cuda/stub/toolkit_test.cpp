@@ -1,7 +1,4 @@
 // cuda/toolkit on the stub of the runtime: what is refused, forgotten or done in the wrong order is an error that names it.
-#include <unistd.h>
-
-#include <cstdio>
 #include <thread>
 
 #include "core/memory/memory.h"
@@ -11,37 +8,19 @@
 #include "cuda/device/stream.h"
 #include "cuda/launch.h"
 #include "cuda/ranks/device_table.h"
-#include "tests/cuda/gemm/cases.h"
 #include "tests/cuda/stub/stub.h"
+#include "tests/ops/values.h"
 
-using namespace gemm_cases;
+using namespace ricci;
+using stub::written_by;
 
 namespace {
 
-constexpr int kFailed = 999, kNotSupported = 15, kInvalidValue = 7;
-
-// What `work` writes to stderr.
-std::string written_by(const std::function<void()>& work) {
-  std::fflush(stderr);
-  FILE* const file = std::tmpfile();
-  const int before = ::dup(2);
-  ::dup2(::fileno(file), 2);
-  work();
-  std::fflush(stderr);
-  ::dup2(before, 2);
-  ::close(before);
-  std::rewind(file);
-  std::string text;
-  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
-  std::fclose(file);
-  return text;
-}
+constexpr int kFailed = 999;
 
 Tensor on_gpu(std::initializer_list<double> values) {
   return to(tensor_of(std::vector<double>(values), {static_cast<int64_t>(values.size())}), Device::cuda);
 }
-
-double multiplied(const Case& t, Dtype dtype = Dtype::f32) { return worst_of(t, dtype, Device::cuda); }
 
 // 256 bytes of its own beside what the launch gives it.
 struct OwnAndGiven {
@@ -155,6 +134,19 @@ TEST_CASE("the block of a graph replaces the pieces that the pool held") {
   CHECK(memory.reserved_bytes() - before < 9 << 20);
 }
 
+TEST_CASE("a recording whose work fails is over: the GPU takes copies again") {
+  const Tensor x = on_gpu({1, 2}), y = like(x);
+  Graph graph(Device::cuda);
+  graph.measure([&] { copy(y, x); });
+  CHECK(message_of([&] {
+    graph.record([&] {
+      copy(y, x);
+      fail("stopped", {});
+    });
+  }) == "stopped");
+  CHECK(values_of(on_gpu({3})) == Values{3});
+}
+
 TEST_CASE("every call of the runtime that fails is named") {
   const Tensor x = on_gpu({1, 2}), y = like(x);
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {{"cudaMemcpyAsync", [&] { item(x); }},
@@ -189,69 +181,6 @@ TEST_CASE("an end that fails is told, and a GPU that cannot be asked is no GPU")
     CHECK(find_cuda(1, &why) == nullptr);
     CHECK(std::string(why).find("stub error 999") != std::string::npos);
   }
-}
-
-// ---- Products
-
-TEST_CASE("every call of cuBLASLt that fails is an error with the product, and none of them a wrong result") {
-  Case t{1, 6, 5, 4, Layout::rows, Layout::columns, Layout::rows, false, true};
-  for (const char* call : {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
-           "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
-           "cublasLtMatmulPreferenceDestroy", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"})
-    for (int nth = 1; nth <= (std::string(call).ends_with("SetAttribute") ? 4 : 1); ++nth) {
-      ++t.m;  // a plan of its own
-      stub::fail_call(call, nth, kInvalidValue);
-      CAPTURE(std::string(call));
-      CHECK(message_of([&] { multiplied(t); }) ==
-            "gemm: " + std::string(call) + " reports status 7 for f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4, bias");
-      stub::forgive();
-      CHECK(multiplied(t) <= 1);
-    }
-}
-
-TEST_CASE("a product that cuBLASLt has no way for is ours, and stderr says so once") {
-  Case t{1, 40, 5, 4};
-  for (const char* call : {"cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul", "no algorithm"}) {
-    ++t.m;
-    stub::fail_call(call, 1, kNotSupported);
-    const std::string line = written_by([&] { CHECK(multiplied(t) <= 1); });
-    CHECK(line.starts_with("gemm: cuBLASLt "));
-    CHECK(line.ends_with("(f32, batch 1, m " + std::to_string(t.m) + ", n 5, k 4); our own, slower kernel computes it\n"));
-    CHECK(written_by([&] { CHECK(multiplied(t) <= 1); }).empty());
-  }
-  t.a = Layout::spaced;
-  CHECK(written_by([&] { CHECK(multiplied(t) <= 1); }).find("does not read such strides") != std::string::npos);
-}
-
-TEST_CASE("a plan is used for many products, each with its own bias") {
-  const Case t{2, 7, 9, 11, Layout::padded_rows, Layout::padded_columns, Layout::rows, true, true};
-  for (int i = 0; i < 3; ++i) {
-    const Tensor moved({16 * (i + 1)}, Dtype::f32, Device::cuda);
-    CHECK(multiplied(t) <= 1);
-  }
-}
-
-// A long sum of terms that cancel: parts rounded to bf16 are off by whole units.
-TEST_CASE("no part of a bf16 sum is rounded") {
-  const int64_t k = 64;
-  Values a(static_cast<size_t>(k), 1), b(static_cast<size_t>(k), 1);
-  for (size_t i = 0; i < a.size(); ++i) b[i] = i < 16 ? 16.0625 : i < 32 ? -16 : 0;
-  const Tensor a_mk = tensor_of(a, {1, k}, Dtype::bf16, Device::cuda), b_kn = tensor_of(b, {k, 1}, Dtype::bf16, Device::cuda);
-  const Tensor c({1, 1}, Dtype::bf16, Device::cuda);
-  // clang-format off
-  gemm({.device = Device::cuda, .dtype = Dtype::bf16, .batch = 1, .m = 1, .n = 1, .k = k, .a = a_mk.raw(), .b = b_kn.raw(),
-        .a_at = {k, 1, 0}, .b_at = {1, 1, 0}, .c = c.raw(), .c_at = {1, 1, 0}});
-  // clang-format on
-  CHECK(item(c) == 16 * (values_of(b_kn)[0] - 16));
-}
-
-TEST_CASE("products of two streams have a workspace each") {
-  const Case t{1, 8, 8, 8};
-  CHECK(multiplied(t) <= 1);
-  const Stream side(Device::cuda);
-  side.wait_for(Stream::main(Device::cuda));
-  const OnStream on(side);
-  CHECK(multiplied(t) <= 1);
 }
 
 #if __has_include(<nccl.h>)

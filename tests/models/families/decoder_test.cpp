@@ -121,6 +121,10 @@ TEST_CASE("a layer is the ops of its paper in their order, dropout among them") 
   CHECK(ops(small(Preset::gpt)) ==
         "embedding dropout layer_norm linear attention linear dropout residual_layer_norm linear gelu linear dropout "
         "residual_layer_norm linear");
+  ModelConfig fused = small(Preset::gpt);
+  fused.block.fused_gelu = true, fused.block.activation = Activation::gelu_tanh;
+  CHECK(ops(fused) ==
+        "embedding dropout layer_norm linear attention linear dropout residual_layer_norm feed_forward dropout residual_layer_norm linear");
   CHECK(ops(small(Preset::msa)) ==
         "embedding dropout linear attention linear dropout residual_layer_norm linear relu dropout linear dropout "
         "residual_layer_norm linear");

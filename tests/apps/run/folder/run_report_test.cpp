@@ -27,3 +27,8 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   CHECK(evaluation_line(2000, 0.69314, evaluation) ==
         "step 2,000: train loss 0.6931, validation loss 0.6870 over 1,500 documents, accuracy 0.5420");
 }
+
+TEST_CASE("run report: the memory of a GPU that tensors had and that its pool holds") {
+  CHECK(memory_line(int64_t{3} << 29, int64_t{2} << 30) == "at most 1.5 GiB of tensors, 2.0 GiB reserved");
+  CHECK_FALSE(reserved_bytes(ricci::Device::cpu).has_value());
+}

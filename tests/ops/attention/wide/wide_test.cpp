@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cuda/trace.h"
 #include "tests/ops/attention/low_precision.h"
 
 using namespace ricci;
@@ -106,5 +107,19 @@ TEST_CASE("attention in bf16 in blocks is as exact") {
       const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
       check_errors<bf16>(of, inputs, dy, in_blocks(of, inputs, dy));
     }
+  });
+}
+
+TEST_CASE("attention by products counts the FLOPs of attention, and those of its products not as well") {
+  on_gpus([](Device device) {
+    const Case of{1, 20, 1, 200};
+    const std::vector<Tensor> inputs = as(of.inputs(), Dtype::bf16, device);
+    const Tensor dy = to(convert(of.dy(), Dtype::bf16), device);
+    REQUIRE(path_of(of, inputs, dy) == GpuPath::products);
+    const trace::Counter counter;
+    run(attention, of, inputs, dy);
+    const double pairs = 20 * 21 / 2;
+    CHECK(counter.work().at("attention").flops == 2 * 2 * pairs * 200);
+    CHECK(counter.work().at("attention backward").flops == 5 * 2 * pairs * 200);
   });
 }

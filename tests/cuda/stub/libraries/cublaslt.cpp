@@ -1,33 +1,20 @@
-// A stand-in for cuBLASLt, a library of its own that is loaded in its place: D = alpha op(A) op(B) + beta C, with a bias, by columns. It
-// checks what the library is told, and every element that it would touch; sums are in f64. A bf16 result whose preference allows sums in
-// the type of the result is made of four parts rounded to bf16, so that a wrong preference shows in the numbers.
+// A stand-in for cuBLASLt, a library of its own that is loaded in its place: D = alpha op(A) op(B) + beta C by columns, with a bias, GELU,
+// its gradient, or the column sums of op(B). It checks what the library is told, and every element that it would touch; sums are in f64. A
+// bf16 result whose preference allows sums in the type of the result is made of four parts rounded to bf16, so that a wrong preference
+// shows in the numbers.
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
-#include <vector>
 
-#include "core/bf16.h"
-#include "tests/cuda/stub/calls.h"
+#include "tests/cuda/stub/libraries/calls.h"
+#include "tests/cuda/stub/libraries/product.h"
+
+using namespace stub;
 
 namespace {
 
-struct Product {
-  cublasComputeType_t compute;
-  cudaDataType_t scale;
-  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
-};
-struct Matrix {
-  cudaDataType_t type;
-  uint64_t rows, columns;
-  int64_t leading;
-  int32_t batch = 1;
-  int64_t stride = 0;
-};
 struct Preference {
   size_t workspace = 0;
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK, a = 256, b = 256, c = 256, d = 256;
@@ -35,7 +22,8 @@ struct Preference {
 // The contents of an algorithm: the problem that it was chosen for.
 struct Chosen {
   uint64_t problem;
-  uint32_t reductions, a, b, c, d, reserved;
+  uint32_t reductions, a, b, c, d;
+  int32_t number;
   size_t workspace;
 };
 static_assert(sizeof(Chosen) <= sizeof(cublasLtMatmulAlgo_t));
@@ -51,30 +39,14 @@ cublasStatus_t asked(const char* call) { return static_cast<cublasStatus_t>(ricc
 
 template <class T, class Opaque> T& object(Opaque* handle) { return *reinterpret_cast<T*>(handle); }
 
-size_t size_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
-
-double value(const void* data, cudaDataType_t type, int64_t i) {
-  if (type == CUDA_R_64F) return static_cast<const double*>(data)[i];
-  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
-  return static_cast<float>(static_cast<const ricci::bf16*>(data)[i]);
-}
-void store(void* data, cudaDataType_t type, int64_t i, double x) {
-  if (type == CUDA_R_64F) static_cast<double*>(data)[i] = x;
-  else if (type == CUDA_R_32F) static_cast<float*>(data)[i] = static_cast<float>(x);
-  else static_cast<ricci::bf16*>(data)[i] = ricci::bf16(static_cast<float>(x));
-}
-
-// The place of element (i, j) of matrix z of op(m).
-int64_t place(const Matrix& m, cublasOperation_t op, int64_t z, int64_t i, int64_t j) {
-  return z * m.stride + (op == CUBLAS_OP_T ? j + i * m.leading : i + j * m.leading);
-}
-
 uint64_t number_of(const Problem& p) {
   uint64_t hash = 1469598103934665603u;
   const auto mix = [&](uint64_t x) { hash = (hash ^ x) * 1099511628211u; };
   for (const Matrix* m : {&p.a, &p.b, &p.c, &p.d})
     for (const uint64_t x : {uint64_t(m->type), m->rows, m->columns, uint64_t(m->leading), uint64_t(m->batch), uint64_t(m->stride)}) mix(x);
-  for (const int x : {int(p.product.compute), int(p.product.a), int(p.product.b), int(p.product.epilogue)}) mix(uint64_t(x));
+  for (const int64_t x :
+      {int64_t(p.product.compute), int64_t(p.product.a), int64_t(p.product.b), int64_t(p.product.epilogue), p.product.aux_leading})
+    mix(uint64_t(x));
   return hash;
 }
 
@@ -87,6 +59,17 @@ cublasStatus_t check_types(const Problem& p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t check_epilogue(const Problem& p) {
+  const Product& with = p.product;
+  for (const int known : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_GELU_BIAS,
+           CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU}) {
+    if (with.epilogue != known) continue;
+    const bool fits = with.aux_leading % 8 == 0 && with.aux_leading >= static_cast<int64_t>(p.d.rows);
+    return with.uses_aux() && !fits ? wrong("the leading dimension beside the result") : CUBLAS_STATUS_SUCCESS;
+  }
+  return wrong("epilogue");
+}
+
 cublasStatus_t check_shapes(const Problem& p) {
   const bool at = p.product.a == CUBLAS_OP_T, bt = p.product.b == CUBLAS_OP_T;
   const uint64_t m = at ? p.a.columns : p.a.rows, k = at ? p.a.rows : p.a.columns, n = bt ? p.b.rows : p.b.columns;
@@ -96,7 +79,7 @@ cublasStatus_t check_shapes(const Problem& p) {
     if (each->leading < static_cast<int64_t>(each->rows)) return wrong("a leading dimension below the number of rows");
     if (each->batch != p.d.batch) return wrong("batch counts differ");
   }
-  if (p.product.epilogue != CUBLASLT_EPILOGUE_DEFAULT && p.product.epilogue != CUBLASLT_EPILOGUE_BIAS) return wrong("epilogue");
+  if (const cublasStatus_t status = check_epilogue(p)) return status;
   return check_types(p);
 }
 
@@ -107,23 +90,23 @@ cublasStatus_t check_memory(const Matrix& m, const void* data, uint32_t alignmen
   return reinterpret_cast<uintptr_t>(data) % alignment ? wrong("a pointer that is less aligned than was promised") : CUBLAS_STATUS_SUCCESS;
 }
 
+// The same for what the epilogue reads and writes beside the matrices.
+cublasStatus_t check_memory_beside(const Problem& p) {
+  const bool sums = p.product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  const uint64_t length = sums ? p.d.columns : p.d.rows, all = uint64_t(p.product.aux_leading) * (p.d.columns - 1) + p.d.rows;
+  if ((sums || p.product.is_biased()) && !ricci_stub_holds(p.product.bias, length * size_of(p.d.type)))
+    return wrong("a bias that is not in one allocation");
+  if (p.product.uses_aux() && !ricci_stub_holds(p.product.aux, all * size_of(p.d.type)))
+    return wrong("a matrix beside the result that is not in one allocation");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 // The workspace of one stream is nobody else's.
 cublasStatus_t check_workspace(const void* workspace, size_t bytes, const Chosen& chosen, cudaStream_t stream) {
   static std::map<uint64_t, cudaStream_t> users;
   if (bytes < chosen.workspace || !ricci_stub_holds(workspace, bytes)) return wrong("a workspace that is not in one allocation");
   const auto [user, is_new] = users.emplace(ricci_stub_allocation(workspace), stream);
   return user->second == stream ? CUBLAS_STATUS_SUCCESS : wrong("one workspace for two streams");
-}
-
-double sum_of(const Product& p, const Matrix& a_of, const Matrix& b_of, const void* a, const void* b, bool rounded_parts, int64_t z,
-    int64_t i, int64_t j) {
-  const auto k = static_cast<int64_t>(p.a == CUBLAS_OP_T ? a_of.rows : a_of.columns);
-  double parts[4] = {};
-  for (int64_t l = 0; l < k; ++l)
-    parts[l * 4 / k] += value(a, a_of.type, place(a_of, p.a, z, i, l)) * value(b, b_of.type, place(b_of, p.b, z, l, j));
-  double sum = 0;
-  for (const double part : parts) sum += rounded_parts ? static_cast<double>(float(ricci::bf16(static_cast<float>(part)))) : part;
-  return sum;
 }
 
 }  // namespace
@@ -134,6 +117,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(1);
   return asked("cublasLtCreate");
 }
+size_t cublasLtGetVersion() { return 130000; }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* product, cublasComputeType_t compute, cudaDataType_t scale) {
   *product = reinterpret_cast<cublasLtMatmulDesc_t>(new Product{compute, scale});
   return asked("cublasLtMatmulDescCreate");
@@ -151,6 +135,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) return take(p.b);
   if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) return take(p.epilogue);
   if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) return take(p.bias);
+  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER) return take(p.aux);
+  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD) return take(p.aux_leading);
   return wrong("an attribute that the stub does not know");
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(
@@ -200,11 +186,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (const cublasStatus_t status = check_shapes(p)) return status;
   if (most < 1 || asked("no algorithm")) return CUBLAS_STATUS_SUCCESS;
   const Preference& wish = object<Preference>(preference);
-  const Chosen chosen{number_of(p), wish.reductions, wish.a, wish.b, wish.c, wish.d, 0, wish.workspace};
-  std::memcpy(&results[0].algo, &chosen, sizeof chosen);
-  results[0].workspaceSize = wish.workspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *found = 1;
+  for (*found = 0; *found < std::min(most, 3); ++*found) {
+    const Chosen chosen{number_of(p), wish.reductions, wish.a, wish.b, wish.c, wish.d, *found, wish.workspace};
+    std::memcpy(&results[*found].algo, &chosen, sizeof chosen);
+    results[*found].workspaceSize = wish.workspace;
+    results[*found].state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void* alpha, const void* a, cublasLtMatrixLayout_t a_of,
@@ -216,23 +203,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   std::memcpy(&chosen, algorithm, sizeof chosen);
   if (chosen.problem != number_of(p)) return wrong("the algorithm of another problem");
   const cublasStatus_t checks[] = {check_memory(p.a, a, chosen.a), check_memory(p.b, b, chosen.b), check_memory(p.c, c, chosen.c),
-      check_memory(p.d, d, chosen.d), check_workspace(workspace, workspace_bytes, chosen, stream)};
+      check_memory(p.d, d, chosen.d), check_memory_beside(p), check_workspace(workspace, workspace_bytes, chosen, stream)};
   for (const cublasStatus_t status : checks)
     if (status) return status;
-  const bool biased = p.product.epilogue == CUBLASLT_EPILOGUE_BIAS;
-  if (biased && !ricci_stub_holds(p.product.bias, p.d.rows * size_of(p.d.type))) return wrong("a bias that is not in one allocation");
-  const double by = value(alpha, p.product.scale, 0), keep = value(beta, p.product.scale, 0);
-  const auto work = [=, product = p.product, a_of = p.a, b_of = p.b, c_of = p.c, d_of = p.d] {
+  const bool rounded = p.d.type == CUDA_R_16BF && (chosen.reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
+  const Call call{p.product, p.a, p.b, p.c, p.d, a, b, c, d, value(alpha, p.product.scale, 0), value(beta, p.product.scale, 0), rounded};
+  ricci_stub_ran(chosen.number);
+  const auto work = [=] {
     std::memset(workspace, 0xff, workspace_bytes);  // NaN: nobody else's numbers may lie there
-    const bool rounded = d_of.type == CUDA_R_16BF && (chosen.reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
-    for (int64_t z = 0; z < d_of.batch; ++z)
-      for (int64_t j = 0; j < static_cast<int64_t>(d_of.columns); ++j)
-        for (int64_t i = 0; i < static_cast<int64_t>(d_of.rows); ++i) {
-          double x = by * sum_of(product, a_of, b_of, a, b, rounded, z, i, j);
-          if (keep != 0) x += keep * value(c, c_of.type, place(c_of, CUBLAS_OP_N, z, i, j));
-          if (biased) x += value(product.bias, d_of.type, i);
-          store(d, d_of.type, place(d_of, CUBLAS_OP_N, z, i, j), x);
-        }
+    call();
   };
   return ricci_stub_queue(stream, work) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }

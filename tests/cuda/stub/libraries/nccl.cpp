@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "tests/cuda/stub/calls.h"
+#include "tests/cuda/stub/libraries/calls.h"
 
 namespace {
 

@@ -1,0 +1,54 @@
+#include "cuda/gemm/cublas/tuned_products.h"
+
+#include <cstdio>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace ricci {
+namespace {
+
+constexpr const char* kEquals = " = ";
+
+TunedProducts* in_use = nullptr;  // outlives every plan
+
+}  // namespace
+
+TunedProducts::TunedProducts(const FilePlace& place) : place_(place) {
+  if (!OpenFile::find(place)) return;
+  std::istringstream lines(read_text(place));
+  std::getline(lines, library_);
+  int number = 1;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const size_t at = line.find(kEquals);
+    if (at == line.npos) fail("{}: line {} is not PRODUCT = ALGORITHM", {place.path, number});
+    algorithms_[line.substr(0, at)] = line.substr(at + 3);
+  }
+}
+
+void TunedProducts::made_by(const std::string& library) {
+  if (library == library_) return;
+  if (!algorithms_.empty())
+    std::fprintf(stderr, "%s: made by %s; products are timed again for %s\n", place_.path.c_str(), library_.c_str(), library.c_str());
+  library_ = library;
+  algorithms_.clear();
+}
+
+const std::string* TunedProducts::find(const std::string& product) const {
+  const auto found = algorithms_.find(product);
+  return found == algorithms_.end() ? nullptr : &found->second;
+}
+
+void TunedProducts::add(const std::string& product, const std::string& algorithm) {
+  algorithms_[product] = algorithm;
+  std::string text = library_ + "\n";
+  for (const auto& [each, of_each] : algorithms_) text += each + kEquals + of_each + "\n";
+  write_file_atomically(place_, text);
+}
+
+void tune_products(const std::optional<FilePlace>& place) { in_use = place ? new TunedProducts(*place) : nullptr; }
+
+TunedProducts* tuned_products() { return in_use; }
+
+}  // namespace ricci

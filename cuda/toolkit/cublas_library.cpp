@@ -1,0 +1,79 @@
+#include "cuda/toolkit/cublas_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <type_traits>
+
+#include "core/error.h"
+#include "cuda/gemm/cublas/load_cublas.h"
+
+namespace ricci::cublas {
+namespace {
+
+Library* loaded = nullptr;  // outlives every tensor
+
+// "bf16, batch 1, m 8, n 4, k 3, bias"
+std::string text_of(const Gemm& g) {
+  constexpr const char* epilogues[] = {"", ", row sums", ", gelu", ", gelu'"};
+  return format_message("{}, batch {}, m {}, n {}, k {}{}{}{}", {name_of(g.dtype), g.batch, g.m, g.n, g.k, g.bias_n ? ", bias" : "",
+                                                                    g.c_f32 ? ", c in f32" : "", epilogues[static_cast<int>(g.epilogue)]});
+}
+
+}  // namespace
+
+Library::Library() {
+  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+  load_cublas({name, RICCI_CUDA_LIBRARIES "/" + name}, [this](const std::string& file) { return load(file); });
+}
+
+std::string Library::load(const std::string& name) {
+  void* const file = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!file) return dlerror();
+  std::string missing;
+  auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(file, name));
+    if (!function) missing = std::string("lacks ") + name;
+  };
+  find(create, "cublasLtCreate");
+  find(version, "cublasLtGetVersion");
+  find(matmul, "cublasLtMatmul");
+  find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  find(describe_product, "cublasLtMatmulDescCreate");
+  find(set_product, "cublasLtMatmulDescSetAttribute");
+  find(describe_matrix, "cublasLtMatrixLayoutCreate");
+  find(set_matrix, "cublasLtMatrixLayoutSetAttribute");
+  find(create_preference, "cublasLtMatmulPreferenceCreate");
+  find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+  find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
+  if (!missing.empty()) return missing;
+  const cublasStatus_t status = create(&handle);
+  if (status == CUBLAS_STATUS_SUCCESS) return "";
+  handle = nullptr;
+  return "cublasLtCreate reports status " + std::to_string(status);
+}
+
+void* Library::workspace(cudaStream_t stream) {
+  Tensor& t = workspaces[stream];
+  if (!t) t = Tensor({static_cast<int64_t>(kWorkspace) / size_of(Dtype::f32)}, Dtype::f32, Device::cuda);
+  return t.raw();
+}
+
+Library& library() {
+  if (!loaded) loaded = new Library;
+  return *loaded;
+}
+Library* loaded_library() { return loaded; }
+
+void ok(cublasStatus_t status, const char* call, const Gemm& g) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail("gemm: {} reports status {} for {}", {call, static_cast<int>(status), text_of(g)});
+}
+
+bool not_possible(const char* why, const Gemm& g) {
+  const char* const instead =
+      g.epilogue == Epilogue::none ? "our own, slower kernel computes it" : "it is computed without, and the rest after it";
+  std::fprintf(stderr, "gemm: cuBLASLt %s (%s); %s\n", why, text_of(g).c_str(), instead);
+  return false;
+}
+
+}  // namespace ricci::cublas
