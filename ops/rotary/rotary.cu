@@ -33,25 +33,19 @@ struct Layout {
   HD bool is_query(int64_t r) const { return r % count() < heads.queries; }
 };
 
+template <class A> struct Pair { A first, second; };
+template <class A> HD Pair<A> turned(A x, A y, A cosine, A sine) { return {x * cosine - y * sine, y * cosine + x * sine}; }
+
 // put(j, the j-th of the numbers get(j), turned by `direction` times the angles of cos_sin).
 template <class A, class Row, class Get, class Put>
-HD void turn(Row row, const A* cos_sin, int64_t turned, A direction, const Get& get, const Put& put) {
-  const int64_t half = turned / 2;
+HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get& get, const Put& put) {
+  const int64_t half = columns / 2;
   Row{half}.each([&](int64_t i) {
-    const A x = get(i), y = get(i + half), cosine = cos_sin[i], sine = direction * cos_sin[half + i];
-    put(i, x * cosine - y * sine);
-    put(i + half, y * cosine + x * sine);
+    const Pair<A> y = turned(get(i), get(i + half), cos_sin[i], direction * cos_sin[half + i]);
+    put(i, y.first);
+    put(i + half, y.second);
   });
-  Row{row.n - turned}.each([&](int64_t i) { put(turned + i, get(turned + i)); });
-}
-
-// Number j of dy turned back.
-template <class T> HD Accumulator<T> turned_back(const T* dy, const Accumulator<T>* cos_sin, int64_t turned, int64_t j) {
-  using A = Accumulator<T>;
-  const int64_t half = turned / 2;
-  if (j >= turned) return A(dy[j]);
-  if (j < half) return A(dy[j]) * cos_sin[j] + A(dy[j + half]) * cos_sin[half + j];
-  return A(dy[j]) * cos_sin[j - half] - A(dy[j - half]) * cos_sin[j];
+  Row{row.n - columns}.each([&](int64_t i) { put(columns + i, get(columns + i)); });
 }
 
 template <class T> struct Forward {
@@ -94,30 +88,45 @@ template <class T> struct BackwardInput {
     const auto get = [=](int64_t j) { return A(dy[j]); };
     if (!gain) return turn(row, cos_sin, of.turned, A(-1), get, store);
     const T* const x = x_bcd + of.in_x(r);
-    const Layout l = of;
-    const A s = s_r[r];
-    const A mean = row.sum([=](int64_t j) { return turned_back(dy, cos_sin, l.turned, j) * A(gain[j]) * A(x[j]); }) / A(row.n);
-    turn(row, cos_sin, l.turned, A(-1), get, [=](int64_t j, A u) { store(j, s * (A(gain[j]) * u - A(x[j]) * (s * s * mean))); });
+    const int64_t columns = of.turned, half = columns / 2;
+    const auto with_x = [=](int64_t j, A u) { return u * A(gain[j]) * A(x[j]); };
+    const A of_pairs = Row{half}.sum([=](int64_t i) {
+      const Pair<A> u = turned(A(dy[i]), A(dy[i + half]), cos_sin[i], -cos_sin[half + i]);
+      return with_x(i, u.first) + with_x(i + half, u.second);
+    });
+    const A of_others = Row{row.n - columns}.sum([=](int64_t i) { return with_x(columns + i, A(dy[columns + i])); });
+    const A s = s_r[r], mean = (of_pairs + of_others) / A(row.n);
+    turn(row, cos_sin, columns, A(-1), get, [=](int64_t j, A u) { store(j, s * (A(gain[j]) * u - A(x[j]) * (s * s * mean))); });
   }
 };
 
-// Over the positions and the heads first_head .. first_head + heads - 1 of each.
+// Over the positions and the heads first_head .. first_head + count - 1 of each. Column i < r / 2 stands for a pair, the others for one
+// that did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
-  static constexpr int kSums = 1;
+  static constexpr int kSums = 2;
   const T *x_bcd, *dy_rk;
   const A *table_Cr, *s_r;
   A* dgain_k;
   int64_t first_head, count;
   Layout of;
 
-  HD void add(int64_t i, int64_t j, A (&sum)[1]) const {
-    const int64_t r = i / count * of.count() + first_head + i % count;
-    const A u = turned_back(dy_rk + r * of.heads.width, table_Cr + of.in_table(r), of.turned, j);
-    sum[0] += u * A(x_bcd[of.in_x(r) + j]) * s_r[r];
+  HD void add(int64_t row, int64_t i, A (&sum)[2]) const {
+    const int64_t r = row / count * of.count() + first_head + row % count, half = of.turned / 2;
+    const T *const dy = dy_rk + r * of.heads.width, *const x = x_bcd + of.in_x(r);
+    Pair<A> u{0, A(dy[i + half])};
+    if (i < half) {
+      const A* const cos_sin = table_Cr + of.in_table(r);
+      u = turned(A(dy[i]), A(dy[i + half]), cos_sin[i], -cos_sin[half + i]);
+    }
+    sum[0] += u.first * A(x[i]) * s_r[r];
+    sum[1] += u.second * A(x[i + half]) * s_r[r];
   }
-  HD void store(int64_t j, const A (&sum)[1]) const { dgain_k[j] = sum[0]; }
+  HD void store(int64_t i, const A (&sum)[2]) const {
+    if (i < of.turned / 2) dgain_k[i] = sum[0];
+    dgain_k[i + of.turned / 2] = sum[1];
+  }
 };
 
 HOST void check_heads(const Shape& x, const RotaryHeads& heads) {
@@ -178,7 +187,7 @@ HOST Tensor backward_gain(const Tensor& dy, const Tensor& x, const Tensor& table
   const Tensor dgain_k = like(s_r, {heads.width});
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_columns("rotary'", dy.device(), kept.batch * kept.of.context * count, heads.width,
+    for_columns("rotary'", dy.device(), kept.batch * kept.of.context * count, heads.width - kept.of.turned / 2,
         BackwardGain<T>{x.data<T>(), dy.data<T>(), pointer<A>(table_Cr), s_r.data<A>(), dgain_k.data<A>(), of_queries ? 0 : heads.queries,
             count, kept.of});
   });
