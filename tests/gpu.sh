@@ -37,7 +37,7 @@ checks_of() {  # part: its rows as check|bar
     build) printf '%s\n' 'configure|nvcc found' 'compile and link|every target' "machine code|sm_$architecture" ;;
     smoke) printf '%s\n' 'ricci-check on cuda|1e-6 relative' 'cuBLASLt|loaded' 'copy bandwidth|-' 'product peak, bf16|-' ;;
     test) printf '%s\n' 'ctest, GPU|0 failed' 'skipped on cuda|0' 'other skips|-' ;;
-    mixers) printf '%s\n' 'mixers|runs' "Dispatcher's shift-and-sum|50 % of a copy" "Dispatcher's shift-and-sum'|50 % of a copy" ;;
+    mixers) printf '%s\n' 'shift_and_sum, forward|50 % of a copy' 'shift_and_sum, forward_backward|50 % of a copy' ;;
     sanitize) printf '%s\n' 'memcheck, ops|0 errors' 'racecheck, ops|0 hazards' 'memcheck, training|0 errors' ;;
     trace) echo 'GPT-2 64 x 1024, traced|ends' ;;
     attention)
@@ -85,13 +85,21 @@ programs_of() {  # part: its own
   esac
 }
 
+# A checksum of everything that is compiled.
+sources() {
+  find CMakeLists.txt core cuda autograd ops models data apps tests -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \
+    -o -name '*.cmake' -o -name CMakeLists.txt \) -print0 2> /dev/null | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16
+}
+
 find_programs() {  # sets bin, and print_of: the checksum of each part's programs, with the library of all
   local part packed=$build/programs.tar.gz
   bin=$build
   if [ -e "$packed" ] && [ "$packed" -nt "$build/programs" ]; then
     rm -rf "$build/programs" && mkdir "$build/programs" && tar -xf "$packed" -C "$build/programs" && touch "$build/programs"
   fi
-  if [ -x "$build/programs/ricci-check" ] && with_libraries "$build/programs" "$build/programs/ricci-check" --list > /dev/null 2>&1; then
+  if [ -d "$build/programs" ] && [ "$(cat "$build/programs/sources" 2> /dev/null)" != "$(sources)" ]; then
+    echo "programs.tar.gz was made from other sources and is not used" >&2
+  elif [ -x "$build/programs/ricci-check" ] && with_libraries "$build/programs" "$build/programs/ricci-check" --list > /dev/null 2>&1; then
     bin=$build/programs
   fi
   for part in "${parts[@]}"; do
@@ -105,6 +113,7 @@ with_libraries() { LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "${@:
 # What was measured of the part, or is kept in the file, is of other programs.
 outdated() { [ "$(cat "$state/$1.print" 2> /dev/null)" != "${print_of[$1]}" ]; }  # part
 
+toolkit_major() { nvcc --version 2> /dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p' | grep .; }
 versions() { echo "nvcc $(nvcc --version 2>/dev/null | sed -nE 's/.*V([0-9.]+)$/\1/p'), g++ $(g++ -dumpfullversion)"; }
 
 table() {
@@ -158,6 +167,7 @@ why_not() {  # part: what is missing to measure anything of it
   for program in $(programs_of "$1"); do
     [ "$1" = bench ] || [ -x "$bin/ricci-$program" ] || { echo "no ricci-$program, see build"; return; }
   done
+  if [ "$1" = test ] && ! command -v ctest > /dev/null; then echo "no ctest"; fi
   if [[ $1 =~ ^(trace|mixers|train|graph|bench)$ && -n ${RICCI_WITHOUT_CUBLAS:-} ]]; then echo "no cuBLASLt"; fi
 }
 
@@ -233,16 +243,6 @@ read_back() {
   done
 }
 
-# What the programs load when they make their first product on the GPU.
-if folders=$(tests/gpu/find_cublas.sh "$(nvcc --version 2>/dev/null | sed -nE 's/.*release ([0-9]+)\..*/\1/p' | grep . || echo 0)"); then
-  [ -z "$folders" ] || export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  cublas=${folders%%:*}
-  cublas=${cublas:-installed}
-else
-  export RICCI_WITHOUT_CUBLAS=1
-  cublas='not found, our own kernels instead'
-fi
-
 case ${1:-all} in
   all) chosen=("${parts[@]}") ;;
   table) chosen=() ;;
@@ -255,6 +255,16 @@ case ${1:-all} in
 esac
 read_back
 find_programs
+# What the programs load when they make their first product on the GPU.
+if folders=$(tests/gpu/find_cublas.sh "$(cat "$bin/cuda_major" 2> /dev/null || toolkit_major || echo 0)"); then
+  [ -z "$folders" ] || export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  cublas=${folders%%:*}
+  cublas=${cublas:-installed}
+else
+  export RICCI_WITHOUT_CUBLAS=1
+  cublas='not found, our own kernels instead'
+fi
+
 export LD_LIBRARY_PATH=$bin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for part in "${chosen[@]}"; do
   run_part "$part"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Every command of README.md, as it stands there and in its order, in a fresh folder: the lines of its shell blocks, and what starts with
-# build/ between backticks. Then its run files. What a reader has (texts, a GPT-2, runs to compare) is made here in small. The programs
-# are called through functions that shorten the work: a few steps, small benchmarks.
+# Every command of README.md and of the README.md of each room, word for word and in their order, in a fresh folder: the lines of shell
+# blocks, and what starts with build/ between backticks. Then their run files. What a reader has (texts, a GPT-2, runs to compare) is made
+# here in small. The programs are called through functions that shorten the work: a few steps, small benchmarks.
 # The first two commands are left to those who run them: tests/run.sh runs this test.
 #   readme.sh build-folder
 . "$(dirname "$0")/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
+mapfile -t pages < <(echo "$root/README.md" && find "$root"/{core,cuda,autograd,ops,models,data,apps,tests} -name README.md | sort)
 export HOME=$folder/home
 mkdir "$HOME"
 ln -s "$build" build
@@ -14,7 +15,7 @@ ln -s "$root/apps" apps
 
 # ---- What a reader has
 mkdir -p path/to corpora/tinyshakespeare corpora/wikitext-2 corpus
-(cd "$root" && cat README.md core/*.h autograd/*.h models/*.h) >my.txt
+(cd "$root" && cat "${pages[@]}" core/*.h autograd/*.h models/*.h) >my.txt
 { for _ in {1..40}; do printf 'ROMEO:\nBut soft, what light?\n\nJULIET:\nAy me! 40 - &c.\n\n'; done; head -c 20000 my.txt; } >corpora/tinyshakespeare/input.txt
 (cd "$root" && cat ops/*/*.h ops/*/*.cu data/*/*.cpp apps/*/*.cpp) >source.txt
 gzip -c source.txt >corpora/wikitext-2/wiki.train.tokens.gz
@@ -67,14 +68,15 @@ while IFS= read -r line; do
   eval "${line//\/path\/to\/corpora/$folder/corpora}" >out 2>err </dev/null || fault="exit code $?"
   verdict "${line%% #*}" "$fault"
 done < <(awk '
+  FNR == 1 { block = "" }
   /^```/ { block = block == "" ? $0 : ""; next }
   block == "```sh"
-  block == "" { while (match($0, /`build\/[^`]*`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$root/README.md")
+  block == "" { while (match($0, /`build\/[^`]*`/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "${pages[@]}")
 verdict "$commands commands" "$([ $commands -gt 25 ] || echo 'expected more')"
 verdict 'the command for a text of your own' "$([ -s runs/mine/model.safetensors ] || echo 'no runs/mine/model.safetensors')"
 
 # ---- The run files
-awk '/^```/ { if ($0 == "```yaml") file = "readme" ++count ".yaml"; else file = ""; next } file != "" { print >file }' "$root/README.md"
+awk '/^```/ { if ($0 == "```yaml") file = "readme" ++count ".yaml"; else file = ""; next } file != "" { print >file }' "${pages[@]}"
 for file in readme*.yaml; do
   fault=
   build/ricci-train "$file" >out 2>err </dev/null || fault="exit code $?"

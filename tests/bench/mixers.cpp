@@ -2,7 +2,8 @@
 // both in turn. 4096 tokens in all, width 512:
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps
-//   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
+//   shift_and_sum   the op alone on [64 1024 768] with nine levels, for GPUs or if asked for: the bytes of its arrays, once each, per
+//   second ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
 // held, FLOPs of the products per second.
 #include <CLI/CLI.hpp>
@@ -12,6 +13,9 @@
 #include <vector>
 
 #include "apps/lab/benchmark/mixer_step.h"
+#include "autograd/tape.h"
+#include "core/random.h"
+#include "ops/shift_and_sum/shift_and_sum.h"
 #include "tests/bench/measured_steps.h"
 
 using namespace ricci;
@@ -60,13 +64,44 @@ template <class M> void measure_mixer(const std::string& name, int64_t context, 
   measure(name, options, step, flops_of<M>(step.parameters(), context, 1));
 }
 
+constexpr const char* kShiftAndSum = "shift_and_sum";
+
+void report_bandwidth(const char* pass, const bench::Steps& steps, int64_t bytes) {
+  std::printf("measure %s_%s %.1f GB/s\n", kShiftAndSum, pass, static_cast<double>(bytes) / steps.median() * 1e-9);
+  std::fflush(stdout);
+}
+
+// The forward reads v and the coefficients and writes y; the backward reads them and dy, and writes the gradients of v and of
+// the coefficients.
+void measure_shift_and_sum(const Options& options) {
+  constexpr int64_t kBatch = 64, kContext = 1024, kColumns = 768, kLevels = 9;
+  const auto random = [&](int64_t width, uint64_t stream) {
+    const Tensor t({kBatch, kContext, width});
+    fill_normal(t.data<float>(), t.size(), 0.0f, 1.0f, Philox{1, stream});
+    return to(convert(t, options.as()), options.on());
+  };
+  const Tensor v_bcd = random(kColumns, 1), coef_bcx = random(kLevels, 2), dy_bcd = random(kColumns, 3);
+  const int64_t v_bytes = v_bcd.bytes(), coef_bytes = coef_bcx.bytes();
+  const bench::Steps forward = bench::measured_steps(options, [&](int) {
+    shift_and_sum(v_bcd, coef_bcx, {});
+    synchronize(options.on());
+  });
+  report_bandwidth("forward", forward, 2 * v_bytes + coef_bytes);
+  const bench::Steps both = bench::measured_steps(options, [&](int) {
+    Tape tape;
+    tape.backward(shift_and_sum(tape.watch(v_bcd), tape.watch(coef_bcx), {}), dy_bcd);
+    synchronize(options.on());
+  });
+  report_bandwidth("forward_backward", both, 5 * v_bytes + 3 * coef_bytes);
+}
+
 struct Row {
   std::string name;
   std::function<void(const std::string&, const Options&)> run;
 };
 
 std::vector<Row> rows() {
-  std::vector<Row> all;
+  std::vector<Row> all = {{kShiftAndSum, [](const std::string&, const Options& options) { measure_shift_and_sum(options); }}};
   const auto stack = [&]<class M>(int64_t context) {
     all.push_back({"stack_" + std::string(M::kName) + "_" + std::to_string(context),
         [=](const std::string& name, const Options& options) { measure_stack<M>(name, context, options); }});
@@ -93,6 +128,7 @@ int main(int argc, char** argv) {
         std::vector<std::string> names;
         for (const Row& row : all) names.push_back(row.name);
         return bench::measure_named(
-            options, names, [](size_t) { return true; }, [&](size_t i) { all[i].run(names[i], options); });
+            options, names, [&](size_t i) { return names[i] != kShiftAndSum || options.on() != Device::cpu; },
+            [&](size_t i) { all[i].run(names[i], options); });
       });
 }

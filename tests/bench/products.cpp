@@ -58,7 +58,10 @@ void measure(const Case& c, const bench::Options& options) {
       .c = dw_mn.raw(),
       .c_at = {c.n, 1, 0},
       .c_f32 = options.as() == Dtype::bf16};
-  const bench::Steps steps = bench::measured_steps(options, [&](int) { gemm(product), synchronize(options.on()); });
+  const bench::Steps steps = bench::measured_steps(options, [&](int) {
+    gemm(product);
+    synchronize(options.on());
+  });
   bench::report(c.name, steps, options.on());
   const double operations = 2.0 * static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k);
   std::printf("measure %s_speed %.1f GFLOP/s\n", c.name, operations / steps.median() * 1e-9);
@@ -71,7 +74,10 @@ constexpr const char* kCopy = "copy_2GiB";
 void measure_copy(const bench::Options& options) {
   const int64_t n = int64_t{1} << 28;
   const Tensor from = zeros({n}, Dtype::f32, options.on()), to = zeros({n}, Dtype::f32, options.on());
-  const bench::Steps steps = bench::measured_steps(options, [&](int) { copy(to, from), synchronize(options.on()); });
+  const bench::Steps steps = bench::measured_steps(options, [&](int) {
+    copy(to, from);
+    synchronize(options.on());
+  });
   bench::report(kCopy, steps, options.on());
   std::printf("measure %s_bandwidth %.1f GB/s\n", kCopy, 8.0 * static_cast<double>(n) / steps.median() * 1e-9);
   std::fflush(stdout);

@@ -90,6 +90,8 @@ pack_programs() {
   for name in "${libraries[@]}"; do [ -e "$to/$(basename "$name")" ] || cp -L "$name" "$to"; done
   strip --strip-unneeded "$to"/ricci-* "$to"/*.so*
   write_tests > "$to/CTestTestfile.cmake"
+  sources > "$to/sources"
+  toolkit_major > "$to/cuda_major" || rm "$to/cuda_major"
   tar -czf "$to.tar.gz" -C "$to" . && rm -r "$to"
   echo "$to.tar.gz: ${#packed[@]} programs, ${#libraries[@]} libraries, $(stat -c %s "$to.tar.gz" | awk '{ printf "%.1f MiB", $1 / 1048576 }')"
   [ ${#missing[@]} = 0 ] || { echo "not built: ${missing[*]}"; exit 1; }

@@ -84,12 +84,11 @@ sleep "${STUB_SECONDS:-0}"
 echo "measure forward_hd64_causal 200000 GFLOP/s"
 STUB
 program bench-mixers <<'STUB'
-echo "measure mixer_dispatcher_512_median 2.000 ms"
-[ -z "${RICCI_TRACE:-}" ] || cat >&2 <<'TABLE'
-op                                       calls         ms  share    ms/call   GFLOP/s  of peak    GB/s
-shift_and_sum'                              60      200.0  60.0%     1.6667                     1000.0
-shift_and_sum                               60      100.0  30.0%     1.6667                     3000.0
-TABLE
+case $1 in
+  --list) printf '%s\n' shift_and_sum mixer_dispatcher_512 ;;
+  shift_and_sum) printf 'measure shift_and_sum_%s GB/s\n' 'forward 3000' 'forward_backward 1000' ;;
+  *) echo "measure $1_median 2.000 ms" ;;
+esac
 STUB
 program bench-training <<'STUB'
 echo "measure ${1}_speed 500000 tokens/s"
@@ -123,9 +122,10 @@ gpu smoke > "$work/smoke.txt" 2>&1
 check 'smoke: the peaks of this GPU' has "$work/smoke.txt" 'copy bandwidth +4000 GB/s'
 check 'smoke: the gradient checks' has "$work/smoke.txt" 'ricci-check on cuda +2 ops, 0 wrong, worst 1.5e-9'
 gpu mixers > "$work/mixers.txt" 2>&1
-check 'mixers run in bf16' has "$CALLS" '^bench-mixers --device cuda --dtype bf16'
-check 'the Dispatcher: half the bandwidth of a copy is the bar' has "$work/mixers.txt" "shift-and-sum +3000 GB/s, 75.0 % of peak .* pass"
-check 'and below it is a failure' has "$work/mixers.txt" "shift-and-sum' +1000 GB/s, 25.0 % of peak .* FAIL"
+check 'each mixer runs alone, in bf16' has "$CALLS" '^bench-mixers mixer_dispatcher_512 --dtype bf16 --device cuda'
+check 'and has its row' has "$work/mixers.txt" 'mixers: mixer_dispatcher_512_median +2.000 ms'
+check 'the Dispatcher: half the bandwidth of a copy is the bar' has "$work/mixers.txt" 'shift_and_sum, forward +3000 GB/s, 75.0 % of peak .* pass'
+check 'and below it is a failure' has "$work/mixers.txt" 'shift_and_sum, forward_backward +1000 GB/s, 25.0 % of peak .* FAIL'
 
 gpu trace > "$work/trace.txt" 2>&1
 check 'trace: the whole step' has "$work/trace.txt" '100\.00 ms per step, each op waited for'
@@ -184,6 +184,7 @@ cp "$work/out/results.tar" "$work/results.tar"
 check 'results come back as two files' test "$(find "$work/out" -type f | wc -l)" = 2
 mkdir -p "$work/build/programs"
 cp "$bin"/ricci-* "$work/build/programs"
+bash -c "$(sed -n '/^sources()/,/^}/p' "$tree/tests/gpu.sh"); cd '$tree' && sources" > "$work/build/programs/sources"
 rm -r "$bin"
 mkdir "$bin"
 tar -czf "$bin/programs.tar.gz" -C "$work/build/programs" .
@@ -195,6 +196,10 @@ check 'and measures nothing again' test "$(calls '^attention')" = "$ran"
 check 'what other parts found is there, too' has "$work/second.txt" 'batch 64, PyTorch +1.111 x PyTorch compiled'
 gpu build > "$work/taken.txt" 2>&1
 check 'programs that start are not built' has "$work/taken.txt" '7 programs start here'
+echo '// changed' > "$tree/tests/changed.cpp"
+gpu table > "$work/sources.txt" 2>&1
+check 'programs of other sources are not used' has "$work/sources.txt" 'other sources and is not used'
+rm "$tree/tests/changed.cpp"
 sed -i '$d' "$bin/programs/ricci-bench-attention"
 gpu attention > "$work/changed.txt" 2>&1
 check 'a changed program is measured again' test "$(calls '^attention')" = $((ran + 1))

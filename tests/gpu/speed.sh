@@ -63,41 +63,46 @@ other_benches() {  # that run on a GPU, apart from those that are parts of their
   done
 }
 
-bench_one() {  # name option...: options of both programs
-  local program=$bin/ricci-bench-$1 script=tests/bench/torch/$1.py
+bench_one() { bench_as "$1" "$@"; }  # name option...: options of both programs
+
+bench_as() {  # row name option...
+  local program=$bin/ricci-bench-$2 script=tests/bench/torch/$2.py
   local ours=$state/bench.ours theirs=$state/bench.theirs check value unit times bar
-  [ -x "$program" ] || { row "$1" "not measured: no ricci-bench-$1, see build" -; return; }
-  limited 120 "$program" --device cuda "${@:2}" 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
+  [ -x "$program" ] || { row "$1" "not measured: no ricci-bench-$2, see build" -; return; }
+  limited 120 "$program" "${@:3}" --device cuda 2>&1 | tee "$ours" || { row "$1" "failed, see the log" FAIL; return; }
   : > "$theirs"
-  ! has_device "$script" || run_torch 150 "$theirs" "$script" --device cuda "${@:2}"
+  ! has_device "$script" || run_torch 150 "$theirs" "$script" "${@:3}" --device cuda
   row "$1" "ran: $(measures "$ours" | wc -l) measures, PyTorch $(measures "$theirs" | wc -l)" pass
   while IFS=$'\t' read -r check value unit; do
-    times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$1: $check"]:-}
-    row "$1: $check" "$value $unit${times:+, $times x PyTorch}$(of_floor "$value" "$unit")" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
+    times=$(times_of "$value" "$unit" "$(value_of "$theirs" "$check")") bar=${bar_of["$2: $check"]:-}
+    row "$2: $check" "$value $unit${times:+, $times x PyTorch}$(of_floor "$value" "$unit")" "$(verdict_of "$times" "$bar")" "${bar:--}${bar:+ x PyTorch}"
   done < <(measures "$ours")
 }
 
 part_attention() { step attention bench_one attention; }
 
-# log op: the bandwidth that the table of RICCI_TRACE gives the op, from column 96 on.
-bandwidth_of() { awk -v op="$2" '{ name = substr($0, 1, 38); sub(/ +$/, "", name) } name == op { print substr($0, 96) + 0 }' "$1"; }
-
-trace_dispatcher() {
-  local log=$state/dispatcher.log op speed share
-  RICCI_TRACE=1 limited 60 "$bin/ricci-bench-mixers" stack_dispatcher_512 --device cuda --dtype bf16 --steps 10 2>&1 | tee "$log"
-  for op in shift_and_sum "shift_and_sum'"; do
-    speed=$(bandwidth_of "$log" "$op")
+# The op of the Dispatcher alone, which no peer has: half the bandwidth of a copy is the bar.
+measure_shift_and_sum() {
+  local log=$state/shift_and_sum.log pass speed share
+  limited 60 "$bin/ricci-bench-mixers" shift_and_sum --device cuda --dtype bf16 2>&1 | tee "$log"
+  for pass in forward forward_backward; do
+    speed=$(value_of "$log" "shift_and_sum_$pass")
     share=$(awk -v speed="$speed" -v most="$(peak copy)" 'BEGIN { if (speed > 0 && most > 0) print speed / most }')
-    row "Dispatcher's ${op//_/-}" "${speed:-no} GB/s$(of_floor "${speed:-0}" GB/s)" "$(verdict_of "$share" 0.5)"
+    if [ -z "$speed" ]; then row "shift_and_sum, $pass" "failed, see mixers.log" FAIL; continue; fi
+    row "shift_and_sum, $pass" "$speed GB/s$(of_floor "$speed" GB/s)" "$(verdict_of "$share" 0.5)"
   done
 }
 
+# Each row is a step of its own, so that a call that ends early keeps what it has.
 part_mixers() {
-  step mixers bench_one mixers --dtype bf16
-  step "Dispatcher's shift-and-sum" trace_dispatcher
+  local name
+  step "shift_and_sum, forward_backward" measure_shift_and_sum
+  while read -r name; do
+    [ "$name" = shift_and_sum ] || step "mixers $name" bench_as "mixers $name" mixers "$name" --dtype bf16
+  done < <("$bin/ricci-bench-mixers" --list --device cuda)
 }
 
 part_bench() {
   local name
-  for name in $(other_benches); do step "$name" bench_one "$name"; done
+  for name in $(other_benches); do step "$name" bench_one "$name" --dtype bf16; done
 }

@@ -1,39 +1,50 @@
 #!/usr/bin/env bash
-# What README.md says of files is so: links lead somewhere, the reading path has the files' numbers of lines, give or
-# take a tenth, and the program and the op that it shows as examples stand in the code, line for line. GitHub runs its test command.
+# The pages (README.md, the README.md of each room, .github) agree with the files: links lead to a file and to a heading in it, a
+# reading path has the files' numbers of lines, give or take a tenth, and the program and the op that they show as examples
+# are in the code, line for line. GitHub runs the test command of README.md.
 #   readme.sh
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
 failures=0
-fault() { echo "README.md: $1"; failures=$((failures + 1)); }
+fault() { echo "$1: $2"; failures=$((failures + 1)); }
+mapfile -t pages < <(echo README.md; find .github core cuda autograd ops models data apps tests -name '*.md' | sort)
 
-links=0
-while read -r file; do
-  links=$((links + 1))
-  [ -e "$file" ] || fault "no file $file"
-done < <(grep -oE '\]\([^) #:]+\)' README.md | tr -d '])(')
+# prose PAGE: its lines outside of code blocks. anchors PAGE: its headings as GitHub names them in links.
+prose() { awk '/^```/ { code = !code; next } !code' "$1"; }
+anchors() { prose "$1" | sed -nE 's/^#+ //p' | tr A-Z a-z | tr -cd 'a-z0-9 _\n-' | tr ' ' -; }
 
-counts=0
-while IFS='|' read -r _ link lines _; do
-  file=$(sed -E 's/.*\(([^)]+)\).*/\1/' <<<"$link")
-  counts=$((counts + 1))
-  real=$(wc -l <"$file") said=$((lines))
-  [ $((10 * (real > said ? real - said : said - real))) -le $real ] || fault "$file has $real lines, not $said"
-done < <(grep -E '^\| \[`[^`]+`\]\([^)]+\) \| [0-9]+ \|' README.md)
+links=0 counts=0
+for page in "${pages[@]}"; do
+  room=$(dirname "$page")
+  while IFS= read -r link; do
+    links=$((links + 1))
+    file=$page
+    [ "${link%%#*}" = '' ] || file=$room/${link%%#*}
+    [ -e "$file" ] || { fault "$page" "no file $file"; continue; }
+    [[ $link != *#* ]] || anchors "$file" | grep -qxF -e "${link#*#}" || fault "$page" "no heading #${link#*#} in $file"
+  done < <(prose "$page" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\((.*)\)$/\1/' | grep -vE '^https?:')
+  while IFS='|' read -r _ link lines _; do
+    file=$room/$(sed -E 's/.*\(([^)]+)\).*/\1/' <<<"$link")
+    counts=$((counts + 1))
+    real=$(wc -l <"$file") said=$((lines))
+    [ $((10 * (real > said ? real - said : said - real))) -le "$real" ] || fault "$page" "$file has $real lines, not $said"
+  done < <(grep -E '^\| \[`[^`]+`\]\([^)]+\) \| [0-9]+ \|' "$page")
+done
 
 # The added lines of the example, wherever they belong.
 added=0
 while IFS= read -r line; do
   added=$((added + 1))
-  [ -z "$line" ] || grep -qxF -e "$line" ops/elements/activations.h ops/elements/relu.cu ops/checks/elements.cpp || fault "not in the code: $line"
-done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' README.md)
+  [ -z "$line" ] || grep -qxF -e "$line" ops/elements/activations.h ops/elements/relu.cu ops/checks/elements.cpp || fault ops/README.md "not in the code: $line"
+done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' ops/README.md)
 
 # The program on the first screen is the example, whole.
-diff <(sed -n '/^```cpp/,/^```$/p; /^## /q' README.md | grep -v '^```\|^## ') apps/examples/two_layer_net.cpp >/dev/null || fault 'its program is not apps/examples/two_layer_net.cpp'
+diff <(sed -n '/^```cpp/,/^```$/p; /^## /q' README.md | grep -v '^```\|^## ') apps/examples/two_layer_net.cpp >/dev/null || fault README.md 'its program is not apps/examples/two_layer_net.cpp'
 
-grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault 'GitHub runs another test command'
+grep -qE '^tests/run\.sh ' README.md && grep -qE '^ +tests/run\.sh$' .github/workflows/tests.yml || fault README.md 'GitHub runs another test command'
 
-[ $links -gt 10 ] && [ $counts -gt 10 ] && [ $added -gt 20 ] || fault "only $links links, $counts counts and $added lines were found"
-echo "$links links, $counts counts, $added lines, $failures faults"
+[ ${#pages[@]} -gt 10 ] && [ $links -gt 40 ] && [ $counts -gt 10 ] && [ $added -gt 20 ] ||
+  fault pages "only ${#pages[@]} pages, $links links, $counts counts and $added lines were found"
+echo "${#pages[@]} pages, $links links, $counts counts, $added lines, $failures faults"
 exit $((failures > 0))
