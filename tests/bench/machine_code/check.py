@@ -3,7 +3,7 @@
 
   tests/bench/machine_code/check.py build/cuda/CMakeFiles/ricci_kernels.dir/__/ops/rows/*.o    a table of the kernels in these files
   tests/bench/machine_code/check.py --check FILE...          the faults alone, exit status 1 if there are any
-  tests/bench/machine_code/check.py --test NVCC [FILE...]    the test house/machine_code: the same, and planted faults, which must be found
+  tests/bench/machine_code/check.py --test [FILE...]         the test house/machine_code: the same, and planted faults, which must be found
 
 Columns: instructions of the whole kernel, KB of code, registers, bytes of stack, warps that fit on a multiprocessor by registers and
 threads (the shared memory of a launch is not in the code), and the instructions of its innermost loops.
@@ -103,24 +103,25 @@ def planted_faults(nvcc):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--test", metavar="NVCC")
+    parser.add_argument("--test", action="store_true")
+    parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("files", nargs="*")
     arguments = parser.parse_args()
-    if arguments.test is not None and not arguments.files:
+    if arguments.test and not arguments.files:
         print("skipped: house/machine_code needs kernels that nvcc has compiled, and this build has none")
         return 77
     if not sass.find_tools():
         print(f"skipped: house/machine_code needs {sass.TOOLS}")
         return 77
     kernels = look_at_all(arguments.files)
-    if not arguments.check and arguments.test is None:
+    if not arguments.check and not arguments.test:
         print(f"{'instr':>6} {'KB':>4} {'reg':>4} {'stack':>5} {'warps':>5}  kernel; instructions of its innermost loops")
         print("\n".join(line for _, line, _ in kernels))
-    lines = complaints(kernels) + (planted_faults(arguments.test) if arguments.test else [])
+    lines = complaints(kernels) + (planted_faults(arguments.nvcc) if arguments.test else [])
     if arguments.test and len(kernels) < 100:
         lines.append(f"only {len(kernels)} kernels were found")
     print("\n".join(lines + [f"{len(kernels)} kernels, {len(lines)} faults"]))
-    return int((arguments.check or arguments.test is not None) and len(lines) > 0)
+    return int((arguments.check or arguments.test) and len(lines) > 0)
 
 
 if __name__ == "__main__":
