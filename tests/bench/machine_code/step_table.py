@@ -177,6 +177,25 @@ def table_of(lines):
     return text
 
 
+def text_of(run, name, step):
+    tokens = steps.TOKENS / step["estimate_ms"] * 1e3
+    total = f"floor {step['floor_ms']:.1f} ms, estimate {step['estimate_ms']:.1f} ms, {tokens:,.0f} tokens/s"
+    return [
+        "",
+        f"{run['label']} ({run['commit']}): {name}",
+        *table_of(step["rows"]),
+        f"step: {total}; of it mixing {step['mixing_ms']:.1f} ms",
+    ]
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(of) for key, of in value.items()}
+    if isinstance(value, list):
+        return [rounded(of) for of in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def run_of(label, build):
     source = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", (build / "CMakeCache.txt").read_text())[1]
     source = pathlib.Path(source) if pathlib.Path(source, "ops").exists() else build.resolve().parent
@@ -203,26 +222,18 @@ def main():
     if not sass.find_tools():
         print(f"needs {sass.TOOLS}", file=sys.stderr)
         return 77
-    runs = [run_of(label, pathlib.Path(build)) for label, build in (pair.split("=", 1) for pair in arguments.builds)]
-    print("AN ESTIMATE from machine code: nothing here is measured.", *ASSUMPTIONS, sep="\n  ")
-    for run in runs:
-        for name, step in run["steps"].items():
-            print(f"\n{run['label']} ({run['commit']}): {name}", *table_of(step["rows"]), sep="\n")
-            print(
-                f"{'step':42} floor {step['floor_ms']:.1f} ms, estimate {step['estimate_ms']:.1f} ms, "
-                f"{65536 / step['estimate_ms'] * 1e3:,.0f} tokens/s; of it mixing {step['mixing_ms']:.1f} ms"
-            )
+    pairs = [pair.split("=", 1) for pair in arguments.builds]
+    runs = [run_of(label, pathlib.Path(build)) for label, build in pairs]
+    heading = {
+        "date": str(datetime.date.today()),
+        "command": " ".join(["tests/bench/machine_code/step_table.py", *(f"{label}=BUILD" for label, _ in pairs), "--json FILE"]),
+        "what": "AN ESTIMATE from machine code: nothing here is measured.",
+        "assumptions": ASSUMPTIONS,
+    }
+    print(heading["what"], *ASSUMPTIONS, f"{heading['date']}: {heading['command']}", sep="\n  ")
+    print("\n".join(line for run in runs for name, step in run["steps"].items() for line in text_of(run, name, step)))
     if arguments.json:
-        command = "tests/bench/machine_code/step_table.py " + " ".join(sys.argv[1:])
-        report = {
-            "date": str(datetime.date.today()),
-            "command": command,
-            "estimate": True,
-            "measured": False,
-            "assumptions": ASSUMPTIONS,
-            "runs": runs,
-        }
-        pathlib.Path(arguments.json).write_text(json.dumps(report, indent=1) + "\n")
+        pathlib.Path(arguments.json).write_text(json.dumps(heading | {"runs": rounded(runs)}, indent=1) + "\n")
     return 0
 
 

@@ -144,7 +144,15 @@ def around(mixing, layer_parameters, bias_columns, source, fused_gelu=False):
         *mixing,
         *gelu,
         *([] if source.sums_bias else sums),
-        Row("norm and residual", (r"layer_norm::ForwardKernel<4>",), norms, bytes=8 * N, unit="whole", work=N, rows=TOKENS),
+        Row(
+            "norm and residual",
+            (r"layer_norm::ForwardKernel<3>", r"layer_norm::ForwardKernel<4>"),
+            norms,
+            bytes=8 * N,
+            unit="whole",
+            work=N,
+            rows=TOKENS,
+        ),
         Row(
             "norm backward",
             (r"layer_norm::BackwardKernel<3>", r"layer_norm::BackwardKernel<4>"),
