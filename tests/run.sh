@@ -7,7 +7,7 @@
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
 # the reading of TensorBoard files without the tensorboard package, which Debian has not ($RICCI_PYTHON or python3 with
 # "pip install tensorboard"); GPUs, oneDNN, AVX-512, AMX, the right to mount a disk or to make a PID namespace; clang with libFuzzer, which
-# is not installed for that alone. What else Debian has is installed.
+# is not installed for that alone; machine code of kernels, and what reads it (tests/bench/machine_code/sass.py). What else Debian has is installed.
 set -uo pipefail
 case ${1:-} in
   '' | --quick) ;;

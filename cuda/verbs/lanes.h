@@ -1,7 +1,8 @@
 // One formula for a single number and for the neighbours that a GPU's thread handles at once, 16 bytes of the narrowest array:
 //   row.each_piece([&](auto at) { at.store(y, factor * at.load(x) + at.load(bias)); }, x, bias, y);     (cuda/verbs/rows.h)
 // x, bias and y point at the row's first element. at.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
-// it: as many of them, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers.
+// it: as many of them, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. at.read and at.write leave
+// the type as it is. at.read_mixed<k> and at.write_mixed<k> are for k rows that lie element by element: y[i k + q] is element i of row q.
 #pragma once
 #include <type_traits>
 
@@ -11,7 +12,7 @@
 namespace ricci {
 
 template <class A, int kCount> struct Lanes {
-  A v[kCount];
+  alignas(16) A v[kCount];
   __device__ static Lanes filled(A value) {
     Lanes all;
     UNROLL(8)
@@ -31,7 +32,7 @@ template <class A, int kCount, class F, class... Rest> __device__ inline auto ma
   return y;
 }
 template <class A, class F, class... Rest>
-requires std::is_arithmetic_v<A> HD auto map(F f, A a, Rest... rest) { return f(a, rest...); }
+requires(std::is_arithmetic_v<A> || std::is_same_v<A, bf16>) HD auto map(F f, A a, Rest... rest) { return f(a, rest...); }
 
 #define RICCI_LANES(op)                                                                                             \
   template <class A, int n> __device__ inline Lanes<A, n> operator op(const Lanes<A, n>& a, const Lanes<A, n>& b) { \
@@ -52,6 +53,14 @@ RICCI_LANES(/)
 // Element i of a row.
 struct One {
   int64_t i;
+  template <class T> HD T read(const T* x) const { return x[i]; }
+  template <class T> HD void write(T* y, T value) const { y[i] = value; }
+  template <int k, class T> HD void read_mixed(const T* x, T (&row)[k]) const {
+    for (int q = 0; q < k; ++q) row[q] = x[i * k + q];
+  }
+  template <int k, class T> HD void write_mixed(T* y, const T (&row)[k]) const {
+    for (int q = 0; q < k; ++q) y[i * k + q] = row[q];
+  }
   template <class T> HD Accumulator<T> load(const T* x) const { return Accumulator<T>(x[i]); }
   template <class T, class A> HD void store(T* y, A value) const { y[i] = T(value); }
   template <class T> HD void copy(T* y, const T* x) const { y[i] = x[i]; }
@@ -64,34 +73,47 @@ struct One {
 template <int kCount> struct Piece {
   int64_t i;
 
-  template <class T> __device__ Lanes<Accumulator<T>, kCount> load(const T* x) const {
-    alignas(16) T words[kCount];
+  template <class T> __device__ Lanes<T, kCount> read(const T* x) const {
+    Lanes<T, kCount> words;
     UNROLL(8)
     for (int w = 0; w < bytes<T>() / 16; ++w) {
       const uint4 word = ptx::load16(reinterpret_cast<const char*>(x + i) + 16 * w);
-      __builtin_memcpy(reinterpret_cast<char*>(words) + 16 * w, &word, 16);
+      __builtin_memcpy(reinterpret_cast<char*>(words.v) + 16 * w, &word, 16);
     }
-    Lanes<Accumulator<T>, kCount> y;
-    UNROLL(8)
-    for (int k = 0; k < kCount; ++k) y.v[k] = Accumulator<T>(words[k]);
-    return y;
+    return words;
   }
-  template <class T, class A> __device__ void store(T* y, const Lanes<A, kCount>& values) const {
-    alignas(16) T words[kCount];
-    UNROLL(8)
-    for (int k = 0; k < kCount; ++k) words[k] = T(values.v[k]);
+  template <class T> __device__ void write(T* y, const Lanes<T, kCount>& words) const {
     UNROLL(8)
     for (int w = 0; w < bytes<T>() / 16; ++w) {
       uint4 word;
-      __builtin_memcpy(&word, reinterpret_cast<const char*>(words) + 16 * w, 16);
+      __builtin_memcpy(&word, reinterpret_cast<const char*>(words.v) + 16 * w, 16);
       ptx::store16(reinterpret_cast<char*>(y + i) + 16 * w, word);
     }
   }
-  template <class T> __device__ void copy(T* y, const T* x) const {
+  template <int k, class T> __device__ void read_mixed(const T* x, Lanes<T, kCount> (&row)[k]) const {
     UNROLL(8)
-    for (int w = 0; w < bytes<T>() / 16; ++w)
-      ptx::store16(reinterpret_cast<char*>(y + i) + 16 * w, ptx::load16(reinterpret_cast<const char*>(x + i) + 16 * w));
+    for (int p = 0; p < k; ++p) {
+      const Lanes<T, kCount> piece = Piece{i * k + p * kCount}.read(x);
+      UNROLL(8)
+      for (int e = 0; e < kCount; ++e) row[(p * kCount + e) % k].v[(p * kCount + e) / k] = piece.v[e];
+    }
   }
+  template <int k, class T> __device__ void write_mixed(T* y, const Lanes<T, kCount> (&row)[k]) const {
+    UNROLL(8)
+    for (int p = 0; p < k; ++p) {
+      Lanes<T, kCount> piece;
+      UNROLL(8)
+      for (int e = 0; e < kCount; ++e) piece.v[e] = row[(p * kCount + e) % k].v[(p * kCount + e) / k];
+      Piece{i * k + p * kCount}.write(y, piece);
+    }
+  }
+  template <class T> __device__ Lanes<Accumulator<T>, kCount> load(const T* x) const {
+    return map([](T word) { return Accumulator<T>(word); }, read(x));
+  }
+  template <class T, class A> __device__ void store(T* y, const Lanes<A, kCount>& values) const {
+    write(y, map([](A value) { return T(value); }, values));
+  }
+  template <class T> __device__ void copy(T* y, const T* x) const { write(y, read(x)); }
   template <class A> __device__ Lanes<A, kCount> all(A value) const { return Lanes<A, kCount>::filled(value); }
   __device__ Lanes<int64_t, kCount> index() const {
     Lanes<int64_t, kCount> of;
@@ -110,6 +132,10 @@ template <class... Ts> HD constexpr int elements_of_piece() {
   int most = 1;
   ((most = 16 / static_cast<int>(sizeof(Ts)) > most ? 16 / static_cast<int>(sizeof(Ts)) : most), ...);
   return most;
+}
+// f<k>() for the k of kSome that n is; false where it is none of them. For registers whose number depends on n.
+template <int... kSome, class F> HD bool with_constant(int64_t n, F f) {
+  return ((n == kSome && (f.template operator()<kSome>(), true)) || ...);
 }
 template <class... Ts> HD bool on_16_bytes(const Ts*... pointers) { return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...); }
 

@@ -47,6 +47,22 @@ struct BlockRow {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) most = Max{}(most, f(i));
     return block_reduce(most, Max{}, lowest<T>());
   }
+  // The largest number of f(at), as each_piece calls it.
+  template <class F, class... Ts> __device__ auto max_of_pieces(F f, const Ts*... rows) const {
+    using T = decltype(f(One{0}));
+    T most = lowest<T>();
+    const auto raise = [&](T value) { most = Max{}(most, value); };
+    constexpr int kCount = elements_of_piece<Ts...>();
+    if (n % kCount == 0 && on_16_bytes(rows...))
+      for (int64_t i = int64_t{threadIdx.x} * kCount; i < n; i += int64_t{blockDim.x} * kCount) {
+        const auto values = f(Piece<kCount>{i});
+        UNROLL(8)
+        for (int k = 0; k < kCount; ++k) raise(values.v[k]);
+      }
+    else
+      for (int64_t i = threadIdx.x; i < n; i += blockDim.x) raise(f(One{i}));
+    return block_reduce(most, Max{}, lowest<T>());
+  }
   template <class F> __device__ void once(F f) const {
     if (threadIdx.x == 0) f();
     __syncthreads();
@@ -112,6 +128,9 @@ struct LoopRow {
       most = value > most ? value : most;
     }
     return most;
+  }
+  template <class F, class... Ts> HD auto max_of_pieces(F f, const Ts*...) const {
+    return max([&](int64_t i) { return f(One{i}); });
   }
   template <class F> HD void once(F f) const { f(); }
 };

@@ -71,11 +71,11 @@ struct Problem {
 
 // The number of rows of logits that exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
 // are best, all of about the same length: at most 32 Mi logits; on a GPU, whose products are so much faster, 1 GiB of them, or 2 GiB where
-// it has more than 40 GB, and a multiple of 128 rows, which fill whole tiles.
+// it has more than 40 GiB, and a multiple of 128 rows, which fill whole tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {
-    const bool large = device_memory(device).total_bytes() > 40'000'000'000;
+    const bool large = device_memory(device).total_bytes() > (int64_t{40} << 30);
     held = (int64_t{large ? 2 : 1} << 30) / size_of(dtype);
   }
   const int64_t most = std::max<int64_t>(1, held / std::max<int64_t>(1, vocabulary));

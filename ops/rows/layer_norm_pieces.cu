@@ -16,15 +16,16 @@
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; those beyond the row are nobody's.
-template <int kPieces> struct WarpRow {
+// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; those beyond the row are nobody's. Or in two neighbouring warps,
+// which have every second 32 pieces each.
+template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;
 
   // f(p, column) for the lane's pieces.
   template <class F> __device__ void each(F f) const {
     UNROLL(8)
     for (int p = 0; p < kPieces; ++p)
-      if (const int column = (p * 32 + static_cast<int>(threadIdx.x % 32)) * kPiece; column < d) f(p, column);
+      if (const int column = (p * 32 * kWarps + static_cast<int>(threadIdx.x % (32 * kWarps))) * kPiece; column < d) f(p, column);
   }
   template <class F> __device__ void each_element(F f) const {
     each([&](int p, int) {
@@ -81,10 +82,13 @@ template <int kPieces> struct ForwardKernel {
   }
 };
 
-// A warp goes over every eighth row of its block, and adds up what they give to dgain and dbias in registers: dy and s are read once.
-// They stay in registers as bf16, which takes half of them.
-template <int kPieces> struct BackwardKernel {
-  static constexpr int kThreads = 256, kWarps = kThreads / 32;
+// A block goes over some rows, as many at once as it has warps, or pairs of warps where a row is too long for the registers of one. They
+// add up what their rows give to dgain and dbias in registers: dy and s are read once. They stay in registers as bf16, which takes half of
+// them.
+template <int kPiecesOfRow> struct BackwardKernel {
+  static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
+  static constexpr int kThreads = 256, kWarps = kThreads / 32, kRows = kWarps / kWarpsOfRow;
+  using Row = WarpRow<kPieces, kWarpsOfRow>;
   Bf16RowsBackward of;
   int64_t rows_per_block;
   float* partial;  // [block][2][d]: the sums for dgain and dbias
@@ -94,19 +98,25 @@ template <int kPieces> struct BackwardKernel {
   __device__ void operator()() const {
     const int64_t first = blockIdx.x * rows_per_block, last = min(first + rows_per_block, of.rows);
     Sums sums = {};
+    int odd = 0;
     UNROLL(1)
-    for (int64_t r = first + threadIdx.x / 32; r < last; r += kWarps) add_row({r, of.d}, sums);
+    for (int64_t r = first; r < last; r += kRows, odd ^= 1) {
+      const int64_t mine = r + threadIdx.x / (32 * kWarpsOfRow);
+      if (kWarpsOfRow > 1 || mine < last) add_row({mine, mine < last ? of.d : 0}, odd, sums);
+    }
     store_sums(sums);
   }
 
-  __device__ void add_row(const WarpRow<kPieces>& row, Sums& sums) const {
+  // A row behind the last has d = 0.
+  __device__ void add_row(const Row& row, int odd, Sums& sums) const {
     uint4 dy_words[kPieces], s_words[kPieces];
     const int64_t begin = row.row * of.d;
     row.each([&](int p, int column) {
       dy_words[p] = ptx::load16(of.dy_rd + begin + column);
       s_words[p] = ptx::load16(of.s_rd + begin + column);
     });
-    const float mean = of.mean_r[row.row], rstd = of.rstd_r[row.row], one_over_d = 1 / static_cast<float>(of.d);
+    const int64_t r = kWarpsOfRow > 1 ? min(row.row, of.rows - 1) : row.row;
+    const float mean = of.mean_r[r], rstd = of.rstd_r[r], one_over_d = 1 / static_cast<float>(of.d);
     float sum_g = 0, sum_gn = 0;
     each_column(row, dy_words, s_words, mean, rstd, [&](int p, int i, float dy, float g, float n) {
       sums[0][p][i] += dy * n;
@@ -114,7 +124,7 @@ template <int kPieces> struct BackwardKernel {
       sum_g += g;
       sum_gn += g * n;
     });
-    const float mean_g = warp_reduce(sum_g, Sum{}) * one_over_d, mean_gn = warp_reduce(sum_gn, Sum{}) * one_over_d;
+    const float mean_g = sum_of_row(sum_g, odd, 0) * one_over_d, mean_gn = sum_of_row(sum_gn, odd, 1) * one_over_d;
     row.each([&](int p, int column) {
       float dx[kPiece] = {};
       if (of.ds_rd) load_piece(of.ds_rd + begin + column, dx);
@@ -126,8 +136,7 @@ template <int kPieces> struct BackwardKernel {
 
   // f(p, i, dy, g, n) for the lane's elements, with g = gain dy and n = (s - mean) rstd.
   template <class F>
-  __device__ void each_column(
-      const WarpRow<kPieces>& row, const uint4 (&dy)[kPieces], const uint4 (&s)[kPieces], float mean, float rstd, F f) const {
+  __device__ void each_column(const Row& row, const uint4 (&dy)[kPieces], const uint4 (&s)[kPieces], float mean, float rstd, F f) const {
     row.each([&](int p, int column) {
       each_of_piece(dy[p], s[p], column, mean, rstd, [&](int i, float dy_i, float g, float n) { f(p, i, dy_i, g, n); });
     });
@@ -142,16 +151,28 @@ template <int kPieces> struct BackwardKernel {
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
 
+  // Over the lanes of the row. The sums of two warps meet in shared memory: one place for even rows and one for odd rows, so that nobody
+  // overwrites what is still read.
+  __device__ static float sum_of_row(float sum, int odd, int which) {
+    sum = warp_reduce(sum, Sum{});
+    if constexpr (kWarpsOfRow == 1) return sum;
+    SHARED(float, of_warp, [2][2][kWarps]);
+    const unsigned warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) of_warp[odd][which][warp] = sum;
+    __syncthreads();
+    return of_warp[odd][which][warp & ~1u] + of_warp[odd][which][warp | 1u];
+  }
+
   // The warps add their sums one after the other.
   __device__ void store_sums(const Sums& sums) const {
-    SHARED(float, total, [2][kPieces * 32 * kPiece]);
-    const WarpRow<kPieces> row{0, of.d};
+    SHARED(float, total, [2][kPieces * kWarpsOfRow * 32 * kPiece]);
+    const Row row{0, of.d};
     for (unsigned warp = 0; warp < kWarps; ++warp) {
       if (threadIdx.x / 32 == warp)
         row.each([&](int p, int column) {
           UNROLL(8)
           for (int i = 0; i < kPiece; ++i)
-            for (int k = 0; k < 2; ++k) total[k][column + i] = warp > 0 ? total[k][column + i] + sums[k][p][i] : sums[k][p][i];
+            for (int k = 0; k < 2; ++k) total[k][column + i] = warp < kWarpsOfRow ? sums[k][p][i] : total[k][column + i] + sums[k][p][i];
         });
       __syncthreads();
     }
@@ -200,19 +221,23 @@ template <class F> void with_pieces(int64_t d, F f) {
     case 1: return f.template operator()<1>();
     case 2: return f.template operator()<2>();
     case 3: return f.template operator()<3>();
-    default: return f.template operator()<4>();
+    case 4: return f.template operator()<4>();
+    case 5:
+    case 6: return f.template operator()<6>();
+    default: return f.template operator()<8>();
   }
 }
 
 HOST bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& of) {
-  if (of.d % kPiece || of.d > 4 * 32 * kPiece || !aligned({of.dy_rd, of.ds_rd, of.s_rd, of.gain_d, of.dx_rd})) return false;
+  if (of.d % kPiece || of.d > 8 * 32 * kPiece || !aligned({of.dy_rd, of.ds_rd, of.s_rd, of.gain_d, of.dx_rd})) return false;
   constexpr int64_t kBlocks = 512, kMinRows = 32;
   const int64_t rows_per_block = std::max(kMinRows, (of.rows + kBlocks - 1) / kBlocks),
                 blocks = (of.rows + rows_per_block - 1) / rows_per_block;
   const Tensor partial({blocks, 2, of.d}, Dtype::f32, device);
   float* const sums = partial.data<float>();
   with_pieces(of.d, [&]<int kPieces>() {
-    launch(name, device, {blocks, BackwardKernel<kPieces>::kThreads}, BackwardKernel<kPieces>{of, rows_per_block, sums});
+    using Kernel = BackwardKernel<kPieces>;
+    launch(name, device, {blocks, Kernel::kThreads}, Kernel{of, rows_per_block, sums});
   });
   launch(name, device, {(of.d + 31) / 32, 256},
       ColumnKernel<SumOfBlocks>{blocks, of.d, blocks, {sums, of.d, of.dgain_d, of.dbias_d}, nullptr});
@@ -229,6 +254,8 @@ CUDA_KERNEL(BackwardKernel<1>);
 CUDA_KERNEL(BackwardKernel<2>);
 CUDA_KERNEL(BackwardKernel<3>);
 CUDA_KERNEL(BackwardKernel<4>);
+CUDA_KERNEL(BackwardKernel<6>);
+CUDA_KERNEL(BackwardKernel<8>);
 CUDA_KERNEL(ColumnKernel<SumOfBlocks>);
 
 }  // namespace ricci

@@ -19,13 +19,16 @@ template <class T> struct Forward {
   View<const T, 2> x_rc;
   View<T, 2> p_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
-    const A most = row.max([&](int64_t c) { return A(x_rc(r, c)); });
+    const T* const x = &x_rc(r, 0);
+    T* const p = &p_rc(r, 0);
+    const A most = row.max_of_pieces([&](auto at) { return at.load(x); }, x);
     if constexpr (std::is_same_v<T, A>) {
-      const A sum = row.sum([&](int64_t c) { return p_rc(r, c) = math::exp(x_rc(r, c) - most); });
-      row.each([&](int64_t c) { p_rc(r, c) /= sum; });
+      const A sum = row.sum([&](int64_t c) { return p[c] = math::exp(x[c] - most); });
+      row.each_piece([&](auto at) { at.store(p, at.load(p) / sum); }, p);
     } else {  // bf16 would be rounded twice
-      const A sum = row.sum([&](int64_t c) { return math::exp(A(x_rc(r, c)) - most); });
-      row.each([&](int64_t c) { p_rc(r, c) = T(math::exp(A(x_rc(r, c)) - most) / sum); });
+      const auto power = [&](A x_c) { return math::exp(x_c - most); };
+      const A sum = row.sum([&](int64_t c) { return power(A(x[c])); });
+      row.each_piece([&](auto at) { at.store(p, map(power, at.load(x)) / sum); }, x, p);
     }
   }
 };
@@ -36,7 +39,9 @@ template <class T> struct Backward {
   View<T, 2> dx_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const A mean = row.sum([&](int64_t c) { return A(dp_rc(r, c)) * A(p_rc(r, c)); });
-    row.each([&](int64_t c) { dx_rc(r, c) = T(A(p_rc(r, c)) * (A(dp_rc(r, c)) - mean)); });
+    const T *const dp = &dp_rc(r, 0), *const p = &p_rc(r, 0);
+    T* const dx = &dx_rc(r, 0);
+    row.each_piece([&](auto at) { at.store(dx, at.load(p) * (at.load(dp) - mean)); }, dp, p, dx);
   }
 };
 

@@ -25,6 +25,17 @@ template <class T> struct Forward {
     const int64_t d = row.n, kernel = windows.kernel, count = windows.count(), first = windows.first(r % count);
     const T* const x = x_bcd + (r / count * windows.context + first) * d;
     T* const y = y_bmz + r * d * kernel;
+    const auto by_pieces = [&]<int kKernel>() {
+      row.each_piece(
+          [&](auto at) {
+            decltype(at.read(x)) of_position[kKernel];
+            UNROLL(8)
+            for (int q = 0; q < kKernel; ++q) of_position[q] = first + q < 0 ? at.all(T(0)) : at.read(x + q * d);
+            at.template write_mixed<kKernel>(y, of_position);
+          },
+          x, y);
+    };
+    if (with_constant<2, 4, 8>(kernel, by_pieces)) return;
     row.each([&](int64_t i) {
       for (int64_t q = 0; q < kernel; ++q) y[i * kernel + q] = first + q < 0 ? T(0) : x[q * d + i];
     });
@@ -40,11 +51,49 @@ template <class T> struct Backward {
     const int64_t d = row.n, kernel = windows.kernel, count = windows.count(), b = r / windows.context, t = r % windows.context;
     // The last window that begins at or before t; with kernel >= size the quotient is of numbers above 0.
     const int64_t begun = (t - windows.history + kernel) / windows.size - 1, last = begun < count ? begun : count - 1;
-    row.each([&](int64_t i) {
+    const auto sum_at = [&](int64_t i) {
       A sum = 0;
       for (int64_t j = last; j >= 0 && windows.first(j) + kernel > t; --j)
         sum += A(dy_bmz[((b * count + j) * d + i) * kernel + t - windows.first(j)]);
-      dx_bcd[r * d + i] = T(sum);
+      return sum;
+    };
+    T* const dx = dx_bcd + r * d;
+    row.each_piece([&](auto at) { at.store(dx, map(sum_at, at.index())); }, dx);
+  }
+};
+
+// Where every position is in one window, or behind the last: a row per window, and one per sequence for what is behind.
+template <class T> struct BackwardApart {
+  using A = Accumulator<T>;
+  const T* dy_bmz;
+  T* dx_bcd;
+  Windows windows;
+  template <class Row> HD void operator()(int64_t r, Row row) const {
+    const int64_t d = row.n, size = windows.size, count = windows.count(), b = r / (count + 1), j = r % (count + 1);
+    T* const dx = dx_bcd + (b * windows.context + j * size) * d;
+    if (j == count) {
+      const int64_t behind = windows.context - count * size;
+      return row.each_piece(
+          [&](auto at) {
+            for (int64_t q = 0; q < behind; ++q) at.write(dx + q * d, at.all(T(0)));
+          },
+          dx);
+    }
+    const T* const dy = dy_bmz + (b * count + j) * d * size;
+    const auto sum = [](T term) { return T(A(0) + A(term)); };  // as that of several: -0 becomes 0
+    const auto by_pieces = [&]<int kSize>() {
+      row.each_piece(
+          [&](auto at) {
+            decltype(at.read(dy)) of_position[kSize];
+            at.template read_mixed<kSize>(dy, of_position);
+            UNROLL(8)
+            for (int q = 0; q < kSize; ++q) at.write(dx + q * d, map(sum, of_position[q]));
+          },
+          dy, dx);
+    };
+    if (with_constant<2, 4, 8>(size, by_pieces)) return;
+    row.each([&](int64_t i) {
+      for (int64_t q = 0; q < size; ++q) dx[q * d + i] = sum(dy[i * size + q]);
     });
   }
 };
@@ -66,12 +115,15 @@ HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t
   return record("cell_windows", {x_bcd}, y_bmz, keep(x_bcd.shape(), windows),
       [](const Tensor& dy_bmz, const Shape& shape, const Windows& windows) -> Grads {
         const Tensor dx_bcd = like(dy_bmz, shape);
-        for_rows_of<Backward>("cell_windows'", shape[0] * shape[1], shape[2], dy_bmz, dx_bcd, windows);
+        if (windows.kernel == windows.size)
+          for_rows_of<BackwardApart>("cell_windows'", shape[0] * (windows.count() + 1), shape[2], dy_bmz, dx_bcd, windows);
+        else for_rows_of<Backward>("cell_windows'", shape[0] * shape[1], shape[2], dy_bmz, dx_bcd, windows);
         return {dx_bcd};
       });
 }
 
 CUDA_ROWS(Forward);
 CUDA_ROWS(Backward);
+CUDA_ROWS(BackwardApart);
 
 }  // namespace ricci

@@ -58,32 +58,35 @@ template <class T> struct MeanBackward {
   }
 };
 
-// The first of the largest elements of a column of a cell; the last NaN where there is one.
-template <class T> HD int64_t place_of_largest(const T* x, int64_t size, int64_t d) {
+// Whether a later element of a column is the largest instead: the first of equal ones stays, the last NaN goes before everything.
+template <class T> HD bool replaces(T value, T largest) {
   using A = Accumulator<T>;
-  int64_t place = 0;
-  A largest = A(x[0]);
-  for (int64_t q = 1; q < size; ++q)
-    if (const A value = A(x[q * d]); value > largest || value != value) {
-      largest = value;
-      place = q;
-    }
-  return place;
+  return A(value) > A(largest) || A(value) != A(value);
 }
 
 template <class T> struct MaxForward {
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T* x_bcd;
   T* y_bmd;
   Cells cells;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, size = cells.size;
     const T* const x = x_bcd + cells.first_row(r) * d;
-    row.each([&](int64_t i) { y_bmd[r * d + i] = x[place_of_largest(x + i, size, d) * d + i]; });
+    T* const y = y_bmd + r * d;
+    row.each_piece(
+        [&](auto at) {
+          auto largest = at.read(x);
+          for (int64_t q = 1; q < size; ++q)
+            largest = map([](T value, T before) { return replaces(value, before) ? value : before; }, at.read(x + q * d), largest);
+          at.write(y, largest);
+        },
+        x, y);
   }
 };
 
 // One row per cell, and one per sequence for the positions behind its last cell.
 template <class T> struct MaxBackward {
+  static constexpr int kNeighbours = elements_of_piece<T>();
   const T *x_bcd, *dy_bmd;
   T* dx_bcd;
   Cells cells;
@@ -92,11 +95,27 @@ template <class T> struct MaxBackward {
     const bool behind = j == count;
     const int64_t size = behind ? cells.context - count * cells.size : cells.size;
     const T* const x = x_bcd + (b * cells.context + j * cells.size) * d;
+    const T* const dy = dy_bmd + (behind ? 0 : b * count + j) * d;
     T* const dx = dx_bcd + (b * cells.context + j * cells.size) * d;
-    row.each([&](int64_t i) {
-      const int64_t place = behind ? -1 : place_of_largest(x + i, size, d);
-      for (int64_t q = 0; q < size; ++q) dx[q * d + i] = q == place ? dy_bmd[(b * count + j) * d + i] : T(0);
-    });
+    row.each_piece(
+        [&](auto at) {
+          if (behind) {
+            for (int64_t q = 0; q < size; ++q) at.write(dx + q * d, at.all(T(0)));
+            return;
+          }
+          auto largest = at.read(x);
+          auto place = at.all(0);
+          UNROLL(2)
+          for (int q = 1; q < size; ++q) {
+            const auto value = at.read(x + q * d);
+            place = map([q](T now, T before, int p) { return replaces(now, before) ? q : p; }, value, largest, place);
+            largest = map([](T now, T before) { return replaces(now, before) ? now : before; }, value, largest);
+          }
+          const auto gradient = at.read(dy);
+          UNROLL(2)
+          for (int q = 0; q < size; ++q) at.write(dx + q * d, map([q](T g, int p) { return q == p ? g : T(0); }, gradient, place));
+        },
+        x, dy, dx);
   }
 };
 

@@ -56,11 +56,22 @@ template <class T> struct CellGradient {
   Layout of;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const int64_t d = row.n, ratio = of.ratio, b = r / of.cells, first = r % of.cells * ratio + of.shift;
+    const T* const dy = dy_bce + (2 * (b * of.context + first) + 1) * d;  // its second half at position `first`
+    T* const dz = dz_bmx + r * d * ratio;
+    const auto exists = [&](int64_t q) { return first + q >= 0 && first + q < of.context; };
+    const auto by_pieces = [&]<int kRatio>() {
+      row.each_piece(
+          [&](auto at) {
+            decltype(at.read(dy)) of_position[kRatio];
+            UNROLL(8)
+            for (int q = 0; q < kRatio; ++q) of_position[q] = exists(q) ? at.read(dy + 2 * q * d) : at.all(T(0));
+            at.template write_mixed<kRatio>(dz, of_position);
+          },
+          dy, dz);
+    };
+    if (with_constant<2, 4, 8>(ratio, by_pieces)) return;
     row.each([&](int64_t i) {
-      for (int64_t q = 0; q < ratio; ++q) {
-        const int64_t c = first + q;
-        dz_bmx[(r * d + i) * ratio + q] = c >= 0 && c < of.context ? dy_bce[(2 * (b * of.context + c) + 1) * d + i] : T(0);
-      }
+      for (int64_t q = 0; q < ratio; ++q) dz[i * ratio + q] = exists(q) ? dy[2 * q * d + i] : T(0);
     });
   }
 };

@@ -1,7 +1,9 @@
 // The place of a thread block of the GPU kernels, and the way of its rows and their coefficients into shared memory and back.
 #pragma once
+#include <type_traits>
+
 #include "core/tensor.h"
-#include "cuda/seam.h"
+#include "cuda/ptx.h"
 #include "ops/shift_and_sum/gpu/parts.h"
 
 namespace ricci::shift_and_sum_kernels {
@@ -60,6 +62,16 @@ template <class T> struct Copy {
   __device__ bool whole(const T* tensor) const {
     return width == kQuad && row % kQuad == 0 && reinterpret_cast<uintptr_t>(tensor + offset) % alignof(Four) == 0;
   }
+  __device__ static Four rounded(const Quad& v) {
+    if constexpr (std::is_same_v<T, bf16>) {  // two at once
+      const uint32_t pairs[] = {ptx::pack_bf16(v.at[0], v.at[1]), ptx::pack_bf16(v.at[2], v.at[3])};
+      Four four;
+      __builtin_memcpy(&four, pairs, sizeof four);
+      return four;
+    } else {
+      return {T(v.at[0]), T(v.at[1]), T(v.at[2]), T(v.at[3])};
+    }
+  }
   __device__ static Quad& at(A* shared, int row, int column) { return *reinterpret_cast<Quad*>(shared + row * kColumns + column); }
 
   __device__ void in(const T* tensor, A* shared, int rows) const {
@@ -79,11 +91,10 @@ template <class T> struct Copy {
   __device__ void out(A* shared, T* tensor, int begin, int end) const {
     T* const to = tensor + offset;
     if (whole(tensor)) {
+      T* y = to + (begin + first_row) * row;
       UNROLL(4)
-      for (int i = begin + first_row; i < end; i += rows_at_once) {
-        const Quad v = at(shared, i, column);
-        *reinterpret_cast<Four*>(to + i * row) = {T(v.at[0]), T(v.at[1]), T(v.at[2]), T(v.at[3])};
-      }
+      for (int i = begin + first_row; i < end; i += rows_at_once, y += rows_at_once * row)
+        *reinterpret_cast<Four*>(y) = rounded(at(shared, i, column));
     } else {
       UNROLL(1)
       for (int i = begin + first_row; i < end; i += rows_at_once)
@@ -104,9 +115,10 @@ __device__ void copy_coefficients(
   const int64_t row = problem.coefficients() * part.step();
   for (int q = 0; q < part.levels; q += kWalkLevels) {
     const bool is_active = l < kWalkLevels && active >> (q + l) & 1;
+    const T* x = from + first * row + q;
     UNROLL(2)
-    for (int i = first; i < rows; i += rows_at_once)
-      shared[i * kCoefficients + l] = is_active ? Accumulator<T>(from[i * row + q]) : Accumulator<T>(0);
+    for (int i = first; i < rows; i += rows_at_once, x += rows_at_once * row)
+      shared[i * kCoefficients + l] = is_active ? Accumulator<T>(*x) : Accumulator<T>(0);
     shared += rows * kCoefficients;
   }
 }

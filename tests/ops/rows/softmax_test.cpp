@@ -30,7 +30,7 @@ Values naive_gradient(const Values& dp, const Values& p, size_t n) {
 }  // namespace
 
 TEST_CASE("softmax: odd sizes, one element, wider than a block") {
-  for (Shape shape : {Shape{3, 5, 7}, Shape{4, 1}, Shape{1, 301}, Shape{13}, Shape{2, 1030}}) {
+  for (Shape shape : {Shape{3, 5, 7}, Shape{4, 1}, Shape{1, 301}, Shape{13}, Shape{2, 1030}, Shape{3, 8}, Shape{2, 2056}}) {
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor x = drawn(shape, dtype, device, 3), dp = drawn(shape, dtype, device, 4);
       const auto n = static_cast<size_t>(shape[-1]);

@@ -69,7 +69,8 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
     int64_t size, kernel, history;
   };
   for (const Case& c : std::vector<Case>{{{2, 11, 3}, 4, 4, 0}, {{2, 11, 3}, 4, 12, 0}, {{1, 9, 40}, 3, 5, 0}, {{2, 10, 2}, 2, 6, 4},
-           {{1, 10, 2}, 3, 9, 2}, {{1, 2, 3}, 4, 8, 0}})
+           {{1, 10, 2}, 3, 9, 2}, {{1, 2, 3}, 4, 8, 0}, {{2, 11, 16}, 4, 4, 0}, {{3, 7, 24}, 2, 2, 0}, {{1, 17, 8}, 8, 8, 0},
+           {{2, 9, 264}, 2, 4, 0}, {{2, 9, 24}, 3, 8, 5}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor x = drawn({c.of.b, c.of.c, c.of.d}, dtype, device, 4), y = cell_windows(x, c.size, c.kernel, c.history);
       const int64_t cells = (c.of.c - c.history) / c.size;
@@ -82,6 +83,25 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
       CHECK(y.shape() == Shape{c.of.b, cells, c.of.d * c.kernel});
       CHECK(values_of(y) == expected);
     });
+}
+
+TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not, also behind the last cell") {
+  for (int64_t size : {1, 2, 3, 4, 8})
+    for (int64_t d : {24, 264, 5})
+      on_every_device_and_dtype([&](Device device, Dtype dtype) {
+        CAPTURE(size);
+        CAPTURE(d);
+        const std::vector<std::function<Tensor(const Tensor&)>> ops = {[&](const Tensor& x) { return cell_max(x, size); },
+            [&](const Tensor& x) { return cell_windows(x, size, size); },
+            [&](const Tensor& x) { return cell_windows(x, size, 2 * size, size); }};
+        for (const auto& op : ops) {
+          const auto gradient = [&](Device on) {
+            const Tensor x = drawn({2, 2 * size + 1, d}, dtype, on, 1);
+            return gradients_of([&](const std::vector<Tensor>& in) { return op(in[0]); }, {x}, drawn(op(x).shape(), dtype, on, 4))[0];
+          };
+          CHECK(same_bits(gradient(device), gradient(Device::cpu)));
+        }
+      });
 }
 
 TEST_CASE("cell_windows and linear are a causal strided convolution") {

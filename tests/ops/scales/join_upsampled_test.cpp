@@ -14,8 +14,8 @@ struct Case {
 }  // namespace
 
 TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside a, on every device and dtype") {
-  for (const Case& of : std::vector<Case>{
-           {2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0}, {1, 3, 2, 1, 4, 3}, {2, 9, 264, 2, 4, 1}})
+  for (const Case& of : std::vector<Case>{{2, 11, 3, 2, 4, 3}, {2, 10, 3, 4, 2, 2}, {1, 5, 40, 3, 3, -2}, {2, 4, 5, 4, 1, 0},
+           {1, 3, 2, 1, 4, 3}, {2, 9, 264, 2, 4, 1}, {1, 7, 16, 3, 2, -1}, {2, 11, 24, 1, 8, 2}})
     on_every_device_and_dtype([&](Device device, Dtype dtype) {
       const Tensor a = drawn({of.b, of.c, of.d}, dtype, device, 1), h = drawn({of.b, of.cells, of.d}, dtype, device, 2);
       const Tensor w = drawn({of.d, of.d, of.ratio}, dtype, device, 3), bias = drawn({of.d}, dtype, device, 4);
@@ -43,6 +43,23 @@ TEST_CASE("join_upsampled: with contract a shifted transposed convolution beside
       CHECK(y.shape() == Shape{of.b, of.c, 2 * of.d});
       CHECK(error_of(y, expected, size) <= 3 * unit(dtype) + static_cast<double>(of.d + 2) * sum_unit(dtype));
     });
+}
+
+TEST_CASE("join_upsampled: the gradients of a and z have the bits of the CPU, 16 bytes at a time or not") {
+  for (int64_t ratio : {1, 2, 3, 4, 8})
+    for (int64_t d : {24, 264, 5})
+      on_every_device_and_dtype([&](Device device, Dtype dtype) {
+        CAPTURE(ratio);
+        CAPTURE(d);
+        const auto gradients = [&](Device on) {
+          const std::vector<Tensor> in{drawn({2, 11, d}, dtype, on, 1), drawn({2, 3, d * ratio}, dtype, on, 2), drawn({d}, dtype, on, 3)};
+          return gradients_of(
+              [](const std::vector<Tensor>& x) { return join_upsampled(x[0], x[1], x[2], -1); }, in, drawn({2, 11, 2 * d}, dtype, on, 4));
+        };
+        const auto got = gradients(device), expected = gradients(Device::cpu);
+        CHECK(same_bits(got[0], expected[0]));
+        CHECK(same_bits(got[1], expected[1]));
+      });
 }
 
 TEST_CASE("join_upsampled: messages") {

@@ -1,0 +1,179 @@
+"""Reads the kernels of an object file, an executable or a cubin: registers, stack, code, loops, and the path that is executed. No GPU is
+needed, only TOOLS."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+TOOLS = "cuobjdump and nvdisasm, of the CUDA toolkit or by 'pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm'"
+REGISTERS, MAX_WARPS, MAX_BLOCKS, SHARED_BYTES = 65536, 64, 32, 228 << 10  # of a multiprocessor, compute capability 9.0
+
+
+def find_tools():
+    """Puts the folder of the tools on PATH; false where they are not found."""
+    packages = pathlib.Path(sysconfig.get_path("purelib"))
+    os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], "/usr/local/cuda/bin", *map(str, packages.glob("nvidia/cu*/bin"))])
+    return all(map(shutil.which, ("cuobjdump", "nvdisasm")))
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def instructions(sass):
+    """{kernel: [(address, text)]}"""
+    kernels, current = {}, None
+    for line in sass.splitlines():
+        if found := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?) *;", line):
+            current.append((int(found[1], 16), found[2]))
+        elif begin := re.search(r"Function : (\S+)", line):
+            current = kernels.setdefault(begin[1], [])
+    return kernels
+
+
+def warps_per_multiprocessor(registers, threads, shared=0):
+    warps = (threads + 31) // 32
+    of_warp = (registers + 7) // 8 * 8 * 32
+    return min(REGISTERS // (of_warp * warps), MAX_WARPS // warps, MAX_BLOCKS, SHARED_BYTES // max(shared, 1)) * warps
+
+
+class Code:
+    """The instructions of a kernel as a graph of basic blocks. Subroutines (the slow paths of divisions) are reached by CALL alone and
+    are no part of the graph."""
+
+    def __init__(self, code):
+        self.code, self.place = code, {address: i for i, (address, _) in enumerate(code)}
+        targets = {i: self.target(i, r"\bBRA\b") for i in range(len(code))}
+        leaders = {0} | {t for t in targets.values() if t is not None}
+        leaders |= {i + 1 for i, (_, text) in enumerate(code) if re.search(r"\b(BRA|EXIT|RET)\b", text)}
+        leaders = sorted(i for i in leaders if i < len(code))
+        self.blocks = dict(zip(leaders, leaders[1:] + [len(code)]))  # first instruction: behind the last
+        self.follow = {first: self.following(first, end - 1, targets) for first, end in self.blocks.items()}
+        self.find_loops()
+
+    def target(self, i, branch):
+        found = re.search(branch + r".*?(0x[0-9a-f]+)", self.code[i][1])
+        return self.place.get(int(found[1], 16)) if found else None
+
+    def following(self, first, last, targets):
+        text = self.code[last][1]
+        to = [] if targets[last] is None or targets[last] == first == last else [targets[last]]
+        ends = re.match(r"(BRA|EXIT|RET)\b", text) and not re.search(r"BRA(\.\w+)* (!?U?P\d)", text)
+        return to if ends or last + 1 == len(self.code) else to + [last + 1]
+
+    def in_order(self):
+        """The blocks in reverse postorder."""
+        order, seen, stack = [], {0}, [(0, iter(self.follow[0]))]
+        while stack:
+            block, rest = stack[-1]
+            after = next((b for b in rest if b not in seen), None)
+            if after is None:
+                order.append(block)
+                stack.pop()
+            else:
+                seen.add(after)
+                stack.append((after, iter(self.follow[after])))
+        return order[::-1]
+
+    def find_loops(self):
+        """Natural loops {header: blocks}: of branches to a block that dominates them."""
+        self.order = self.in_order()
+        number = {block: i for i, block in enumerate(self.order)}
+        before = {block: [] for block in self.order}
+        for block in self.order:
+            for after in self.follow[block]:
+                before[after].append(block)
+        dominator = {0: 0}
+
+        def common(a, b):
+            while a != b:
+                if number[a] > number[b]:
+                    a = dominator[a]
+                else:
+                    b = dominator[b]
+            return a
+
+        changed = True
+        while changed:
+            changed = False
+            for block in self.order[1:]:
+                known = [b for b in before[block] if b in dominator]
+                new = known[0]
+                for b in known[1:]:
+                    new = common(new, b)
+                changed |= dominator.get(block) != new
+                dominator[block] = new
+        self.loops = {}
+        for block in self.order:
+            for head in self.follow[block]:
+                if common(head, block) != head:
+                    continue
+                body, work = self.loops.setdefault(head, {head}), [block]
+                while work:
+                    if (b := work.pop()) not in body:
+                        body.add(b)
+                        work += before[b]
+
+    def texts(self, blocks):
+        return [self.code[i][1] for first in sorted(blocks) for i in range(first, self.blocks[first])]
+
+    def innermost_loops(self):
+        return [body for head, body in sorted(self.loops.items()) if not any(h != head and h in body for h in self.loops)]
+
+    def path(self, weigh, head=None):
+        """The heaviest way through the loop that begins at block `head`, or through the whole kernel, loops passed once: its texts.
+        weigh(texts of a block) is a tuple of numbers, the most important first."""
+        inside = self.loops[head] if head is not None else set(self.order)
+        start = head if head is not None else 0
+        best = {}
+        for block in reversed([b for b in self.order if b in inside]):
+            texts = self.texts([block])
+            weight = weigh(texts)
+            ways = [best[b] for b in self.follow[block] if b in best]
+            if not ways or head in self.follow[block]:
+                ways.append((tuple(0 for _ in weight), []))  # the end of the way
+            rest = max(ways, key=lambda way: way[0])
+            best[block] = (tuple(a + b for a, b in zip(weight, rest[0])), texts + rest[1])
+        return best[start][1]
+
+    def calls(self, text):
+        """The instructions of the subroutine that a CALL goes to."""
+        found = re.search(r"\bCALL\b.*?(0x[0-9a-f]+)", text)
+        first = self.place.get(int(found[1], 16)) if found else None
+        if first is None:
+            return []
+        last = next((i for i in range(first, len(self.code)) if re.match(r"RET\b", self.code[i][1])), len(self.code) - 1)
+        return [text for _, text in self.code[first : last + 1]]
+
+
+def kernels_of(path):
+    """The kernels in a file, of the newest architecture that it has machine code for."""
+    architectures = re.findall(r"\.sm_(\d+)(a?)\.", run("cuobjdump", "--list-elf", path)) or [("", "")]
+    newest = max(architectures, key=lambda a: (int(a[0] or 0), a[1]))
+    only = ["-arch", "sm_" + "".join(newest)] if newest[0] else []
+    usage, elf = run("cuobjdump", "-res-usage", *only, path), run("cuobjdump", "-elf", *only, path)
+    code = instructions(run("cuobjdump", "-sass", *only, path))
+    threads = {}
+    for kernel, attributes in re.findall(r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.\w|\Z)", elf, re.M | re.S):
+        if most := re.search(r"EIATTR_MAX_THREADS\n.*\n\s*Value:\s+(0x[0-9a-f]+)", attributes):
+            threads[kernel] = int(most[1], 16)
+    readable = run("c++filt", input="\n".join(code)).splitlines()
+    readable = {name: re.sub(r"^void |ricci::|cuda_build::|(?<=\w)_kernels(?=::)", "", text) for name, text in zip(code, readable)}
+    for name, registers, stack, shared in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage):
+        if name in code:
+            yield {
+                "file": str(path),
+                "name": re.sub(r"^run<(.*)>\(.*\)$", r"\1", readable[name]),
+                "registers": int(registers),
+                "stack": int(stack),
+                "shared": int(shared),
+                "threads": threads.get(name, 1024),
+                "code": Code(code[name]),
+            }

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""AN ESTIMATE of where a training step on an H200 goes, from the machine code of a build; nothing is measured, no GPU is needed.
+
+  tests/bench/machine_code/step_table.py LABEL=BUILD [LABEL=BUILD...] [--json FILE]
+
+BUILD is a folder in which nvcc has compiled the kernels for compute capability 9.0. Steps: GPT-2 124M, and the same with the mixer
+`dispatcher` (12 layers, 512 positions), 65,536 tokens, bf16, AdamW. Sizes, calls, bytes and FLOPs are those of steps.py. Instructions,
+registers and shared memory are counted in the machine code: in the loops of a kernel, along the way that does most work (tensor cores,
+bytes, elsewhere exponentials too), and of those ways the shortest: masks and slow paths of divisions count nothing. How often a loop runs
+follows from the elements that one pass over it loads or stores, or from its tensor core products. The assumptions are printed."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import sass
+import steps
+
+MULTIPROCESSORS, CLOCK, BANDWIDTH, FLOPS = 132, 1.9e9, 4.3e12, 780e12
+ISSUE, MUFU_CLOCKS, MMA_SHARE, GEMM_SHARE = 1.0e12, 2, 0.65, 62.3 / 72
+ASSUMPTIONS = [
+    "132 multiprocessors, 1.9 GHz; 4.3 TB/s copy and 780 TFLOP/s bf16, the floors; cuBLASLt reaches 0.87 of the latter",
+    "1.0e12 warp instructions/s with 32 warps or more on a multiprocessor, in proportion with fewer; tensor core kernels: always",
+    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor; mma.sync reaches 65% of the tensor cores",
+    "estimate: the longest of memory, tensor cores, instructions, exponentials, shared memory, and 0.5 of the others (0.6 below 16 warps)",
+    "not from machine code: the matrix products, and the row of small kernels and gaps",
+]
+
+
+def opcode(text):
+    return re.sub(r"^@!?U?P\d+\s+", "", text).split(" ")[0]
+
+
+def width(text):
+    found = re.match(r"(?:LDG|STG|LDS|STS)(?:\.\w+)*?\.(U16|U8|64|128)\b", opcode(text))
+    return {"U8": 1, "U16": 2, "64": 8, "128": 16}[found[1]] if found else 4
+
+
+def counted(texts, kinds, widths=(2, 4, 8, 16)):
+    """Bytes that a lane moves by instructions of these kinds and widths."""
+    return sum(width(text) for text in texts if re.match(rf"({kinds})\b", opcode(text)) and width(text) in widths)
+
+
+def weigh(texts):
+    return (
+        sum(opcode(t).startswith("HMMA") for t in texts),
+        sum(width(t) for t in texts if re.match(r"(LDG|STG|STS)\b", opcode(t))),
+        -len(texts),
+    )
+
+
+def weigh_stream(texts):
+    return (*weigh(texts)[:2], sum(opcode(t).startswith("MUFU") for t in texts), -len(texts))
+
+
+def clocks_of_shared(text, body):
+    """Of an access of a warp to shared memory. Beside loads of single numbers, wide ones are coefficients: the same for all lanes."""
+    if not re.match(r"LDS|STS", opcode(text)):
+        return 0
+    same = opcode(text).startswith("LDS.") and any(opcode(t) == "LDS" for t in body)
+    return 4 if opcode(text).startswith("LDSM") else 1 if same else width(text) / 4
+
+
+def bodies_of(code, row):
+    """The ways through the loops that the row asks for, or through the whole kernel."""
+    weight = weigh if row.unit == "tile" else weigh_stream
+    ways = {head: code.path(weight, head) for head in sorted(code.loops)}
+    inner = [head for head in ways if not any(h != head and h in code.loops[head] for h in code.loops)]
+    if row.unit == "whole" or not ways:
+        return [code.path(weight)]
+    if row.unit == "tile":
+        return [max((ways[h] for h in inner), key=lambda way: weigh(way)[0])]
+    if row.unit == "walk":
+        # Only the backward adds over lanes. In old kernels that was a loop of its own, so that its walk is no innermost loop.
+        adds = {h: any(re.match(r"SHFL|REDUX", opcode(t)) for t in code.texts(code.loops[h])) for h in ways}
+        walks = [h for h in ways if any(opcode(t) == "FFMA" for t in ways[h]) and counted(ways[h], "STS") and adds[h] == row.backward]
+        walks = [h for h in walks if row.backward or h in inner]
+        return [ways[h] for h in walks if not any(g != h and g in code.loops[h] for g in walks)]
+    loaded = {h: counted(ways[h], row.kinds, row.widths) for h in inner}
+    stores = {h: counted(ways[h], "STG") > 0 for h in inner}
+    wanted = [h for h in inner if loaded[h] and (row.stores is None or stores[h] == row.stores)]
+    most = max((loaded[h] for h in wanted), default=0)
+    if not most:
+        return [code.path(weight)]
+    return [min((ways[h] for h in wanted if loaded[h] == most), key=len)]
+
+
+def times_of(row, kernel):
+    """What one call executes: warp instructions, and seconds of each unit of a multiprocessor."""
+    bodies = bodies_of(kernel["code"], row)
+    total = dict(instructions=0, mufu=0, mma=0, shared=0)
+    for body in bodies:
+        if row.unit == "tile":
+            lanes_work = sum(opcode(t).startswith("HMMA") for t in body) * 4096
+        elif row.unit in ("whole", "row") and row.rows:
+            lanes_work = row.work / row.rows
+        elif row.unit == "walk":
+            lanes_work = 32 * counted(body, "STS") / 4
+        else:
+            lanes_work = 32 * counted(body, row.kinds, row.widths) / row.read
+        executions = row.work / max(lanes_work, 1) / len(bodies)
+        total["instructions"] += executions * len(body)
+        total["mufu"] += executions * sum(opcode(t).startswith("MUFU") for t in body)
+        total["mma"] += executions * sum(opcode(t).startswith("HMMA") for t in body)
+        total["shared"] += executions * sum(clocks_of_shared(t, body) for t in body)
+    body = max(bodies, key=len)
+    if row.unit == "tile":
+        unit = f"{len(body)} per tile"
+    elif row.rows:
+        unit = f"{len(body)} per row"
+    elif row.unit == "walk":
+        unit = f"{len(body)} per {int(counted(body, 'STS') / 4)} numbers"
+    else:
+        unit = f"{len(body) * 16 * row.read / row.main / counted(body, row.kinds, row.widths):.0f} per 16 bytes"
+    return total, unit
+
+
+def shared_bytes(row, kernel):
+    """Of a block: what the launch asks for, if it does, and what the code has, of which 1 KiB is the system's."""
+    return max(kernel["shared"], 1024) + row.shared.get(kernel["threads"], 0)
+
+
+def estimate(row, kernel, total):
+    warps = sass.warps_per_multiprocessor(kernel["registers"], kernel["threads"], shared_bytes(row, kernel))
+    issue = ISSUE * (1 if total["mma"] else min(1, warps / 32))
+    terms = [
+        row.traffic / BANDWIDTH,
+        total["mma"] * 4096 / FLOPS / MMA_SHARE,
+        (total["instructions"] - total["mma"]) / issue,
+        total["mufu"] * MUFU_CLOCKS / MULTIPROCESSORS / CLOCK,
+        total["shared"] / MULTIPROCESSORS / CLOCK,
+    ]
+    longest = max(terms)
+    return warps, longest + (0.5 if warps >= 16 else 0.6) * (sum(terms) - longest)
+
+
+def line_of(row, kernels):
+    """The row's numbers, times in ms; None where the build has no such kernel, as another one does its work."""
+    floor = max(row.bytes / BANDWIDTH, row.flops / FLOPS)
+    line = {"kernel": row.name, "calls": row.calls, "GB": row.bytes / 1e9, "GFLOP": row.flops / 1e9, "floor_ms": 1e3 * floor}
+    if not row.pattern:
+        seconds = row.seconds if row.seconds is not None else row.flops / FLOPS / GEMM_SHARE + 0.5 * row.bytes / BANDWIDTH
+        return line | {"estimate_ms": 1e3 * seconds, "step_ms": 1e3 * seconds * row.calls}
+    kernel = next((k for pattern in row.pattern for k in kernels if re.search(pattern, k["name"])), None)
+    if kernel is None or row.unless and any(re.search(row.unless, k["name"]) for k in kernels):
+        return None
+    total, unit = times_of(row, kernel)
+    warps, seconds = estimate(row, kernel, total)
+    return line | {
+        "machine_code": kernel["name"],
+        "instructions": unit,
+        "warp_instructions": total["instructions"],
+        "registers": kernel["registers"],
+        "shared_bytes": shared_bytes(row, kernel),
+        "warps": warps,
+        "estimate_ms": 1e3 * seconds,
+        "step_ms": 1e3 * seconds * row.calls,
+    }
+
+
+def table_of(lines):
+    text = [
+        f"{'kernel':42} {'calls':>5} {'GB':>6} {'GFLOP':>7} {'instructions':>19} {'reg':>4} {'KB':>4} {'warps':>5} "
+        f"{'floor':>7} {'est.':>7} {'step ms':>8}"
+    ]
+    for line in lines:
+        instructions, registers, warps = (line.get(key, "-") for key in ("instructions", "registers", "warps"))
+        shown = f"{instructions:>19} {registers:>4} {line.get('shared_bytes', 0) // 1024:>4} {warps:>5}"
+        text.append(
+            f"{line['kernel']:42} {line['calls']:5} {line['GB']:6.2f} {line['GFLOP']:7.0f} {shown} {line['floor_ms']:7.3f} "
+            f"{line['estimate_ms']:7.3f} {line['step_ms']:8.2f}"
+        )
+    return text
+
+
+def text_of(run, name, step):
+    tokens = steps.TOKENS / step["estimate_ms"] * 1e3
+    total = f"floor {step['floor_ms']:.1f} ms, estimate {step['estimate_ms']:.1f} ms, {tokens:,.0f} tokens/s"
+    return [
+        "",
+        f"{run['label']} ({run['commit']}): {name}",
+        *table_of(step["rows"]),
+        f"step: {total}; of it mixing {step['mixing_ms']:.1f} ms",
+    ]
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(of) for key, of in value.items()}
+    if isinstance(value, list):
+        return [rounded(of) for of in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def run_of(label, build):
+    source = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", (build / "CMakeCache.txt").read_text())[1]
+    source = pathlib.Path(source) if pathlib.Path(source, "ops").exists() else build.resolve().parent
+    commit = subprocess.run(["git", "-C", source, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
+    needed = [path for path in build.glob("cuda/CMakeFiles/ricci_kernels.dir/**/*.o") if re.search(steps.FILES, str(path))]
+    kernels = [kernel for path in sorted(needed) for kernel in sass.kernels_of(path)]
+    run = {"label": label, "commit": commit, "steps": {}}
+    for name, rows in steps.steps_of(steps.source_of(source)).items():
+        lines = [line for row in rows if (line := line_of(row, kernels))]
+        run["steps"][name] = {
+            "rows": lines,
+            "floor_ms": sum(line["floor_ms"] * line["calls"] for line in lines),
+            "estimate_ms": sum(line["step_ms"] for line in lines),
+            "mixing_ms": sum(line["step_ms"] for line in lines if re.match(r"flash|shift-and-sum", line["kernel"])),
+        }
+    return run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("builds", nargs="+", metavar="LABEL=BUILD")
+    parser.add_argument("--json", metavar="FILE")
+    arguments = parser.parse_args()
+    if not sass.find_tools():
+        print(f"needs {sass.TOOLS}", file=sys.stderr)
+        return 77
+    pairs = [pair.split("=", 1) for pair in arguments.builds]
+    runs = [run_of(label, pathlib.Path(build)) for label, build in pairs]
+    heading = {
+        "date": str(datetime.date.today()),
+        "command": " ".join(["tests/bench/machine_code/step_table.py", *(f"{label}=BUILD" for label, _ in pairs), "--json FILE"]),
+        "what": "AN ESTIMATE from machine code: nothing here is measured.",
+        "assumptions": ASSUMPTIONS,
+    }
+    print(heading["what"], *ASSUMPTIONS, f"{heading['date']}: {heading['command']}", sep="\n  ")
+    print("\n".join(line for run in runs for name, step in run["steps"].items() for line in text_of(run, name, step)))
+    if arguments.json:
+        pathlib.Path(arguments.json).write_text(json.dumps(heading | {"runs": rounded(runs)}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
