@@ -54,7 +54,7 @@ def warps_per_multiprocessor(registers, threads):
 def kernels_of(path):
     with tempfile.TemporaryDirectory() as folder:
         cubin = pathlib.Path(folder) / "kernels.cubin"
-        run("nvcc", "-std=c++20", "-arch=sm_90", "-cubin", "-I", ROOT, "-DRICCI_HAS_CUDA", "-o", cubin, path)
+        run("nvcc", "-std=c++20", "-arch=sm_90a", "-cubin", "-I", ROOT, "-DRICCI_HAS_CUDA", "-o", cubin, path)
         usage, code, info = run("cuobjdump", "-res-usage", cubin), instructions(run("cuobjdump", "-sass", cubin)), run("cuobjdump", "-elf", cubin)
     for name, registers, stack in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", usage):
         threads = re.search(re.escape(f".nv.info.{name}") + r"\n.*?EIATTR_MAX_THREADS.*?Value:\s+0x([0-9a-f]+)", info, re.S)
