@@ -61,7 +61,8 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  HD Descriptor after(int bytes) const { return {bits + static_cast<uint64_t>(bytes >> 4)}; }
+  // The address is in the lower half, so that the upper one stays what it is.
+  HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
 // The bits as in the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", for an address within shared memory.
 HD Descriptor descriptor_of(uint32_t address, int leading, int stride) {
