@@ -91,7 +91,6 @@ AsyncProducts::Sum* AsyncProducts::find(const float* d) {
 }
 
 void AsyncProducts::begin(const Product& product) {
-  check_seen(product, "was written without a fence_proxy_async of all threads and a barrier after it");
   Quiet quiet;
   const Sum* sum = find(product.d);
   if (!is_fenced(product.a) || (product.accumulate && !sum && !is_fenced(product.d)))
@@ -239,6 +238,7 @@ void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t b, bool trans
   constexpr const char* kName = "wgmma_bf16";
   Product product{kName, d, a, decoded(kName, b, columns, transposed, at), accumulate, at};
   std::copy_n(a, 4, product.a_at_issue);
+  check_seen(product, "was written without a fence_proxy_async of all threads and a barrier after it");
   execute(kName, at, b, &product);
   current_block->products().begin(product);
 }
