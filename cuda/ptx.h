@@ -32,6 +32,21 @@
 //                                 barrier after that
 //   void cp_async_wait_all();     committed or not
 //
+// wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these words are a trap. The four warps of a
+// warpgroup, which begins at a multiple of four, execute them together. Each product d [64][n] += a [64][16] b [16][n] runs on its own
+// until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
+// 8 i .. 8 i + 7. b lies in shared memory, which the tensor cores read through the asynchronous proxy.
+//   Descriptor descriptor(const void* shared, int leading, int stride);
+//     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes lies at c ^ r % 8. Its rows are
+//     the columns of b, or with `transposed` its lines k. `stride` bytes lie between rows r and r + 8, `leading` bytes, which are not read
+//     without `transposed`, between panels. after(bytes) begins so much later: k elements in the rows, or whole multiples of 8 rows.
+//   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
+//     Without `accumulate` d = a b, and d need not hold anything.
+//   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, where it is added to, and a
+//   void wgmma_commit();                 closes a group of products
+//   void wgmma_wait<n>(d);               until all but the last n groups are done; names their d. Before it, d, a and b are not touched.
+//   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier after which b is read
+//
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
 //   float reciprocal_approx(float x);            1 / x with a relative error below 2^-22; 0 where x is infinite
 //
@@ -41,6 +56,22 @@
 //   void store16_once(void* global, uint4 value);
 #pragma once
 #include "cuda/seam.h"
+
+namespace ricci::ptx {
+
+struct Descriptor {
+  uint64_t bits;
+  // The address is in the lower half, so that the upper one stays what it is.
+  HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
+};
+// The bits as in the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", for an address within shared memory.
+HD Descriptor descriptor_of(uint32_t address, int leading, int stride) {
+  const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
+  constexpr uint64_t kSwizzleOf128Bytes = uint64_t{1} << 62;
+  return {field(address) | field(static_cast<uint32_t>(leading)) << 16 | field(static_cast<uint32_t>(stride)) << 32 | kSwizzleOf128Bytes};
+}
+
+}  // namespace ricci::ptx
 
 #ifdef __CUDACC__
 #include "cuda/toolkit/ptx.h"

@@ -17,9 +17,9 @@
 #define RICCI_PRAGMA(text) _Pragma(#text)
 #define UNROLL(times) RICCI_PRAGMA(unroll times)
 
-// The Grid::dynamic_shared_bytes of the launch.
+// The Grid::dynamic_shared_bytes of the launch, on 1,024 bytes, as descriptors of wgmma need it (cuda/ptx.h).
 template <class T> __device__ inline T* dynamic_shared() {
-  extern __shared__ __align__(128) unsigned char of_launch[];
+  extern __shared__ __align__(1024) unsigned char of_launch[];
   return reinterpret_cast<T*>(of_launch);
 }
 

@@ -14,14 +14,14 @@
 # Where nothing was measured the table says so; without a GPU that is every row but those of the build.
 # A program of tests/bench with the option --device reports by lines "measure NAME VALUE UNIT"; where tests/bench/torch/NAME.py
 # exists and runs on a GPU, both are put side by side, measure by measure; those that bar_of() knows pass or fail.
-# RICCI_GPU_ARCHITECTURE (90) is the GPU to build for.
+# RICCI_GPU_ARCHITECTURE (90a) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 root=$PWD build=${RICCI_BUILD:-$PWD/build-gpu}
 state=$build/state logs=$build/logs
 mkdir -p "$state" "$logs" "${OUT:=$build/results}" && OUT=$(cd "$OUT" && pwd) || exit 1
-architecture=${RICCI_GPU_ARCHITECTURE:-90}
+architecture=${RICCI_GPU_ARCHITECTURE:-90a}
 finish=$((SECONDS + ${RICCI_TOTAL_SECONDS:-570}))
 parts=(build smoke trace mixers attention train graph test sanitize bench)
 python=${RICCI_PYTHON:-python3}

@@ -18,6 +18,7 @@ class DeviceMemory : public Allocator {
   virtual int64_t reserved_bytes() const = 0;  // held from the system by now, for tensors and for later requests
   virtual int64_t shared_bytes() const = 0;    // that one thread block can have at most
   virtual int64_t total_bytes() const = 0;     // the device has, used or not
+  virtual bool has_wgmma() const = 0;          // kernels may use the words wgmma_* of cuda/ptx.h
 
   // Streams, as cuda/device/stream.h describes them; null stands for the main one.
   virtual void* make_stream() = 0;

@@ -34,6 +34,7 @@ class EmulatedMemory final : public DeviceMemory {
   int64_t reserved_bytes() const override { return 0; }        // nothing is held for later
   int64_t shared_bytes() const override { return 227 << 10; }  // as compute capability 9.0
   int64_t total_bytes() const override { return int64_t{80} << 30; }
+  bool has_wgmma() const override { return emu::options().wgmma; }
 
   void* make_stream() override { return new emu::Stream; }
   void end_stream(void* stream) override { delete static_cast<emu::Stream*>(stream); }

@@ -58,6 +58,12 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
   return false;
 }
 
+bool can_use_wgmma(std::string_view architectures, int major, int minor) {
+  const bool for_90a = has_code_for(architectures, major, minor) && architectures.find("90a") != std::string_view::npos;
+  const std::string words = " " + std::string(architectures) + " ";  // beside code for 90, which the driver may take instead
+  return for_90a && major == 9 && minor == 0 && words.find(" 90 ") == std::string::npos && words.find(" 90-real ") == std::string::npos;
+}
+
 std::string why_no_gpu(const GpuFound& f) {
   if (f.error == kInsufficientDriver && f.driver == 0) return "no NVIDIA driver found";
   if (f.error == kInsufficientDriver)

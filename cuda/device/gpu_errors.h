@@ -28,6 +28,8 @@ std::string why_no_gpu(const GpuFound& found);
 // runs on later minor versions of its major, PTX on everything later, and code of an "a" only there; words that are no
 // number (native, all) are taken to fit.
 bool has_code_for(std::string_view architectures, int major, int minor);
+// True where that GPU can only run the code of the binary that was compiled for it with wgmma: compute capability 9.0, architecture 90a.
+bool can_use_wgmma(std::string_view architectures, int major, int minor);
 
 // The line about a call that failed: "copy from the GPU: an illegal memory access was encountered ...". Errors that a
 // kernel left behind show at whatever is called next: then the line says how to find it, unless `waited` (RICCI_SYNC=1)

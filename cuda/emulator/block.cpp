@@ -81,6 +81,8 @@ void Block::start(uint64_t seed) {
     for (unsigned i = 0; i < n_threads_; ++i) threads_[i].barriers = threads_[i].warp_barriers = 0;
   }
   shared_.begin_block(launch_->dynamic_shared_bytes);
+  warpgroups_.begin_block(n_warps_);
+  proxy_.begin_block();
 }
 
 void Block::schedule() {
@@ -126,6 +128,7 @@ void Block::unwind() {
 }
 
 void Block::finish(uint64_t seed) {
+  if (const std::string fault = warpgroups_.unfinished(); !fault.empty()) fail(fault);
   const SharedMemory::Damage damage = shared_.damage();
   if (!damage.variable) return;
   const std::string who = find_writer(damage, seed);
@@ -242,6 +245,7 @@ bool Block::run_thread() {
   }
   Quiet quiet;
   thread().copies.forget();
+  thread().products.forget();
   last_fiber_ = thread().fiber;
   thread().fiber = nullptr;
   if (!error) return true;

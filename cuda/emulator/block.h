@@ -10,6 +10,7 @@
 
 #include "cuda/emulator/emulator.h"
 #include "cuda/emulator/fiber.h"
+#include "cuda/emulator/instructions/wgmma.h"
 #include "cuda/emulator/memory/shared_memory.h"
 
 namespace emu {
@@ -54,6 +55,7 @@ struct alignas(64) Thread {
   Fiber* fiber = nullptr;  // null before the first and after the last instruction
   Fiber fibers[kFibersPerThread];
   AsyncCopies copies;
+  AsyncProducts products;
 };
 
 // A lane leaves this behind when it arrives at a collective.
@@ -112,8 +114,14 @@ class Block {
   [[noreturn]] void fail_thread(const std::string& what) const;  // and the running thread
 
   unsigned lane() const { return lane_; }
+  unsigned warp() const { return warp_->index; }
   SharedMemory& shared() { return shared_; }
   AsyncCopies& copies() { return thread().copies; }
+  AsyncProducts& products() { return thread().products; }
+  Warpgroups& warpgroups() { return warpgroups_; }
+  const AsyncProxy& proxy() const { return proxy_; }
+  void fence_proxy_async() { proxy_.fence(warp_->index * kLanes + lane_, live_, shared_); }
+  void copies_arrived() { proxy_.written(warp_->index * kLanes + lane_); }
   bool in_device_memory(const void* p, size_t bytes);  // wholly, in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
@@ -146,7 +154,7 @@ class Block {
   [[noreturn]] void fail_mask(const char* name, unsigned mask, Loc at) const;
   void thread_returned();
   void check_nobody_waits() const;
-  void check_copies_arrived();
+  void check_nothing_under_way();
 
   std::string thread_state(unsigned thread) const;
   std::string state() const;  // which threads wait where
@@ -180,6 +188,8 @@ class Block {
   std::string writer_;
   unsigned turn_ = 0;  // which of its fibers each thread uses
   SharedMemory shared_;
+  Warpgroups warpgroups_;
+  AsyncProxy proxy_;
   DeviceRange looked_up_;  // the allocation that in_device_memory found last
   char start_tag_ = 0, end_tag_ = 0;
   std::unique_ptr<OrderTags> tags_;

@@ -81,8 +81,9 @@ void Block::check_nobody_waits() const {
       fail_thread("returned while others wait for it at a warp collective: " + state());
 }
 
-void Block::check_copies_arrived() {
+void Block::check_nothing_under_way() {
   if (const Loc* at = copies().under_way()) fail_thread("returned without waiting for the cp_async at " + describe(*at));
+  if (const Loc* at = products().under_way()) fail_thread("returned without waiting for the wgmma_bf16 at " + describe(*at));
 }
 
 }  // namespace emu

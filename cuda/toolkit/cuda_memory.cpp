@@ -18,6 +18,7 @@ using cuda_build::check, cuda_build::report;
 namespace {
 
 int gpu = 0, gpus = 0;  // the one in use, of so many
+bool gpu_has_wgmma = false;
 
 // The runtime takes GPU 0 for every thread that has not chosen.
 void choose_gpu() {
@@ -107,6 +108,7 @@ class CudaMemory final : public DeviceMemory {
   }
   int64_t shared_bytes() const override { return shared_bytes_; }
   int64_t total_bytes() const override { return static_cast<int64_t>(total_bytes_); }
+  bool has_wgmma() const override { return gpu_has_wgmma; }
 
   void* make_stream() override {
     choose_gpu();
@@ -203,6 +205,7 @@ std::string look_at_gpu(int index) {
     found.major = properties.major;
     found.minor = properties.minor;
     found.memory_pools = pools != 0;
+    gpu_has_wgmma = can_use_wgmma(found.architectures, found.major, found.minor);
   }
   return why_no_gpu(found);
 }

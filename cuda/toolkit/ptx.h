@@ -86,4 +86,69 @@ __device__ inline uint4 load16_once(const void* global) {
 
 __device__ inline void store16_once(void* global, uint4 value) { __stcs(static_cast<uint4*>(global), value); }
 
+// ---- wgmma: instructions of compute capability 9.0 alone, which the passes for sm_90a assemble. No host launches a kernel with these
+// words elsewhere (has_wgmma); there they are a trap.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define RICCI_ON_SM90A(...) asm volatile(__VA_ARGS__)
+#else
+#define RICCI_ON_SM90A(...) __trap()
+#endif
+
+// The compiler takes these registers for changed here, and so moves no access to them from one side to the other.
+__device__ inline void keep_order(float& r) { asm volatile("" : "+f"(r)::"memory"); }
+__device__ inline void keep_order(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
+template <class T, int n> __device__ inline void keep_order(T (&registers)[n]) {
+  UNROLL(16)
+  for (int i = 0; i < n; ++i) keep_order(registers[i]);
+}
+
+template <class... Registers> __device__ inline void wgmma_fence(Registers&... registers) {
+  (keep_order(registers), ...);
+  RICCI_ON_SM90A("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void wgmma_commit() { RICCI_ON_SM90A("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int n, class Registers> __device__ inline void wgmma_wait(Registers& d) {
+  RICCI_ON_SM90A("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory");
+  keep_order(d);
+}
+__device__ inline void fence_proxy_async() { RICCI_ON_SM90A("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+__device__ inline Descriptor descriptor(const void* shared, int leading, int stride) {
+  return descriptor_of(shared_address(shared), leading, stride);
+}
+
+#define RICCI_4_OF_D(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define RICCI_16_OF_D(i) RICCI_4_OF_D(i), RICCI_4_OF_D(i + 1), RICCI_4_OF_D(i + 2), RICCI_4_OF_D(i + 3)
+#define RICCI_32_OF_D(i) RICCI_16_OF_D(i), RICCI_16_OF_D(i + 4)
+#define RICCI_32_NAMES \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define RICCI_64_NAMES \
+  RICCI_32_NAMES       \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+// The operands after a and b: whether d is added to, the signs of a and b, whether b is transposed.
+#define RICCI_WGMMA(columns, names, operands, adds) \
+  "{.reg .pred add; setp.ne.b32 add, " adds ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" names "}, " operands ";}"
+template <bool transposed, bool accumulate, int tiles>
+__device__ inline void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], Descriptor b) {
+  static_assert(tiles == 8 || tiles == 16);
+  if constexpr (!accumulate)
+    for (auto& tile : d)
+      for (float& x : tile) asm volatile("" : "=f"(x));  // whatever the register holds
+  if constexpr (tiles == 8)
+    RICCI_ON_SM90A(RICCI_WGMMA("64", RICCI_32_NAMES, "{%32,%33,%34,%35}, %36, add, 1, 1, %37", "%38")
+                   : RICCI_32_OF_D(0)
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "n"(transposed), "n"(accumulate));
+  else
+    RICCI_ON_SM90A(RICCI_WGMMA("128", RICCI_64_NAMES, "{%64,%65,%66,%67}, %68, add, 1, 1, %69", "%70")
+                   : RICCI_32_OF_D(0), RICCI_32_OF_D(8)
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "n"(transposed), "n"(accumulate));
+}
+#undef RICCI_WGMMA
+#undef RICCI_64_NAMES
+#undef RICCI_32_NAMES
+#undef RICCI_32_OF_D
+#undef RICCI_16_OF_D
+#undef RICCI_4_OF_D
+#undef RICCI_ON_SM90A
+
 }  // namespace ricci::ptx

@@ -43,6 +43,7 @@ void Block::release_barrier() {
   arrived_ = 0;
   votes_ = 0;
   ++steps_;
+  proxy_.barrier(live_);
   for (unsigned w = 0; w < n_warps_; ++w) {
     warps_[w].ready |= warps_[w].at_barrier;
     warps_[w].at_barrier = 0;
@@ -101,7 +102,7 @@ void Block::poll() {
 void Block::thread_returned() {
   if (options_.strict) {
     check_nobody_waits();
-    check_copies_arrived();
+    check_nothing_under_way();
   }
   Warp& warp = *warp_;
   warp.live &= ~(1u << lane_);

@@ -1,5 +1,5 @@
 // The wrapped instructions: what a warp's registers hold before and after, by the definition.
-#include "cuda/emulator/instructions/ptx.h"
+#include "cuda/ptx.h"
 
 #include <algorithm>
 #include <cstring>
@@ -132,6 +132,7 @@ void AsyncCopies::arrive(unsigned groups) {
     const auto end = std::find_if(copies_.begin(), copies_.end(), [=](const Copy& copy) { return copy.group >= groups; });
     arrived.assign(copies_.begin(), end);
     copies_.erase(copies_.begin(), end);
+    if (!arrived.empty()) current_block->copies_arrived();
   }
   for (const Copy& copy : arrived) {
     std::memcpy(copy.to, copy.from, copy.source_bytes);

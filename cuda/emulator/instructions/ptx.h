@@ -5,6 +5,7 @@
 #pragma once
 #include "core/bf16.h"
 #include "cuda/emulator/emulator.h"
+#include "cuda/emulator/instructions/wgmma.h"
 
 namespace emu {
 
@@ -16,6 +17,13 @@ void begin_copy(void* shared, const void* global, int bytes, int source_bytes, L
 void commit_copies();
 void wait_for_copies(unsigned groups_left);
 void wait_for_all_copies();
+
+unsigned shared_address(const void* p, Loc at);  // from the beginning of the block's shared memory
+void fence_proxy_async();
+void wgmma_fence(const Registers& first, const Registers& second, Loc at);
+void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t b, bool transposed, bool accumulate, Loc at);
+void wgmma_commit(Loc at);
+void wgmma_wait(unsigned groups_left, const Registers& d, Loc at);
 
 void check_aligned(const char* what, const void* p, unsigned bytes, Loc at);
 
@@ -65,6 +73,22 @@ template <int N> void cp_async(void* shared, const void* global, int source_byte
 inline void cp_async_commit() { emu::commit_copies(); }
 template <int n> void cp_async_wait() { emu::wait_for_copies(n); }
 inline void cp_async_wait_all() { emu::wait_for_all_copies(); }
+
+inline void fence_proxy_async() { emu::fence_proxy_async(); }
+inline Descriptor descriptor(const void* shared, int leading, int stride, Loc at = {}) {
+  return descriptor_of(emu::shared_address(shared, at), leading, stride);
+}
+template <class A> void wgmma_fence(A& registers, Loc at = {}) { emu::wgmma_fence({&registers, sizeof registers}, {}, at); }
+template <class A, class B> void wgmma_fence(A& first, B& second, Loc at = {}) {
+  emu::wgmma_fence({&first, sizeof first}, {&second, sizeof second}, at);
+}
+template <bool transposed, bool accumulate, int tiles>
+void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], Descriptor b, Loc at = {}) {
+  static_assert(tiles == 8 || tiles == 16);
+  emu::wgmma(d[0], tiles * 8, a, b.bits, transposed, accumulate, at);
+}
+inline void wgmma_commit(Loc at = {}) { emu::wgmma_commit(at); }
+template <int n, class D> void wgmma_wait(D& d, Loc at = {}) { emu::wgmma_wait(n, {&d, sizeof d}, at); }
 
 inline uint4 load16(const void* p, Loc at = {}) {
   emu::check_aligned("load16", p, 16, at);

@@ -75,6 +75,11 @@ bool SharedMemory::contains(const void* p, size_t bytes) const {
   return false;
 }
 
+void SharedMemory::copy_to(std::vector<unsigned char>& bytes) const {
+  bytes.assign(top_, 0);
+  for (const Variable& v : variables_) std::memcpy(bytes.data() + (v.at - memory_), v.at, v.bytes);
+}
+
 SharedMemory::Damage SharedMemory::damage() const {
   if (RICCI_ASAN) return {};
   for (const Variable& v : variables_) {

@@ -32,9 +32,10 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   void begin_block(size_t dynamic_bytes);
-  void* dynamic() { return memory_; }
+  void* dynamic() const { return memory_; }
   size_t static_bytes() const { return static_bytes_; }  // of the variables made so far
   bool contains(const void* p, size_t bytes) const;      // wholly, in one variable
+  void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null: it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
   // The first write into a red zone: byte `at` of a variable; that name is null when there was none. With

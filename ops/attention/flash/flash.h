@@ -1,6 +1,6 @@
 // Flash attention in bf16 on tensor cores, for head widths 32, 64, 96 and 128. Other widths go to wide/. In reading order:
 // tile.h (products of tiles in shared memory), mask.h (what is visible, what dropout keeps, who takes which work), launch.h,
-// forward.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu.
+// softmax.h, forward.cu, forward_wgmma.cu, backward.h and backward.cu, key_gradient.cu, query_gradient.cu.
 #pragma once
 #include <initializer_list>
 
@@ -20,6 +20,9 @@ bool flash_fits(const Problem& problem, std::initializer_list<Rows> views);
 
 // As forward_gpu and backward_gpu, of problems that fit.
 void flash_forward(const Problem& problem, const Views& in, const Outputs& out);
+// True where flash_forward takes the kernel of forward_wgmma.cu: widths 64 and 128 on a GPU with wgmma.
+bool wgmma_takes(const Problem& problem, Device device);
+void wgmma_forward(const Problem& problem, const Views& in, const Outputs& out);
 void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 
 }  // namespace ricci::attention_kernels

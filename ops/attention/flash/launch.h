@@ -16,17 +16,20 @@ template <class F> void with_width(const Problem& problem, F f) {
 }
 
 // Launches a Kernel<width, dropping, keys_are_values>{arguments...} with kernel.blocks() thread blocks for each head.
-template <template <int, bool, bool> class Kernel, class... Arguments>
-void launch_flash(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
+template <template <int, bool, bool> class Kernel, int width, class... Arguments>
+void launch_width(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
   const auto run = [&](const auto& kernel) {
     launch(name, device, {problem.batches * problem.heads * kernel.blocks(), kernel.kThreads, kernel.kBytes}, kernel);
   };
-  with_width(problem, [&]<int width>(Width<width>) {
-    if (problem.dropout.active() && keys_are_values) return run(Kernel<width, true, true>{arguments...});
-    if (problem.dropout.active()) return run(Kernel<width, true, false>{arguments...});
-    if (keys_are_values) return run(Kernel<width, false, true>{arguments...});
-    run(Kernel<width, false, false>{arguments...});
-  });
+  if (problem.dropout.active() && keys_are_values) return run(Kernel<width, true, true>{arguments...});
+  if (problem.dropout.active()) return run(Kernel<width, true, false>{arguments...});
+  if (keys_are_values) return run(Kernel<width, false, true>{arguments...});
+  run(Kernel<width, false, false>{arguments...});
+}
+// The same for the width of the problem's heads.
+template <template <int, bool, bool> class Kernel, class... Arguments>
+void launch_flash(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
+  with_width(problem, [&]<int width>(Width<width>) { launch_width<Kernel, width>(name, device, problem, keys_are_values, arguments...); });
 }
 
 #define CUDA_FLASH_OF_WIDTH(Kernel, width)  \

@@ -62,6 +62,12 @@ TEST_CASE("gpu errors: which code runs where") {
   CHECK(has_code_for("90a 120", 12, 0));
   CHECK(has_code_for("native", 7, 5));
   CHECK(has_code_for("", 7, 5));
+  CHECK(can_use_wgmma("80-real 90a-real 90-virtual", 9, 0));
+  CHECK(can_use_wgmma("90a", 9, 0));
+  CHECK_FALSE(can_use_wgmma("90a", 10, 0));
+  CHECK_FALSE(can_use_wgmma("80-real 90a-real", 8, 0));
+  CHECK_FALSE(can_use_wgmma("80-real 90-real 90-virtual", 9, 0));
+  CHECK_FALSE(can_use_wgmma("90 90a", 9, 0));  // the driver may take either
 }
 
 TEST_CASE("gpu errors: what a call says, and how to find the kernel that was at fault") {

@@ -1,5 +1,6 @@
 // Kernels that use each wrapped instruction and each of CUDA's warp functions once. Built for the GPU in ptx_kernels.cu.
 #pragma once
+#include "core/bf16.h"
 #include "cuda/launch.h"
 #include "cuda/ptx.h"
 
@@ -20,6 +21,39 @@ template <Elements elements> struct Mma {
     if constexpr (elements == Elements::f16) ptx::mma_f16(of_c, of_a, of_b);
     if constexpr (elements == Elements::tf32) ptx::mma_tf32(of_c, of_a, of_b);
     for (int r = 0; r < 4; ++r) c[threadIdx.x * 4 + r] = of_c[r];
+  }
+};
+
+// d [64][columns] = a b of one warpgroup, or d += a b. b lies in shared memory as [columns][kDepth], transposed as [kDepth][columns]; a and
+// d hold the registers of thread 0, then of thread 1, ...
+template <int columns, bool transposed, bool accumulate> struct Wgmma {
+  static constexpr int kThreads = 128, kDepth = transposed ? 32 : 128;
+  static constexpr int kRows = transposed ? kDepth : columns, kChunks = (transposed ? columns : kDepth) / 8, kPanel = kRows * 64;
+  static constexpr int kBytes = kRows * kChunks * 16;
+  const uint32_t* a;
+  const bf16* b;
+  float* d;
+  __device__ void operator()() const {
+    bf16* const tile = dynamic_shared<bf16>();
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kThreads) {
+      const int row = i / kChunks, chunk = i % kChunks;
+      ptx::store16(tile + chunk / 8 * kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(b + i * 8));
+    }
+    ptx::fence_proxy_async();
+    __syncthreads();
+    uint32_t left[kDepth / 16][4];
+    float sum[columns / 8][4];
+    for (int i = 0; i < kDepth / 4; ++i) left[i / 4][i % 4] = a[static_cast<int>(threadIdx.x) * kDepth / 4 + i];
+    for (int i = 0; i < columns / 2; ++i) sum[i / 4][i % 4] = d[static_cast<int>(threadIdx.x) * columns / 2 + i];
+    const ptx::Descriptor of_tile = ptx::descriptor(tile, kPanel * 2, 1024);
+    ptx::wgmma_fence(sum, left);
+    ptx::wgmma_bf16<transposed, accumulate>(sum, left[0], of_tile);
+    UNROLL(8)
+    for (int k = 1; k < kDepth / 16; ++k)
+      ptx::wgmma_bf16<transposed, true>(sum, left[k], of_tile.after(transposed ? k * 2048 : k / 4 * kPanel * 2 + k % 4 * 32));
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>(sum);
+    for (int i = 0; i < columns / 2; ++i) d[static_cast<int>(threadIdx.x) * columns / 2 + i] = sum[i / 4][i % 4];
   }
 };
 

@@ -7,43 +7,13 @@
 #include <limits>
 #include <utility>
 
-#include "tests/cuda/emulator/emulator_fixture.h"
+#include "tests/cuda/ptx/ptx_fixture.h"
 #include "tests/cuda/ptx/ptx_kernels.h"
-#include "tests/ops/values.h"
 
 using namespace ricci;
 using namespace ricci::ptx_kernels;
 
 namespace {
-
-// Values of a type that tensors do not have, on a device.
-template <class T> struct Buffer {
-  Tensor bytes;
-  Buffer(const std::vector<T>& values, Device device) {
-    const Tensor host({static_cast<int64_t>(values.size() * sizeof(T) + 3) / 4}, Dtype::f32);
-    std::memcpy(host.raw(), values.data(), values.size() * sizeof(T));
-    bytes = to(host, device);
-  }
-  T* data() const { return static_cast<T*>(bytes.raw()); }
-  std::vector<T> host() const {
-    const Tensor host = to(bytes, Device::cpu);
-    return {static_cast<const T*>(host.raw()), static_cast<const T*>(host.raw()) + static_cast<size_t>(host.bytes()) / sizeof(T)};
-  }
-};
-
-void on_emulator_and_gpu(const std::function<void(Device)>& f) {
-  for (emu::Options::Order order : {emu::Options::Order::forward, emu::Options::Order::reverse, emu::Options::Order::random}) {
-    WithOptions options;
-    options->order = order;
-    f(Device::cuda_emulated);
-  }
-  static bool said = false;
-  if (available(Device::cuda)) f(Device::cuda);
-  else if (!std::exchange(said, true)) MESSAGE("skipped on cuda: ", std::string(why_not(Device::cuda)));
-}
-
-// Small multiples of 1/8, which every type holds exactly and whose sums of 16 products f32 holds exactly.
-float small_number(size_t i) { return static_cast<float>(static_cast<int>(i * 37 % 61) - 30) / 8; }
 
 uint32_t half_bits(float x) {  // x is a normal number that a half holds
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);

@@ -1,0 +1,110 @@
+// The products of warpgroups (wgmma in cuda/ptx.h) as the emulator runs them. From its issue on the accumulators of a product hold NaN, and
+// each lane computes its own elements when it waits. So these show: results that are read too early, shared memory that is overwritten
+// too early, and registers of the left operand that change too early.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cuda/emulator/emulator.h"
+
+namespace emu {
+
+// An array of registers that a kernel has named.
+struct Registers {
+  const void* first = nullptr;
+  size_t bytes = 0;
+  bool hold(const void* p) const {
+    const auto at = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(first);
+    return at >= begin && at < begin + bytes;
+  }
+};
+
+// A right operand [16][columns] of bf16 in shared memory, read from its descriptor.
+struct RightOperand {
+  unsigned start, leading, stride, columns;
+  bool transposed;
+  unsigned at(unsigned k, unsigned column) const;  // how many bytes from the beginning of shared memory the element lies
+};
+
+struct Product {
+  const char* name;
+  float* d;  // [columns / 8][4]
+  const uint32_t* a;
+  RightOperand b;
+  bool accumulate;
+  Loc at;
+  unsigned group = 0;  // how many were closed before it
+  uint32_t a_at_issue[4] = {};
+  float rows[2][16] = {};  // of the left operand, where this lane's elements lie
+};
+
+// The products of one CUDA thread that are under way.
+class AsyncProducts {
+ public:
+  void fence(const Registers& first, const Registers& second) { fenced_ = {first, second}; }
+  void begin(const Product& product);
+  void commit() { ++groups_; }
+  void wait(unsigned groups_left, const Registers& d, Loc at);
+  const Loc* under_way() const { return products_.empty() ? nullptr : &products_.front().at; }
+  void forget();
+
+ private:
+  struct Sum {
+    float* d;
+    std::vector<float> values;
+    bool untouched() const;
+  };
+  Sum* find(const float* d);
+  bool is_fenced(const void* p) const { return fenced_[0].hold(p) || fenced_[1].hold(p); }
+  void run(const Product& product);
+  void deliver(const Registers& d, Loc at);
+
+  std::vector<Product> products_;  // in the order of their issue
+  std::vector<Sum> sums_;          // the accumulators of these
+  std::array<Registers, 2> fenced_{};
+  unsigned groups_ = 0;  // closed
+};
+
+// The four warps of a warpgroup execute the same of these instructions in the same order, each at its own time.
+class Warpgroups {
+ public:
+  struct Step {
+    const char* name;
+    Loc at;
+    uint64_t descriptor;
+  };
+  void begin_block(unsigned warps);
+  // What is wrong with the next step of a warp; empty: nothing.
+  std::string add(unsigned warp, const Step& step);
+  std::string unfinished() const;  // the same at the end of the block
+
+ private:
+  static constexpr unsigned kWarps = 4;
+  struct Log {
+    std::vector<Step> steps;  // that not all four have executed
+    unsigned executed[kWarps] = {};
+  };
+  unsigned warps_ = 0;
+  std::array<Log, 8> logs_;
+};
+
+class SharedMemory;
+
+// What tensor cores see of shared memory, which they read through the asynchronous proxy: what the threads wrote before fence_proxy_async
+// and then a barrier. The emulator does not know who wrote, so it asks all threads of the block to execute the fence.
+class AsyncProxy {
+ public:
+  void begin_block();
+  void fence(unsigned thread, unsigned live, const SharedMemory& shared);
+  void written(unsigned thread);  // by an asynchronous copy that arrives
+  void barrier(unsigned live);
+  bool sees(const SharedMemory& shared, unsigned offset, unsigned bytes) const;
+
+ private:
+  std::vector<bool> fenced_by_;
+  unsigned fences_ = 0;
+  std::vector<unsigned char> fenced_, seen_;  // shared memory at the last fence; as it is seen
+};
+
+}  // namespace emu
