@@ -54,6 +54,7 @@ struct alignas(64) Thread {
   Fiber* fiber = nullptr;  // null before the first and after the last instruction
   Fiber fibers[kFibersPerThread];
   AsyncCopies copies;
+  void* landing = nullptr;  // sparse.h
 };
 
 // A lane leaves this behind when it arrives at a collective.
@@ -84,7 +85,8 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);  // empty: there is none
+DeviceRange allocation_around(uintptr_t address);   // empty: there is none
+DeviceRange nearest_allocation(uintptr_t address);  // empty: there is no device memory
 
 class Block {
  public:
@@ -114,6 +116,7 @@ class Block {
   unsigned lane() const { return lane_; }
   SharedMemory& shared() { return shared_; }
   AsyncCopies& copies() { return thread().copies; }
+  void* landing() { return thread().landing; }
   bool in_device_memory(const void* p, size_t bytes);  // wholly, in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
@@ -123,6 +126,7 @@ class Block {
   static void entry();
   void run_threads();
   bool run_thread();
+  void run_body();
   bool continue_with_next_thread();
 
   Thread& thread() { return threads_[warp_->index * kLanes + lane_]; }
@@ -201,7 +205,8 @@ bool is_device_memory(uintptr_t address);  // true: it lies in an allocation, or
 
 // Device memory that was released but may still be in use by mistake: NaN until it is given back.
 struct Retired {
-  unsigned char *front, *data;  // front: with the red zone before
+  unsigned char *front, *data;  // front: with the red zone before; sparse memory is zero, and nobody looks for writes
+  bool is_sparse;
   size_t bytes, all_bytes;
 };
 Retired retire(void* device);
