@@ -48,7 +48,8 @@
 //   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier after which b is read
 //
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
-//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-22; 0 where x is infinite
+//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal numbers count as 0, as x and as the
+//   result
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, as for all that follow
 //   uint4 load16_once(const void* global);       of what nobody writes and nobody reads again: past the L1 cache

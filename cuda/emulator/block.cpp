@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/emulator/memory/sparse.h"
 
 #if RICCI_TSAN
 #define NEVER_RETURNS_TO_CALLER __attribute__((no_sanitize_thread))
@@ -231,10 +232,18 @@ __attribute__((noinline)) void Block::run_threads() {
   }
 }
 
+void Block::run_body() {
+  const uintptr_t at = run_until_fault(body_, kernel_, thread().landing);
+  if (!at) return;
+  const DeviceRange nearest = nearest_allocation(at);
+  fail_thread(ricci::format_message("an access at byte {} of a device allocation of {} bytes",
+      {static_cast<int64_t>(at - nearest.begin), static_cast<int64_t>(nearest.end - nearest.begin)}));
+}
+
 // False: the block has failed.
 bool Block::run_thread() {
   try {
-    body_(kernel_);
+    options_.ends ? run_body() : body_(kernel_);
     Quiet quiet;
     if (watched_) look_at_watched_byte();
     thread_returned();

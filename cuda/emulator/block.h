@@ -56,6 +56,7 @@ struct alignas(64) Thread {
   Fiber fibers[kFibersPerThread];
   AsyncCopies copies;
   AsyncProducts products;
+  void* landing = nullptr;  // sparse.h
 };
 
 // A lane leaves this behind when it arrives at a collective.
@@ -86,7 +87,8 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);  // empty: there is none
+DeviceRange allocation_around(uintptr_t address);   // empty: there is none
+DeviceRange nearest_allocation(uintptr_t address);  // empty: there is no device memory
 
 class Block {
  public:
@@ -122,6 +124,7 @@ class Block {
   const AsyncProxy& proxy() const { return proxy_; }
   void fence_proxy_async() { proxy_.fence(warp_->index * kLanes + lane_, live_, shared_); }
   void copies_arrived() { proxy_.written(warp_->index * kLanes + lane_); }
+  void* landing() { return thread().landing; }
   bool in_device_memory(const void* p, size_t bytes);  // wholly, in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
@@ -131,6 +134,7 @@ class Block {
   static void entry();
   void run_threads();
   bool run_thread();
+  void run_body();
   bool continue_with_next_thread();
 
   Thread& thread() { return threads_[warp_->index * kLanes + lane_]; }
@@ -211,7 +215,8 @@ bool is_device_memory(uintptr_t address);  // true: it lies in an allocation, or
 
 // Device memory that was released but may still be in use by mistake: NaN until it is given back.
 struct Retired {
-  unsigned char *front, *data;  // front: with the red zone before
+  unsigned char *front, *data;  // front: with the red zone before; sparse memory is zero, and nobody looks for writes
+  bool is_sparse;
   size_t bytes, all_bytes;
 };
 Retired retire(void* device);

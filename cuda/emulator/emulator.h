@@ -11,6 +11,8 @@
 //   RICCI_EMULATOR_SEED     of the random order
 //   RICCI_EMULATOR_WORKERS  how many OS threads run the blocks of one launch
 //   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
+//   RICCI_EMULATOR_ENDS     1: large launches run their first and last block alone, over memory that is not there until it is written
+//                           (memory/sparse.h): finds indices of 32 bits that overflow; what is computed means nothing
 //   RICCI_EMULATOR_LAZY     1: launches run when somebody waits for them, see streams.h
 //   RICCI_EMULATOR_STRICT   0: threads that returned count as arrived, as on hardware; 1 (default): that is an error
 #pragma once
@@ -102,15 +104,17 @@ struct Options {
   bool lazy = false;           // the main stream too runs its work when it is waited for
   bool isolate = false;        // with one worker
   bool wgmma = true;           // false: as GPUs without it, for tests of the kernels that these take
+  bool ends = false;           // not with isolate, nor under AddressSanitizer or ThreadSanitizer
   unsigned max_polls = 20000;  // so often may threads wake from __nanosleep while nothing else happens in the block
 };
 Options& options();  // not to be changed while a launch runs
-// Error: a variable RICCI_EMULATOR_* asks for something that there is not. Allocations and launches call it; options() itself is
-// also asked while errors are handled, and throws nothing.
+// Error: a variable RICCI_EMULATOR_* asks for something that there is not; options that exclude each other. Allocations and launches call
+// it; options() itself is also asked while errors are handled, and throws nothing.
 void check_options();
 
-// ---- device memory: aligned to 256 bytes, filled with 0xff (NaN), a red zone on either side that every launch checks.
-// Under AddressSanitizer only kernels and the copies below may touch it. A wrong pointer or size throws ricci::Error.
+// ---- device memory: aligned to 256 bytes, filled with 0xff (NaN), or with zeros where it is sparse (memory/sparse.h), a red zone on
+// either side that every launch checks. Under AddressSanitizer only kernels and the copies below may touch it. A wrong pointer or size
+// throws ricci::Error.
 
 void* allocate(size_t bytes);
 void release(void* device);  // null is allowed

@@ -12,6 +12,7 @@
 #include "cuda/emulator/block.h"
 #include "cuda/emulator/memory/isolation.h"
 #include "cuda/emulator/memory/read_only.h"
+#include "cuda/emulator/memory/sparse.h"
 
 namespace emu {
 namespace {
@@ -48,6 +49,7 @@ Options options_from_environment() {
   options.workers = static_cast<int>(number("RICCI_EMULATOR_WORKERS", 1, 1, 256));
   options.lazy = number("RICCI_EMULATOR_LAZY", 0, 0, 1) != 0;
   options.isolate = number("RICCI_EMULATOR_ISOLATE", 0, 0, 1) != 0;
+  options.ends = number("RICCI_EMULATOR_ENDS", 0, 0, 1) != 0;
   options.strict = number("RICCI_EMULATOR_STRICT", 1, 0, 1) != 0;
   return options;
 }
@@ -63,23 +65,31 @@ Environment& environment() {
   return read;
 }
 
-// The order of the blocks: `step` has no factor in common with their number, so each comes once.
+// The order of the blocks that run, all or the first and the last: `step` has no factor in common with their count, so each comes once.
 struct BlockOrder {
-  uint64_t blocks, start = 0, step = 1;
+  uint64_t blocks, count, start = 0, step = 1;
 
-  BlockOrder(uint64_t blocks_, const Options& options) : blocks(blocks_) {
+  BlockOrder(uint64_t blocks_, uint64_t count_, const Options& options) : blocks(blocks_), count(count_) {
     if (options.order == Options::Order::reverse) {
-      start = blocks - 1;
-      step = blocks - 1;
+      start = count - 1;
+      step = count - 1;
     }
     if (options.order != Options::Order::random) return;
     const uint64_t mixed = (options.seed + 1) * 0x9e3779b97f4a7c15u;
-    start = (mixed >> 32) % blocks;
-    step = mixed % 0x7fffffffu % blocks;
-    while (std::gcd(step, blocks) != 1) ++step;
+    start = (mixed >> 32) % count;
+    step = mixed % 0x7fffffffu % count;
+    while (std::gcd(step, count) != 1) ++step;
   }
-  uint64_t operator[](uint64_t i) const { return static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % blocks); }
+  uint64_t operator[](uint64_t i) const {
+    const auto at = static_cast<uint64_t>((static_cast<unsigned __int128>(i) * step + start) % count);
+    return at < count / 2 || count == blocks ? at : blocks - count + at;
+  }
 };
+
+uint64_t blocks_to_run(const Launch& launch, uint64_t blocks) {
+  const uint64_t threads = blocks * launch.block.x * launch.block.y * launch.block.z;
+  return options().ends && threads >= kWholeThreads ? std::min<uint64_t>(blocks, 2) : blocks;
+}
 
 struct Work {
   const Launch& launch;
@@ -100,7 +110,7 @@ uint3 block_index(uint64_t b, dim3 grid) {
 void run_blocks(Block& block, Work& work) {
   Quiet quiet;
   block.begin_launch(work.launch, work.body, work.kernel);
-  for (uint64_t i; !work.failed && (i = work.next++) < work.order.blocks;) {
+  for (uint64_t i; !work.failed && (i = work.next++) < work.order.count;) {
     const uint64_t b = work.order[i];
     if (isolation) isolation->begin_block(b);
     if (!block.run(block_index(b, work.launch.grid), options().seed ^ b << 20) || block.found_writer()) work.failed = true;
@@ -139,10 +149,12 @@ void run_isolated(Work& work, const ReadOnlyLoads& loads) {
   if (!work.failed) loads.check([&](const unsigned char* data, size_t bytes) { return of_launch.was_written(data, bytes); });
 }
 
-void run_on_workers(Work& work, size_t workers) {
-  std::vector<std::jthread> threads;  // joined at the end
+void run_on_workers(Work& work, size_t workers, const ReadOnlyLoads& loads) {
+  std::vector<std::jthread> threads;
   for (size_t i = 1; i < workers; ++i) threads.emplace_back([&work, &block = kept_block(i)] { run_blocks(block, work); });
   run_blocks(kept_block(0), work);
+  threads.clear();  // joins them
+  if (!work.failed) loads.check([](const unsigned char*, size_t) { return false; });
 }
 
 // Runs all blocks once more to see who writes that byte. Empty: nobody, this time.
@@ -173,6 +185,8 @@ Options& options() { return environment().options; }
 
 void check_options() {
   if (!environment().fault.empty()) throw ricci::Error(environment().fault);
+  if (options().ends && options().isolate) ricci::fail("emulator: ends and isolate at once: isolated blocks keep a copy of all memory");
+  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: ends: not in a build with a sanitizer");
 }
 
 void check_launch(const Launch& l) {
@@ -197,12 +211,11 @@ void run(const Launch& launch, void (*body)(const void*), const void* kernel) {
   check_launch(launch);
   const uint64_t blocks = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const size_t workers = std::min<uint64_t>(static_cast<uint64_t>(std::max(1, options().workers)), blocks);
-  Work work{launch, body, kernel, BlockOrder(blocks, options())};
+  Work work{launch, body, kernel, BlockOrder(blocks, blocks_to_run(launch, blocks), options())};
   const ReadOnlyLoads loads(launch);
   show_device_memory();
   try {
-    options().isolate&& blocks > 1 ? run_isolated(work, loads) : run_on_workers(work, workers);
-    if (!work.failed) loads.check([](const unsigned char*, size_t) { return false; });
+    options().isolate&& blocks > 1 ? run_isolated(work, loads) : run_on_workers(work, workers, loads);
   } catch (...) {
     hide_device_memory();
     throw;

@@ -21,7 +21,7 @@ template <class A, int kCount> struct Lanes {
   }
 };
 
-// The number of a lane; of a number, for every lane, it is the number.
+// The number in lane i. A plain number is the same in every lane.
 template <class A, int kCount> __device__ inline A lane_of(const Lanes<A, kCount>& a, int i) { return a.v[i]; }
 template <class A> HD A lane_of(A a, int) { return a; }
 
@@ -121,13 +121,13 @@ template <int kCount> struct Piece {
     for (int k = 0; k < kCount; ++k) of.v[k] = i + k;
     return of;
   }
-  __device__ Piece from(int64_t begin) const { return {begin + i}; }  // of rows `begin` elements, a multiple of kCount, further on
+  __device__ Piece from(int64_t begin) const { return {begin + i}; }  // in rows that begin `begin` elements later, a multiple of kCount
 
  private:
   template <class T> HD static constexpr int bytes() { return kCount * static_cast<int>(sizeof(T)); }
 };
 
-// How many elements 16 bytes hold of the narrowest of some types; one where none of them is.
+// The number of elements of the narrowest type that 16 bytes hold; 1 when no type is given.
 template <class... Ts> HD constexpr int elements_of_piece() {
   int most = 1;
   ((most = 16 / static_cast<int>(sizeof(Ts)) > most ? 16 / static_cast<int>(sizeof(Ts)) : most), ...);

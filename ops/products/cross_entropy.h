@@ -51,7 +51,8 @@ template <class T> struct CrossEntropy {
 
 // The same for bf16 on the GPU, 16 bytes at a time. In one pass each thread finds the maximum of its logits and the sum of their
 // exponentials relative to it; the block combines them. A second pass writes the gradient, and finds the row in the L2 cache. Columns
-// are counted in 32 bits, and no whole piece asks whether it holds the target or padding: the target's gradient is written once more.
+// are counted in 32 bits. Only pieces at the end of the vocabulary test for padding, and none for the target: a second write corrects its
+// gradient.
 //   bytes 4 V per row of V logits: 65,536 rows of 50,257 on an H200: 13 GB at 4.8 TB/s 2.7 ms, which is also the floor
 struct CrossEntropyOfPieces {
   static constexpr int kThreads = 1024;

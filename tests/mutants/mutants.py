@@ -5,8 +5,8 @@ chooses one; then the tests run with each of them on the emulator, and must fail
 
     tests/mutants/mutants.py BUILD [--only NUMBER ...] [--jobs N]
 
-BUILD is a folder in which ricci-tests was built. The exit code is 1 when a mutant was not caught, 2 when the list does not fit the
-sources or the tests fail without a mutant."""
+BUILD is a folder in which ricci-tests was built. The exit code is 1 when a mutant was not caught or its tests did not end in time, 2 when
+the list does not fit the sources or the tests fail without a mutant."""
 import argparse
 import concurrent.futures
 import json
@@ -17,11 +17,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TESTS = "*tests/ops/attention/*,*tests/ops/metric/*"
-SECONDS = 300  # a mutant that takes longer does not end: caught, too
+SLOWER = 20  # tests that take so many times as long as without a mutant are ended: nobody knows whether they would have failed
 CHOICE = """// The number of the mutant that runs; 0: none.
 #include <cstdlib>
 extern "C" int ricci_mutant;
@@ -116,18 +117,16 @@ def compile_mutants(mutants, build, work):
     return lines
 
 
-def first_failure(number, work, build):
-    """The test case that fails first with the mutant; None when all pass."""
+def outcome(number, work, build, seconds=None):
+    """With the mutant: "passed", "did not end" within so many seconds, or "failed: " and the test case that fails first."""
     environment = os.environ | {"RICCI_MUTANT": str(number), "LD_LIBRARY_PATH": f"{work}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
     command = [work / "ricci-tests", f"--source-file={TESTS}", "--test-suite-exclude=needs *", "--abort-after=1"]
     try:
-        done = subprocess.run(command, cwd=build, env=environment, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, cwd=build, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return "did not end"
-    if done.returncode == 0:
-        return None
     cases = re.findall(r"TEST CASE: +(.*)", done.stdout)
-    return cases[-1] if cases else f"exit code {done.returncode}"
+    return "passed" if done.returncode == 0 else f"failed: {cases[-1] if cases else f'exit code {done.returncode}'}"
 
 
 def main():
@@ -141,19 +140,21 @@ def main():
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     lines = compile_mutants(mutants, build, work)
-    if failed := first_failure(0, work, build):
-        fail(f"without a mutant a test fails: {failed}")
+    start = time.monotonic()
+    if (without := outcome(0, work, build)) != "passed":
+        fail(f"without a mutant the tests {without}")
+    seconds = SLOWER * (time.monotonic() - start)
     numbers = args.only or range(1, len(mutants) + 1)
-    survivors = 0
+    counts = dict.fromkeys(["failed", "passed", "did not end"], 0)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = {pool.submit(first_failure, number, work, build): number for number in numbers}
+        running = {pool.submit(outcome, number, work, build, seconds): number for number in numbers}
         for done in concurrent.futures.as_completed(running):
-            number, failure = running[done], done.result()
+            number, result = running[done], done.result()
             kind, file, text, _ = mutants[number - 1]
-            survivors += failure is None
-            print(f"{number:3} {kind:9} {file}:{lines[number]}  {text[:60]}  {'caught: ' + failure if failure else 'NOT CAUGHT'}", flush=True)
-    print(f"{len(numbers)} mutants, {survivors} not caught")
-    sys.exit(survivors > 0)
+            counts[result.split(":")[0]] += 1
+            print(f"{number:3} {kind:9} {file}:{lines[number]}  {text[:60]}  tests {result}", flush=True)
+    print(f"{len(numbers)} mutants: {counts['failed']} caught, {counts['passed']} not caught, {counts['did not end']} whose tests did not end")
+    sys.exit(counts["failed"] < len(numbers))
 
 
 if __name__ == "__main__":

@@ -151,6 +151,7 @@ template <class T> T atomicCAS(T* p, std::type_identity_t<T> expected, std::type
 // ---- loads, stores, bits
 
 template <class T> T __ldg(const T* p, Loc at = {}) {
+  static_assert(sizeof(T) <= 16, "no load is wider");
   note_read_only("__ldg", p, sizeof(T), at);
   return *p;
 }

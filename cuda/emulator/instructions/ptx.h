@@ -42,7 +42,8 @@ inline uint32_t to_tf32(float x) {
 }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
-// Both are wrong in the last bits, as the GPU's are: by up to two of them, which of both ways says the argument.
+// The GPU's approximations err in the last bits, so these do, too: by two units in the last place, up or down as the argument's last bit
+// says.
 inline float off_by_two(float y, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, y), of_x = __builtin_bit_cast(uint32_t, x);
   const bool exact = !(y > 0x1p-125f && y < 0x1p127f) || (bits & 0x7fffffu) == 0;  // 0, infinity, NaN, a power of two
@@ -51,8 +52,8 @@ inline float off_by_two(float y, float x) {
 }
 inline float exp2_approx(float x) { return x < -126 ? 0.0f : off_by_two(__builtin_exp2f(x), x); }
 inline float reciprocal_approx(float x) {
-  const float y = off_by_two(1 / __builtin_fabsf(x), x);
-  return x < 0 ? -y : y;
+  const float size = __builtin_fabsf(x), y = off_by_two(1 / (size < 0x1p-126f ? 0 : size), x);
+  return __builtin_copysignf(y < 0x1p-126f ? 0 : y, x);
 }
 
 template <int N> void ldmatrix(uint32_t (&r)[N], const void* row, Loc at = {}) {

@@ -3,7 +3,8 @@
 // everything else becomes visible when the launch ends. CUDA's memory model allows hardware to do the same. Two blocks
 // that change the same byte are an error, unless both do it by atomics, or the first has passed a fence since and the second
 // has been at an atomic after others, as with a lock or a counter of finished blocks. A block that reads what another one has written
-// computes with the old value. Blocks that change different bytes of one word are taken for neighbours: ThreadSanitizer knows better.
+// computes with the old value. Two blocks that write one word and change different bytes of it are not found here; ThreadSanitizer finds
+// them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

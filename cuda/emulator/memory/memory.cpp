@@ -1,4 +1,5 @@
-// Device memory of the emulator: ordinary memory, filled with 0xff (NaN), between two red zones.
+// Device memory of the emulator: ordinary memory, filled with 0xff (NaN), or sparse memory, between two red zones.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -7,19 +8,23 @@
 #include "core/error.h"
 #include "cuda/emulator/block.h"
 #include "cuda/emulator/memory/shared_memory.h"
+#include "cuda/emulator/memory/sparse.h"
 
 namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
+// Behind the red zone, where rows that a kernel writes past the end may go before the launch ends and says so: not into the CPU's heap.
+constexpr size_t kSpare = 16 << 10;
 
 struct Allocation {
   unsigned char* data;
   size_t bytes;
+  bool is_sparse;
 
   unsigned char* front() const { return data - kRedZone; }
   unsigned char* back() const { return data + bytes; }
-  size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kAlign - 1) / kAlign * kAlign; }
+  size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kSpare + kAlign - 1) / kAlign * kAlign; }
 };
 
 // Under AddressSanitizer, what the rest of the program may not touch.
@@ -57,7 +62,7 @@ struct Heap {
     const std::lock_guard lock(mutex);
     const Allocation allocation = find(what, data, bytes);
     if (!launches) show(allocation.data, allocation.bytes);
-    copy();
+    copy(allocation);
     if (!launches) hide(allocation.data, allocation.bytes);
   }
 };
@@ -91,11 +96,13 @@ void fill_red_zones(const Allocation& allocation) {
 }  // namespace
 
 void* allocate(size_t bytes) {
-  Allocation allocation{nullptr, bytes};
-  void* all = bytes < SIZE_MAX / 2 ? std::aligned_alloc(kAlign, allocation.all_bytes()) : nullptr;
+  Allocation allocation{nullptr, bytes, options().ends && bytes >= kSparseFrom};
+  void* all = nullptr;
+  if (bytes < SIZE_MAX / 2)
+    all = allocation.is_sparse ? map_sparse(allocation.all_bytes()) : std::aligned_alloc(kAlign, allocation.all_bytes());
   if (!all) ricci::fail("emulator: no memory for a device allocation of {} bytes", {std::to_string(bytes)});
   allocation.data = static_cast<unsigned char*>(all) + kRedZone;
-  std::memset(allocation.data, 0xff, bytes);
+  if (!allocation.is_sparse) std::memset(allocation.data, 0xff, bytes);
   fill_red_zones(allocation);
   Heap& h = heap();
   const std::lock_guard lock(h.mutex);
@@ -117,20 +124,23 @@ Allocation take_from_heap(void* device) {
   return allocation;
 }
 
+void free_memory(unsigned char* front, size_t all_bytes, bool is_sparse) { is_sparse ? unmap_sparse(front, all_bytes) : std::free(front); }
+
 }  // namespace
 
 Retired retire(void* device) {
   const Allocation allocation = take_from_heap(device);
   show(allocation.data, allocation.bytes);
-  fill_red_zone(allocation.data, allocation.bytes);
+  if (allocation.is_sparse) zero_sparse(allocation.data, allocation.bytes);
+  else fill_red_zone(allocation.data, allocation.bytes);
   hide(allocation.data, allocation.bytes);
-  return {allocation.front(), allocation.data, allocation.bytes, allocation.all_bytes()};
+  return {allocation.front(), allocation.data, allocation.is_sparse, allocation.bytes, allocation.all_bytes()};
 }
 
 size_t give_back(const Retired& memory) {
   show(memory.front, memory.all_bytes);
-  const size_t written = find_written(memory.data, memory.bytes);
-  std::free(memory.front);
+  const size_t written = memory.is_sparse ? memory.bytes : find_written(memory.data, memory.bytes);
+  free_memory(memory.front, memory.all_bytes, memory.is_sparse);
   return written;
 }
 
@@ -138,31 +148,35 @@ void release(void* device) {
   if (!device) return;
   const Allocation allocation = take_from_heap(device);
   show(allocation.front(), allocation.all_bytes());
-  std::free(allocation.front());
+  free_memory(allocation.front(), allocation.all_bytes(), allocation.is_sparse);
 }
 
 void copy_in(void* device, const void* host, size_t bytes) {
-  if (bytes) heap().access("copy to device", device, bytes, [&] { std::memcpy(device, host, bytes); });
+  if (bytes) heap().access("copy to device", device, bytes, [&](const Allocation&) { std::memcpy(device, host, bytes); });
 }
 
 void copy_out(void* host, const void* device, size_t bytes) {
-  if (bytes) heap().access("copy to host", device, bytes, [&] { std::memcpy(host, device, bytes); });
+  if (bytes) heap().access("copy to host", device, bytes, [&](const Allocation&) { std::memcpy(host, device, bytes); });
 }
 
 void copy_within(void* to, const void* from, size_t bytes) {
   if (!bytes) return;
+  bool is_sparse = false;
   {
     const std::lock_guard lock(heap().mutex);
-    heap().find("copy on the device, source", from, bytes);
-    heap().find("copy on the device, destination", to, bytes);
+    is_sparse = heap().find("copy on the device, source", from, bytes).is_sparse;
+    is_sparse &= heap().find("copy on the device, destination", to, bytes).is_sparse;
   }
   show_device_memory();
-  std::memcpy(to, from, bytes);
+  is_sparse ? copy_sparse(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
   hide_device_memory();
 }
 
 void fill_zero(void* device, size_t bytes) {
-  if (bytes) heap().access("fill", device, bytes, [&] { std::memset(device, 0, bytes); });
+  if (bytes)
+    heap().access("fill", device, bytes, [&](const Allocation& allocation) {
+      allocation.is_sparse ? zero_sparse(device, bytes) : static_cast<void>(std::memset(device, 0, bytes));
+    });
 }
 
 void show_device_memory() {
@@ -182,6 +196,15 @@ DeviceRange allocation_around(uintptr_t address) {
   if (next == heap().allocations.begin()) return {};
   const Allocation& found = std::prev(next)->second;
   return {reinterpret_cast<uintptr_t>(found.data), reinterpret_cast<uintptr_t>(found.back())};
+}
+
+DeviceRange nearest_allocation(uintptr_t address) {
+  const DeviceRange before = allocation_around(address);
+  const std::lock_guard lock(heap().mutex);
+  const auto next = heap().allocations.upper_bound(reinterpret_cast<const unsigned char*>(address));  // NOLINT(performance-no-int-to-ptr)
+  if (next == heap().allocations.end()) return before;
+  const DeviceRange after{reinterpret_cast<uintptr_t>(next->first), reinterpret_cast<uintptr_t>(next->second.back())};
+  return !before.end || address - std::min(address, before.end) > after.begin - address ? after : before;
 }
 
 bool is_device_memory(uintptr_t address) {

@@ -21,7 +21,7 @@ struct Load {
 
 struct Records {
   std::mutex mutex;
-  std::map<const Launch*, std::unordered_map<const unsigned char*, Load>> of;  // the first load of each address
+  std::map<const Launch*, std::unordered_map<const unsigned char*, Load>> of;  // by address
 };
 
 Records& records() {
@@ -36,7 +36,11 @@ void note_read_only(const char* name, const void* p, size_t bytes, Loc at) {
   Load load{{}, bytes, name, at, threadIdx, blockIdx};
   std::memcpy(load.value, p, bytes);
   const std::lock_guard lock(records().mutex);
-  records().of[&current_block->launch()].emplace(static_cast<const unsigned char*>(p), load);
+  const auto [known, added] = records().of[&current_block->launch()].emplace(static_cast<const unsigned char*>(p), load);
+  Load& longest = known->second;
+  if (added || longest.bytes >= bytes) return;
+  std::memcpy(load.value, longest.value, longest.bytes);  // as they were at the first load
+  longest = load;
 }
 
 ReadOnlyLoads::~ReadOnlyLoads() {

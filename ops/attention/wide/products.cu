@@ -160,7 +160,7 @@ template <class F> void each_group(const Problem& problem, int64_t sequences, F 
 
 using namespace wide;
 
-// Of the longest sequences not even one fits.
+// False: the scores of one sequence alone would take gigabytes.
 HOST bool products_fit(const Problem& problem) { return problem.queries * problem.keys <= int64_t{1} << 28; }
 
 HOST void products_forward(const Problem& problem, const Views& in, const Outputs& out) {

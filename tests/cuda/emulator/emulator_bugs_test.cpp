@@ -197,7 +197,7 @@ TEST_CASE("a pointer to memory of the CPU as an argument") {
   CHECK(error_of([&] { start({32, host.data()}); }) == error);
   float on_stack = 0;
   CHECK(error_of([&] { start({1, &on_stack}); }) == error);
-  for (int64_t n : {int64_t{1}, int64_t{1} << 40, (int64_t{768} << 32) + 1024, int64_t{-1}}) start({n < 32 ? n : 32, x.data()});
+  for (int64_t n : {int64_t{1}, int64_t{1} << 40, (int64_t{768} << 32) + 1024, int64_t{-1}}) start({n, x.data()});
   start({0, nullptr});
   start({0, x.data() + 32});  // one past the end
 }

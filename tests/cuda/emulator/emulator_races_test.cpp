@@ -170,6 +170,8 @@ TEST_CASE("read-only loads of what the launch writes") {
     const DeviceArray<uint4> own(128);
     CHECK(contains(launch_error({2, 32}, planted::ReadOnlyLoadAfterWrite{own.data()}), "the launch writes these 16 bytes"));
   });
+  const auto several = DeviceArray<uint4>::zeros(32);
+  CHECK(contains(launch_error({1, 32}, planted::ReadOnlyLoadsOfSeveralSizes{several.data(), y.data()}), ": load16_once at "));
 }
 
 TEST_CASE("a block that reads what another block writes computes with what was there before") {

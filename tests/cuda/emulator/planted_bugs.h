@@ -132,6 +132,17 @@ struct ReadOnlyLoadAfterWrite {
   }
 };
 
+// The first load of an address is the shortest; what is written lies behind it.
+struct ReadOnlyLoadsOfSeveralSizes {
+  uint4* x;
+  float* y;
+  __device__ void operator()() const {
+    y[threadIdx.x] = __ldg(reinterpret_cast<const float*>(x + threadIdx.x));
+    y[threadIdx.x] += static_cast<float>(ricci::ptx::load16_once(x + threadIdx.x).x);
+    x[threadIdx.x].z = 7;
+  }
+};
+
 struct MissingBarrier {
   float* y;
   __device__ void operator()() const {
@@ -207,6 +218,15 @@ struct DeviceOverrun {
   int at;
   __device__ void operator()() const {
     if (threadIdx.x == 3 && blockIdx.x == 1) x[at] = 5;
+  }
+};
+
+// 2^31 elements and more have no index of type int.
+template <class Index> struct FillByIndex {
+  float* y;
+  __device__ void operator()() const {
+    const auto i = static_cast<Index>(static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x);
+    y[i] = 1;
   }
 };
 

@@ -24,7 +24,7 @@ CUDA_KERNEL(Pipeline<16>);
 CUDA_KERNEL(WaitAll);
 CUDA_KERNEL(Wide);
 CUDA_KERNEL(Rounding);
-CUDA_KERNEL(PowerOfTwo);
+CUDA_KERNEL(Approximations);
 CUDA_KERNEL(Words);
 CUDA_KERNEL(Atomics);
 

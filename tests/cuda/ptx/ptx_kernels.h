@@ -131,11 +131,14 @@ struct Rounding {
   }
 };
 
-struct PowerOfTwo {
+struct Approximations {
   static constexpr int kThreads = 256;
   const float* x;
-  float* y;
-  __device__ void operator()() const { y[threadIdx.x] = ptx::exp2_approx(x[threadIdx.x]); }
+  float *power, *reciprocal;
+  __device__ void operator()() const {
+    power[threadIdx.x] = ptx::exp2_approx(x[threadIdx.x]);
+    reciprocal[threadIdx.x] = ptx::reciprocal_approx(x[threadIdx.x]);
+  }
 };
 
 // out [kWords][64 threads]

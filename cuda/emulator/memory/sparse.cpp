@@ -1,0 +1,84 @@
+#include "cuda/emulator/memory/sparse.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+
+#include "cuda/emulator/block.h"
+
+namespace emu {
+namespace {
+
+constexpr size_t kPage = 4096, kGuard = size_t{32} << 30;  // an int reaches 2^31 words of 16 bytes
+constexpr size_t kCopied = size_t{1} << 20;
+
+struct sigaction handler_before = {};
+thread_local uintptr_t fault = 0;
+
+size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Faults that are none of ours go to the handler that was there before: the access is repeated when this one returns.
+void on_fault(int, siginfo_t* info, void*) {
+  fault = reinterpret_cast<uintptr_t>(info->si_addr);
+  const DeviceRange nearest = nearest_allocation(fault);
+  if (current_block && current_block->landing() && nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
+    siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
+  sigaction(SIGSEGV, &handler_before, nullptr);
+}
+
+void handle_faults() {
+  [[maybe_unused]] static const bool handled = [] {
+    struct sigaction handler = {};
+    handler.sa_sigaction = on_fault;
+    handler.sa_flags = SA_SIGINFO | SA_NODEFER;  // siglongjmp leaves the mask of signals as it is
+    return sigaction(SIGSEGV, &handler, &handler_before) == 0;
+  }();
+}
+
+}  // namespace
+
+void* map_sparse(size_t bytes) {
+  handle_faults();
+  const size_t all = kGuard + whole_pages(bytes) + kGuard;
+  void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* memory = static_cast<char*>(mapped) + kGuard;
+  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // a byte that is written takes 4 KiB
+  if (mprotect(memory, whole_pages(bytes), PROT_READ | PROT_WRITE) == 0) return memory;
+  munmap(mapped, all);
+  return nullptr;
+}
+
+void unmap_sparse(void* mapped, size_t bytes) { munmap(static_cast<char*>(mapped) - kGuard, kGuard + whole_pages(bytes) + kGuard); }
+
+void zero_sparse(void* p, size_t bytes) {
+  char* const begin = static_cast<char*>(p);
+  const size_t first = std::min(bytes, (kPage - reinterpret_cast<uintptr_t>(begin) % kPage) % kPage),
+               pages = (bytes - first) / kPage * kPage;
+  std::memset(begin, 0, first);
+  if (pages) madvise(begin + first, pages, MADV_DONTNEED);
+  std::memset(begin + first + pages, 0, bytes - first - pages);
+}
+
+void copy_sparse(void* to, const void* from, size_t bytes) {
+  const size_t each = std::min(bytes, kCopied), last = bytes - each;
+  std::memcpy(to, from, each);
+  std::memcpy(static_cast<char*>(to) + last, static_cast<const char*>(from) + last, each);
+}
+
+uintptr_t run_until_fault(void (*body)(const void*), const void* kernel, void*& landing) {
+  struct Reset {
+    void*& landing;
+    ~Reset() { landing = nullptr; }
+  } const reset{landing};
+  sigjmp_buf here;
+  landing = &here;
+  if (sigsetjmp(here, 0) != 0) return fault;
+  body(kernel);
+  return 0;
+}
+
+}  // namespace emu

@@ -1,0 +1,64 @@
+// A training step of 64 sequences of 1,024 tokens, whose feed-forward layers have more than 2^31 elements, on the emulator with its option
+// `ends`: an index of 32 bits that overflows in any kernel of any mixer or family is an error. What is computed means nothing.
+#include <algorithm>
+
+#include "cuda/emulator/emulator.h"
+#include "cuda/emulator/fiber.h"
+#include "tests/models/training/every_model.h"
+
+using namespace ricci;
+
+#if !RICCI_ASAN && !RICCI_TSAN  // whose own memory leaves no room for so much
+namespace {
+
+constexpr int64_t kSequences = 64, kContext = 1024, kWide = (int64_t{1} << 31) / (kSequences * kContext) + 8;
+
+struct WithEnds {
+  const emu::Options before = emu::options();
+  WithEnds() {
+    emu::options() = {};
+    emu::options().ends = true;
+  }
+  ~WithEnds() { emu::options() = before; }
+};
+
+ModelConfig large(Family family, MixerKind mixer = kind_of<Sdp>) {
+  ModelConfig c;
+  c.family = family, c.mixer = mixer;
+  apply_preset(c);
+  c.vocab = 300, c.ctx = kContext, c.d = 32, c.layers = 1, c.block.ff = kWide, c.settings<Sdp>().heads = 2;
+  c.settings<Classifier>().classes = 3, c.scales.scales = {1, 16}, c.stack_layers.layers = {1};
+  resolve(c);
+  return c;
+}
+
+void check_step(const std::string& name, const ModelConfig& config) {
+  CAPTURE(name);
+  const WithEnds ends;
+  constexpr Device device = Device::cuda_emulated;
+  Model model(config, 3);
+  model.place_for_training(Dtype::bf16, device);
+  Optimizer optimizer(model.trained_parameters(), {});
+  int64_t largest = 0;
+  const RequestWatch watch(device, [&](int64_t bytes) { largest = std::max(largest, bytes); });
+  const bool classifies = config.family == family_of<Classifier>;
+  const Tensor ids_bc = zeros({kSequences, kContext}, Dtype::i64, device);
+  const Tensor targets = classifies ? zeros({kSequences}, Dtype::i64, device) : ids_bc;
+  TrainStep(model, device, 1).forward_backward({{{ids_bc, targets}, targets.size()}}, 0);
+  optimizer.gradient_norm();
+  optimizer.step(1e-3);
+  CHECK(largest > int64_t{1} << 32);
+}
+
+}  // namespace
+
+TEST_CASE("a large step: every mixer") {
+  for (size_t i = 0; i < choices(MixerKind()).size(); ++i)
+    check_step(choices(MixerKind())[i], large(family_of<Decoder>, static_cast<MixerKind>(i)));
+}
+
+TEST_CASE("a large step: every family") {
+  for (size_t i = 0; i < choices(Family()).size(); ++i)
+    if (static_cast<Family>(i) != family_of<Decoder>) check_step(choices(Family())[i], large(static_cast<Family>(i)));
+}
+#endif
