@@ -1,4 +1,4 @@
-// Files as whole values: read at once, mapped, read at any position, or replaced so that a reader never sees half a file.
+// Files as whole values: read at once, read at any position, or replaced so that a reader never sees half a file.
 // Only regular files are read: a pipe or a device in the place of a file is an error, and is never waited for.
 #pragma once
 #include <cstdint>
@@ -25,7 +25,8 @@ class OpenFile {
 
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_.get(); }
-  int64_t size() const;  // now. Error: as the system says
+  int64_t size() const;     // now. Error: as the system says
+  int64_t changed() const;  // when it was last written to: nanoseconds since 1970. Error: as the system says
   // Fewer than `bytes` bytes only at the end of the file. Error: names the path, the position and the reason.
   size_t read(void* target, size_t bytes, int64_t position) const;
 

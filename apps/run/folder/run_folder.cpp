@@ -213,6 +213,17 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
+void RunFolder::prune() const {
+  const std::vector<int64_t> steps = checkpoints().steps();
+  if (steps.size() < 2) return;
+  try {
+    const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
+    newest->verify();
+    checkpoints().prune(read_train_state(*newest), config_.keep_checkpoints);
+  } catch (const Error&) {  // a damaged one does not tell which is the best
+  }
+}
+
 void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
@@ -223,8 +234,7 @@ void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> 
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const std::vector<int64_t> steps = checkpoints().steps();
   if (which == "last") {
-    const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
-    std::optional<SafetensorsFile> model = file ? std::optional<SafetensorsFile>(MappedFile(*file)) : std::nullopt;
+    std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
     if (model && (steps.empty() || step_of(*model) >= steps.back())) return model;
     if (steps.empty()) fail("cannot read {}: No such file or directory", {place("model.safetensors").path});
     return checkpoints().newest_sound(warn);
@@ -263,12 +273,11 @@ std::optional<int64_t> RunFolder::finished() const {
   } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
     if (!all_done) return {};
   }
-  const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
-  if (!file) return {};
   try {
-    const SafetensorsFile model{MappedFile(*file)};
-    model.verify();
-    return step_of(model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
+    const std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
+    if (!model) return {};
+    model->verify();
+    return step_of(*model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
   } catch (const Error& error) {
     warn(format_message("{}; it is written again", {error.what()}));
     return {};

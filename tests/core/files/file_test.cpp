@@ -31,7 +31,7 @@ std::vector<std::string> temporaries(const std::string& folder, const std::strin
 
 }  // namespace
 
-TEST_CASE("file: what is written is what is read and mapped") {
+TEST_CASE("file: what is written is what is read") {
   const ScratchFolder folder;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{70'001}}) {
     CAPTURE(size);
@@ -39,25 +39,11 @@ TEST_CASE("file: what is written is what is read and mapped") {
     for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 % 256);
     write_file_atomically(folder / "a", text);
     CHECK(read_text(folder / "a") == text);
-    const MappedFile mapped(folder / "a");
-    CHECK(mapped.bytes() == text);
-    CHECK(mapped.size() == static_cast<int64_t>(size));
-    CHECK(mapped.path() == folder / "a");
+    const OpenFile file(folder / "a");
+    CHECK(file.size() == static_cast<int64_t>(size));
+    CHECK(file.path() == folder / "a");
   }
   CHECK(files_in(folder.path()) == 1);
-}
-
-TEST_CASE("file: a mapping moves, and outlives the replacement and the removal of its file") {
-  const ScratchFolder folder;
-  MappedFile first(folder.write("a", "old text"));
-  write_file_atomically(folder / "a", "new");
-  MappedFile second = std::move(first);
-  CHECK(second.bytes() == "old text");
-  std::filesystem::remove(folder / "a");
-  first = MappedFile(folder.write("b", "other"));
-  std::swap(first, second);
-  CHECK(first.bytes() == "old text");
-  CHECK(second.bytes() == "other");
 }
 
 TEST_CASE("file: pipes and devices are no files, and are not waited for") {
@@ -70,7 +56,6 @@ TEST_CASE("file: pipes and devices are no files, and are not waited for") {
     const std::string error = test::bounded_error([&] { read_text(path); });
     CHECK(error.starts_with("cannot read " + path + ": "));
     if (path == pipe || path.ends_with("zero")) CHECK(error.ends_with(": not a regular file"));
-    CHECK(test::bounded_error([&] { MappedFile mapped(path); }) == error);
     CHECK(test::bounded_error([&] { OpenFile file(path); }) == error);
   }
 }
@@ -102,8 +87,8 @@ TEST_CASE("file: errors of reading name the path and the reason") {
   const ScratchFolder folder;
   CHECK(error_of([&] { read_text(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
   CHECK(error_of([&] { read_text(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
-  CHECK(error_of([&] { MappedFile m(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { MappedFile m(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
+  CHECK(error_of([&] { OpenFile file(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
+  CHECK(error_of([&] { OpenFile file(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
 }
 
 TEST_CASE("file: the pieces of a writer come one after the other, under a hidden name until all are there") {
