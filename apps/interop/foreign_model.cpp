@@ -69,6 +69,7 @@ Tensor transpose(const Tensor& x_mn) {
 
 void WeightFiles::add(const std::string& file) {
   files_.emplace_back(file);
+  files_.back().verify_if_checked();
   for (const std::string& name : files_.back().names()) {
     if (!where_.emplace(name, files_.size() - 1).second)
       fail("{}: tensor {} is in {} already", {file, one_line(name), file_of(name).path()});

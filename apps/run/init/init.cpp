@@ -216,6 +216,7 @@ InitSource::InitSource(const TrainConfig& config) : config_(config), before_(key
     weights_ = std::make_shared<const SafetensorsFile>(run.open_weights(place.which));
   } else {
     weights_ = std::make_shared<const SafetensorsFile>(place.file);
+    weights_->verify_if_checked();
   }
   if (!lists_change(config, "tokenizer")) kept_tokenizer_ = old_tokenizer_;
 }
