@@ -83,8 +83,7 @@ WeightFiles WeightFiles::in_folder(const std::string& folder) {
   WeightFiles all;
   all.path_ = folder;
   const std::string single = folder + "/model.safetensors", index = single + ".index.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(index, ignored)) {
+  if (!is_there(index)) {
     all.add(single);
     return all;
   }

@@ -155,8 +155,7 @@ constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& folder) {
   for (const char* name : kTokenizerFiles) {
     const std::string path = folder + "/" + name;
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
+    if (!is_there(path)) continue;
     try {
       return open_tokenizer(path);
     } catch (const Error& error) {

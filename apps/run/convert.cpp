@@ -4,12 +4,12 @@
 //   ricci-convert export runs/NAME FOLDER
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
+#include "core/files/folder.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -25,8 +25,7 @@ struct Options {
 };
 
 std::string import(const Options& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(options.from, ignored)) {
+  if (is_file(options.from)) {
     if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.from});
     const DispatcherImport defaults;
     return import_dispatcher(options.from, options.to,

@@ -101,6 +101,17 @@ bool Folder::is_at_its_path() const {
          here.st_ino == there.st_ino;
 }
 
+PathKind look_at(const std::string& path) {
+  struct stat status = {};
+  while (::stat(path.c_str(), &status) != 0) {
+    // No file has a name that is too long.
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return PathKind::nothing;
+    if (errno != EINTR) fail("cannot read {}: {}", {path, system_reason()});
+  }
+  if (S_ISREG(status.st_mode)) return PathKind::file;
+  return S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
+}
+
 std::vector<std::string> make_folders(const std::string& path, unsigned rights) {
   const std::filesystem::path folder = path, above = folder.has_parent_path() ? folder.parent_path() : ".";
   std::error_code ignored;

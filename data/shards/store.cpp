@@ -120,7 +120,7 @@ std::optional<StoredSource> find_store(
     for (const std::string& name : own_folder(cache_folder).names()) {
       if (!name.starts_with(key.place)) continue;
       const std::string folder = cache_folder + "/" + name;
-      const bool is_one_of_two = found.has_value(), is_finished = std::filesystem::exists(folder + "/" + kDescription);
+      const bool is_one_of_two = found.has_value(), is_finished = is_there(folder + "/" + kDescription);
       if (!found) found = open_store(folder, key.stamp, source, given);
       if (is_one_of_two || !is_finished) remove_unlocked(folder);  // what a killed program left
     }

@@ -18,14 +18,28 @@ namespace ricci {
 
 namespace fs = std::filesystem;
 
-fs::path find_data(const std::string& path) {
-  std::error_code ignored;  // a path that cannot be looked at counts as missing
-  if (fs::exists(path, ignored)) return path;
-  if (path.starts_with('/')) fail("data: {} is not there", {path});
+namespace {
+
+// Empty: there is none.
+fs::path second_place(const std::string& path) {
   const char* folder = std::getenv("RICCI_DATA");
-  if (!folder || !*folder) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
-  const fs::path second = fs::path(folder) / path;
-  if (fs::exists(second, ignored)) return second;
+  return folder && *folder && !path.starts_with('/') ? fs::path(folder) / path : fs::path();
+}
+
+}  // namespace
+
+std::optional<fs::path> look_for_data(const std::string& path) {
+  const fs::path second = second_place(path);
+  if (about_data([&] { return is_there(path); })) return path;
+  if (!second.empty() && about_data([&] { return is_there(second); })) return second;
+  return {};
+}
+
+fs::path find_data(const std::string& path) {
+  if (const auto found = look_for_data(path)) return *found;
+  if (path.starts_with('/')) fail("data: {} is not there", {path});
+  const fs::path second = second_place(path);
+  if (second.empty()) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
   fail("data: found neither {} nor {} ($RICCI_DATA)", {path, second.string()});
 }
 
@@ -35,8 +49,7 @@ namespace {
 constexpr int64_t kSettled = 3;
 
 std::vector<std::string> split_at_commas(const std::string& paths) {
-  std::error_code ignored;
-  if (fs::exists(paths, ignored)) return {paths};
+  if (about_data([&] { return is_there(paths); })) return {paths};
   std::vector<std::string> list;
   for (size_t at = 0; at <= paths.size();) {
     const size_t comma = std::min(paths.find(',', at), paths.size());
@@ -87,8 +100,7 @@ TextFile TextSource::inspect(const fs::path& path) {
 
 void TextSource::add(const std::string& path) {
   const fs::path found = find_data(path);
-  std::error_code ignored;
-  const bool folder = fs::is_directory(found, ignored);
+  const bool folder = about_data([&] { return is_folder(found); });
   for (const fs::path& file : folder ? files_below(found) : std::vector{found}) {
     files_.push_back(inspect(file));
     if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});

@@ -36,8 +36,7 @@ struct Setting {
 // A path that a run file gives is looked for beside that file first.
 void look_beside(const Setting& setting, std::string& path) {
   if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
-  std::error_code ignored;
-  if (const fs::path beside = fs::path(setting.folder) / path; fs::exists(beside, ignored)) path = beside.string();
+  if (const std::string beside = fs::path(setting.folder) / path; is_there(beside)) path = beside;
 }
 
 void store(const Setting& setting, const Field& field) {
@@ -114,7 +113,6 @@ bool is_written_by_training(const std::string& text) {
 
 void read_file(const std::string& path, Collector& into) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
-  std::error_code ignored;
   try {
     const std::string text = read_text(path, kMaxYaml);
     into.may_be_unread = lists_every_key(text);
@@ -123,7 +121,7 @@ void read_file(const std::string& path, Collector& into) {
     if (!is_yaml && root.kind == Kind::nothing) fail("{}: there is no key in it", {path});
     into.add_section("", into.place(root), root);
   } catch (const Error& error) {
-    if (is_yaml || !fs::is_regular_file(path, ignored)) throw;
+    if (is_yaml || !is_file(path)) throw;
     fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
   }
 }

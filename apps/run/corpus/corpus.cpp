@@ -74,16 +74,13 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
-  try {
-    return find_data(path).string();
-  } catch (const Error&) {  // a built-in text, or an error of the text that it is not
-    return path;
-  }
+  const auto place = look_for_data(path);  // nothing: a built-in text, or an error of the text that it is not
+  return place ? place->string() : path;
 }
 
 // True where these are shards. Error: some are and some are not.
 bool are_shards(const std::vector<std::string>& paths) {
-  const auto is = [](const std::string& path) { return names_shards(found_or_given(path)); };
+  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
   if (shards != paths.end() && text != paths.end())
     fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});

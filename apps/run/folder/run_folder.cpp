@@ -37,17 +37,12 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const FilePlace& place) {
   }
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // True if a run of the text `was` may be given another path: the text is no longer where it was. Its contents are compared when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {
     try {
-      return path == "embedded" || !find_data(path).empty();
-    } catch (const Error&) {
+      return path == "embedded" || look_for_data(path).has_value();
+    } catch (const Error&) {  // it cannot be looked at
       return false;
     }
   };
@@ -57,7 +52,7 @@ bool has_moved(const std::vector<std::string>& was) {
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
-  before = with_found_files(before);
+  before = with_found_files(before, FilesOf::old_run);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
     const Field& field = fields[i];
@@ -115,7 +110,7 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
     check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
-    const TrainConfig before = with_found_files(run.config_);
+    const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
   }
   if (ranks > *asked.max_ranks)
