@@ -184,6 +184,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
     write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
     tokenizer_ = tokenizer_from_json(tokenizer->to_json());
   }
+  if (!tokenizer_) remove_file(place("tokenizer.json"));  // another import was killed here before it wrote its config
   write_said(folder_, said_);
   write_config(folder_, config, config_before_, step);
 }
