@@ -231,23 +231,25 @@ std::string_view TextStream::next() {
   }
 }
 
-// The last byte that is known waits: it may be the last of the text, and a text ends with a piece.
+// A text ends with a piece: the last byte that is known may be the last of the text, and waits.
 std::optional<TextPieces::Piece> TextPieces::next() {
   if (ended_) return {};
   held_.erase(0, used_);
   offset_ += static_cast<int64_t>(std::exchange(used_, 0));
-  size_t wanted = 0;  // bytes that are known before the question is asked again: a long unit is looked at few times
-  for (std::string_view block; !(block = stream_.next()).empty();) {
+  while (held_.size() <= kLongest) {
+    const std::string_view block = stream_.next();
+    if (block.empty()) {
+      ended_ = true;
+      used_ = held_.size();
+      return Piece{held_, offset_, true};
+    }
     if (held_.empty()) offset_ = stream_.offset();
     held_ += block;
-    if (held_.size() < std::max<size_t>(wanted, 2)) continue;
-    used_ = complete_prefix_(std::string_view(held_).substr(0, held_.size() - 1));
-    if (used_ > 0) return Piece{std::string_view(held_).substr(0, used_), offset_, false};
-    wanted = 2 * held_.size();
   }
-  ended_ = true;
-  used_ = held_.size();
-  return Piece{held_, offset_, true};
+  const std::string_view front = std::string_view(held_).substr(0, kLongest);
+  used_ = complete_prefix_(front);
+  if (used_ == 0) used_ = complete_utf8_prefix(front);
+  return Piece{front.substr(0, used_), offset_, false};
 }
 
 void TextPieces::read_rest() {

@@ -136,6 +136,16 @@ for place in 200 $((size - 8)) $((size - 2)); do
   refuse "a .gz that is damaged at byte $place" 1 'data: cannot read .*/damaged\.gz: ' train tiny.yaml data=damaged.gz
 done
 
+# ---- A bomb: a word of 60 MB in 60 KB, under the limit of memory of this script, which holds five times as many bytes
+head -c 60000000 /dev/zero | tr '\0' a | gzip >bomb.gz
+seconds=30
+for kind in bpe wordpiece word; do
+  accept "$kind pieces of one long word" tokenize train bomb.gz --kind $kind --vocab 300 -o bomb.$kind.json
+  accept 'counts its tokens' tokenize count bomb.gz --tokenizer bomb.$kind.json
+done
+accept 'a store of it' train tiny.yaml name=bomb data=bomb.gz tokenizer=bomb.bpe.json
+seconds=5
+
 # ---- Numbers
 accept 'an evaluation' eval runs/tiny
 cp out expected
