@@ -74,9 +74,10 @@ class FileWriter {
 // Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
 // renamed, and the folder synced. Returns the new file, whatever has its name by now. On any error up to the renaming, one
 // thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
-// are kept. While it is written, the temporary file is locked (flock); older ones of the same name whose writers were killed are
-// removed. A path leads through links to the file behind them; in a folder that is held open a link is an error.
-// Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
+// are kept, but not setuid, and fewer of them where it belongs to another user. While it is written, the temporary file is locked (flock);
+// older ones of the same name whose writers were killed are removed. A path leads through links to the file behind them; in a folder that
+// is held open a link is an error. Errors: no such folder, something there that is not a regular file, a link that another user made in a
+// sticky folder, a full disk; each names the path and the reason.
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
 

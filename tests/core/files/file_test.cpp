@@ -191,6 +191,37 @@ TEST_CASE("file: what is written stays readable in its own right") {
   }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
 }
 
+TEST_CASE("file: neither setuid nor the rights of others come from a file of another user") {
+  const ScratchFolder folder;
+  const auto rights_after = [&](mode_t before, bool is_ours) {
+    folder.write("a", "old");
+    REQUIRE(::chown((folder / "a").c_str(), is_ours ? ::geteuid() : 65534, is_ours ? ::getegid() : 65534) == 0);
+    REQUIRE(::chmod((folder / "a").c_str(), before) == 0);
+    write_file_atomically(folder / "a", "new");
+    struct stat status = {};
+    REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
+    CHECK(status.st_uid == ::geteuid());
+    return status.st_mode & 07777;
+  };
+  CHECK(rights_after(06777, true) == 0777);
+  CHECK(rights_after(04640, true) == 0640);
+  if (::geteuid() != 0) return;  // nobody else can give files away
+  CHECK(rights_after(06777, false) == 0755);
+  CHECK(rights_after(0664, false) == 0644);
+  CHECK(rights_after(0660, false) == 0600);
+  REQUIRE(::mkdir((folder / "open").c_str(), 0700) == 0);
+  REQUIRE(::chmod((folder / "open").c_str(), 01777) == 0);
+  const std::string link = folder / "open/link";
+  std::filesystem::create_symlink(folder / "a", link);
+  REQUIRE(::lchown(link.c_str(), 65534, 65534) == 0);
+  CHECK(error_of([&] { write_file_atomically(link, "stolen"); }) ==
+        "cannot write " + link + ": it is a symbolic link of another user in a folder that is open to all");
+  CHECK(read_text(folder / "a") == "new");
+  REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
+  write_file_atomically(link, "mine");
+  CHECK(read_text(folder / "a") == "mine");
+}
+
 TEST_CASE("file: links are followed, access rights are kept") {
   const ScratchFolder folder;
   folder.write("sub/target", "old");
