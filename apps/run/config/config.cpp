@@ -126,6 +126,18 @@ void read_file(const std::string& path, Collector& into) {
   }
 }
 
+// A value on the command line, where no comment is meant: a text without quotes stays as it was typed, also a part of it that YAML would
+// leave out or change. Error: something follows a value in quotes or brackets.
+YamlValue value_of_word(const std::string& word, const std::string& source) {
+  YamlValue value = parse_yaml(word, source, false);
+  const size_t comment = word.rfind('#');
+  const bool is_comment = value.kind == Kind::nothing && comment != word.npos;
+  if (value.is_plain || is_comment) return {.kind = Kind::text, .text = word, .is_plain = true};
+  if (comment != word.npos && word.find_first_of("\"']}", comment) == word.npos)
+    fail("{}: '{}' follows the value; a text with # in it needs quotes around all of it", {source, one_line(word.substr(comment))});
+  return value;
+}
+
 void read_override(const std::string& assignment, Collector& into) {
   if (assignment.starts_with('~')) {
     const std::string key = assignment.substr(1, assignment.find('=') - 1);
@@ -138,7 +150,7 @@ void read_override(const std::string& assignment, Collector& into) {
   }
   const size_t equals = assignment.find('=');
   if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, one_line(assignment)});
-  const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + one_line(assignment), false);
+  const YamlValue value = value_of_word(assignment.substr(equals + 1), into.source + ": " + one_line(assignment));
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
 }
