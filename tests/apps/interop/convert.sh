@@ -100,4 +100,5 @@ refuse 'a run that GPT-2 cannot be' 1 'model\.norm: post has no equivalent in GP
 refuse 'no command' 2 'subcommand is required' convert
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 refuse 'a dropout of 1' 2 '--dropout: ' convert import "$models/gpt2" runs/bad --dropout 1
+refuse 'a dropout that is no number' 2 '--dropout: .*got nan' convert import "$models/gpt2" runs/bad --dropout nan
 exit $((failures > 0))
