@@ -31,7 +31,7 @@ struct TextFile {
   uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
   bool settled = true;
   std::optional<std::string_view> built_in = {};
-  std::string name() const { return path.filename().string(); }
+  std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters
 };
 
 class GzipStream;

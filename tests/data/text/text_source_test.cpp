@@ -67,6 +67,7 @@ TEST_CASE("text source: lists keep their order, folders are sorted, hidden files
   CHECK(read_all(TextSource(b + "," + a)) == "bee ape ");
   CHECK(read_all(TextSource::of_paths({b, folder / "texts", b})) == "bee ape bee dog bee ");
   CHECK(TextSource(folder / "texts").name() == "a.txt and 2 more");
+  CHECK(TextSource(folder.write("a\x1b[31m\u009bred.txt", "red")).name() == "a [31m  red.txt");  // no escape sequence is printed
   CHECK(read_all(TextSource(folder.write("one,two.txt", "comma"))) == "comma");
   const std::string zst = write_compressed(folder, "e.zst", "eel ", ARCHIVE_FILTER_ZSTD);
   CHECK(read_all(TextSource(a + "," + zst + "," + b)) == "ape eel bee ");
