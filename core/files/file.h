@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/files/folder.h"
 
 namespace ricci {
@@ -37,23 +38,10 @@ class OpenFile {
   Descriptor descriptor_;
 };
 
-// A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal
-// of the file, but not its truncation by another program.
-class MappedFile {
+// The error of a write for which the disk has no room, or not for this user.
+class DiskFull : public Error {
  public:
-  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: as for OpenFile
-  explicit MappedFile(const OpenFile& file);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-
-  const std::string& path() const { return path_; }
-  int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
-  std::string_view bytes() const { return bytes_; }
-
- private:
-  std::string path_;
-  std::string_view bytes_;
+  using Error::Error;
 };
 
 // The callback of write_file_atomically puts its bytes here, in order.

@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::string_view kMark = ".tmp-";
 
+// `error`: the errno that the message tells.
+[[noreturn]] void fail_writing(int error, const std::string& message) {
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
+  throw Error(message);
+}
+
 // True for the name of a temporary file; if `name` is given, only for one of the file of that name.
 bool is_temporary(const std::string& found, const std::string& name) {
   const size_t mark = found.rfind(kMark), digits = mark + kMark.size();
@@ -35,7 +41,8 @@ class TemporaryFile {
     if (!name_.empty()) ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
   }
   bool rename_to(const std::string& target) {
-    if (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target.c_str()) != 0) return false;
+    while (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target.c_str()) != 0)
+      if (errno != EINTR) return false;
     name_.clear();
     return true;
   }
@@ -132,7 +139,8 @@ void FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t step = ::write(file_.descriptor(), bytes.data(), bytes.size());
     if (step < 0 && errno == EINTR) continue;
-    if (step < 0) fail("cannot write {}: {} (after {} bytes)", {file_.path(), system_reason(), written_});
+    if (const int error = errno; step < 0)
+      fail_writing(error, format_message("cannot write {}: {} (after {} bytes)", {file_.path(), system_reason(), written_}));
     bytes.remove_prefix(static_cast<size_t>(step));
     written_ += step;
   }
@@ -163,8 +171,8 @@ OpenFile write_file_atomically(const FilePlace& place, const std::function<void(
   write(writer);
   // A disk may turn out to be full as late as here.
   const int written = writer.file_.descriptor();
-  if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name))
-    fail("cannot write {}: {}", {place.path, system_reason()});
+  const bool is_written = keep_rights(written, target) && sync(written) && temporary.rename_to(target.name);
+  if (const int error = errno; !is_written) fail_writing(error, format_message("cannot write {}: {}", {place.path, system_reason()}));
   ::flock(written, LOCK_UN);
   folder.sync();
   return std::move(writer.file_);

@@ -260,7 +260,8 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
         if (fault.empty()) fault = error.what();
       }
     }
-    if (step == all.rend() && !fault.empty()) fail("{}; no sound checkpoint is left among {}", {fault, all.size()});
+    if (step == all.rend() && !fault.empty())
+      fail("{}; no sound checkpoint is left among {}; give the run another name, or remove its folder", {fault, all.size()});
     if (step == all.rend()) return {};
   }
   fail("{}: checkpoints are removed faster than they can be opened", {path_});

@@ -86,6 +86,7 @@ accept 'texts are mixed, too' train tiny.yaml name=texts data='[text.txt, lines.
 # ---- What is wrong, in one line
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
+refuse 'weights without a sum' 1 'weights: their sum is not finite' "${shuffled[@]}" data='[whole, jsonl]' weights='[1e308, 1e308]'
 refuse 'a weight of 0' 1 'weights: 0, expected more than 0' "${shuffled[@]}" data=whole weights='[0]'
 refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
