@@ -69,6 +69,7 @@ Tensor transpose(const Tensor& x_mn) {
 
 void WeightFiles::add(const std::string& file) {
   files_.emplace_back(file);
+  files_.back().verify_if_checked();
   for (const std::string& name : files_.back().names()) {
     if (!where_.emplace(name, files_.size() - 1).second)
       fail("{}: tensor {} is in {} already", {file, one_line(name), file_of(name).path()});
@@ -82,8 +83,7 @@ WeightFiles WeightFiles::in_folder(const std::string& folder) {
   WeightFiles all;
   all.path_ = folder;
   const std::string single = folder + "/model.safetensors", index = single + ".index.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(index, ignored)) {
+  if (!is_there(index)) {
     all.add(single);
     return all;
   }

@@ -164,8 +164,7 @@ constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
 std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& folder) {
   for (const char* name : kTokenizerFiles) {
     const std::string path = folder + "/" + name;
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
+    if (!is_there(path)) continue;
     try {
       return open_tokenizer(path);
     } catch (const Error& error) {
@@ -187,10 +186,37 @@ std::string their_tokenizer(const Tokenizer* tokenizer) {
   return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
 }
 
-void write_tokenizer(const Folder& place, const std::string& json, int64_t context) {
-  write_file_atomically({place, "tokenizer.json"}, json);
+std::string tokenizer_config(int64_t context) {
   const Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
-  write_file_atomically({place, "tokenizer_config.json"}, json_text(config, 2) + "\n");
+  return json_text(config, 2) + "\n";
+}
+
+// ---- Writing: an export that was interrupted has written no config.json, and the same export goes on with what it left
+constexpr const char* kWeights = "model.safetensors";
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+bool holds(const SafetensorsFile& file, const NamedTensors& tensors) {
+  const auto is_there = [&](const auto& named) {
+    const auto& [name, value] = named;
+    if (!file.contains(name) || file.dtype(name) != value.dtype() || !(file.shape(name) == value.shape())) return false;
+    return std::memcmp(file.load(name).raw(), value.raw(), static_cast<size_t>(value.bytes())) == 0;
+  };
+  return file.names().size() == tensors.size() && std::all_of(tensors.begin(), tensors.end(), is_there);
+}
+
+// Writes those files that are not there yet. Error: the folder holds another file that would be read with them, or in their place.
+void write_folder(const Folder& place, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
+  const auto refuse = [&](const char* name) { fail("{}: holds a model already ({})", {place.path(), name}); };
+  for (const char* name : {"config.json", "model.safetensors.index.json", "vocab.json", "merges.txt"})
+    if (OpenFile::find({place, name})) refuse(name);
+  for (const auto& [name, text] : texts)
+    if (OpenFile::find({place, name}) && read_text({place, name}) != text) refuse(name);
+  const std::optional<SafetensorsFile> weights = SafetensorsFile::find({place, kWeights});
+  if (weights && !holds(*weights, tensors)) refuse(kWeights);
+  remove_abandoned_files(place);
+  if (!weights) save_safetensors({place, kWeights}, tensors, {{"format", "pt"}});
+  for (const auto& [name, text] : texts)
+    if (!text.empty()) write_file_atomically({place, name}, text);
 }
 
 }  // namespace
@@ -237,12 +263,10 @@ std::string export_hugging_face(const std::string& path, const std::string& whic
   const std::string config = gpt2_config_json(model.config(), end_of_text(run.tokenizer().get())),
                     tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
-  const Folder place(folder);
-  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})
-    if (OpenFile::find({place, name})) fail("{}: holds a model already ({})", {folder, name});
-  save_safetensors({place, "model.safetensors"}, gpt2_weights(model), {{"format", "pt"}});
-  if (!tokenizer.empty()) write_tokenizer(place, tokenizer, model.config().ctx);
-  write_file_atomically({place, "config.json"}, config);
+  write_folder(Folder(folder),
+      {{"tokenizer.json", tokenizer}, {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(model.config().ctx)},
+          {"config.json", config}},
+      gpt2_weights(model));
   return format_message("{}: {} parameters from {}, GPT-2, {}, vocabulary {}, context {}",
       {folder, with_commas(model.parameter_count()), path, tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer",
           model.config().vocab, model.config().ctx});

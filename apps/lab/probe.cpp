@@ -98,8 +98,7 @@ int probe(const Options& options) {
   follow_weights(config, weights);
   Model model(config);
   load_weights(model, weights);
-  const auto format = weights.metadata().find("format");
-  if (format != weights.metadata().end() && format->second.starts_with("ricci")) weights.verify();
+  weights.verify_if_checked();
   model.place(options.compute.numbers(), device);
 
   const Inputs inputs = load_inputs(input, config.traits().objective, device);

@@ -4,12 +4,12 @@
 //   ricci-convert export runs/NAME FOLDER
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
+#include "core/files/folder.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -25,8 +25,7 @@ struct Options {
 };
 
 std::string import(const Options& options) {
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(options.from, ignored)) {
+  if (is_file(options.from)) {
     if (options.without_tokenizer) fail("--without-tokenizer: {} is a file of weights, which has none", {options.from});
     const DispatcherImport defaults;
     return import_dispatcher(options.from, options.to,
@@ -47,7 +46,11 @@ void add_options(CLI::App& app, Options& options) {
   in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
   in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
   in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")
-      ->check(CLI::Range(0.0, 0.999));
+      ->check([](const std::string& text) {
+        double value = 0;
+        const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN is none
+        return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
+      });
   in->add_flag("--without-tokenizer", options.without_tokenizer, "Leave out the tokenizer of a folder");
   in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
   in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);

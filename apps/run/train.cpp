@@ -71,6 +71,7 @@ Optimizer optimizer_of(const Ranks& ranks, Model& model, const OptimizerConfig& 
 
 int tell_finished(const RunFolder& run, int64_t step) {
   const TrainConfig& config = run.config();
+  run.prune();
   std::puts(format_message(
       "{}: finished after {} steps already; a larger {}=... goes on", {run.path(), step, step == config.steps ? "steps" : "patience"})
                 .c_str());

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +36,12 @@ Descriptor open_regular(const FilePlace& place) {
   return file;
 }
 
+struct stat status_of(const OpenFile& file) {
+  struct stat status = {};
+  if (::fstat(file.descriptor(), &status) != 0) fail("cannot read {}: {}", {file.path(), system_reason()});
+  return status;
+}
+
 }  // namespace
 
 // ---- Reading
@@ -50,10 +55,11 @@ std::optional<OpenFile> OpenFile::find(const FilePlace& place) {
   return OpenFile(place.path, std::move(file));
 }
 
-int64_t OpenFile::size() const {
-  struct stat status = {};
-  if (::fstat(descriptor(), &status) != 0) fail("cannot read {}: {}", {path_, system_reason()});
-  return status.st_size;
+int64_t OpenFile::size() const { return status_of(*this).st_size; }
+
+int64_t OpenFile::changed() const {
+  const timespec time = status_of(*this).st_mtim;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 size_t OpenFile::read(void* target, size_t bytes, int64_t position) const {
@@ -82,26 +88,6 @@ std::string read_text(const FilePlace& place, int64_t most) {
     if (static_cast<int64_t>(text.size()) > most) refuse();
     if (text.size() < before + static_cast<size_t>(expected)) return text;
   }
-}
-
-MappedFile::MappedFile(const OpenFile& file) : path_(file.path()) {
-  const auto size = static_cast<size_t>(file.size());
-  if (size == 0) return;  // an empty range cannot be mapped
-  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
-  if (data == MAP_FAILED) fail("cannot map {} ({} bytes): {}", {path_, size, system_reason()});
-  bytes_ = {static_cast<const char*>(data), size};
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace ricci

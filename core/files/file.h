@@ -1,4 +1,4 @@
-// Files as whole values: read at once, mapped, read at any position, or replaced so that a reader never sees half a file.
+// Files as whole values: read at once, read at any position, or replaced so that a reader never sees half a file.
 // Only regular files are read: a pipe or a device in the place of a file is an error, and is never waited for.
 #pragma once
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
 #include "core/files/folder.h"
 
 namespace ricci {
@@ -25,7 +26,8 @@ class OpenFile {
 
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_.get(); }
-  int64_t size() const;  // now. Error: as the system says
+  int64_t size() const;     // now. Error: as the system says
+  int64_t changed() const;  // when it was last written to: nanoseconds since 1970. Error: as the system says
   // Fewer than `bytes` bytes only at the end of the file. Error: names the path, the position and the reason.
   size_t read(void* target, size_t bytes, int64_t position) const;
 
@@ -36,23 +38,10 @@ class OpenFile {
   Descriptor descriptor_;
 };
 
-// A regular file mapped read-only; its pages are read when they are touched. The mapping outlives a rename or removal
-// of the file, but not its truncation by another program.
-class MappedFile {
+// The error of a write for which the disk has no room, or not for this user.
+class DiskFull : public Error {
  public:
-  explicit MappedFile(const FilePlace& place) : MappedFile(OpenFile(place)) {}  // errors: as for OpenFile
-  explicit MappedFile(const OpenFile& file);
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile();
-
-  const std::string& path() const { return path_; }
-  int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
-  std::string_view bytes() const { return bytes_; }
-
- private:
-  std::string path_;
-  std::string_view bytes_;
+  using Error::Error;
 };
 
 // The callback of write_file_atomically puts its bytes here, in order.
@@ -73,9 +62,10 @@ class FileWriter {
 // Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
 // renamed, and the folder synced. Returns the new file, whatever has its name by now. On any error up to the renaming, one
 // thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
-// are kept. While it is written, the temporary file is locked (flock); older ones of the same name whose writers were killed are
-// removed. A path leads through links to the file behind them; in a folder that is held open a link is an error.
-// Errors: no such folder, something there that is not a regular file, a full disk; each names the path and the reason.
+// are kept, but not setuid, and fewer of them where it belongs to another user. While it is written, the temporary file is locked (flock);
+// older ones of the same name whose writers were killed are removed. A path leads through links to the file behind them; in a folder that
+// is held open a link is an error. Errors: no such folder, something there that is not a regular file, a link that another user made in a
+// sticky folder, a full disk; each names the path and the reason.
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
 

@@ -18,6 +18,12 @@ namespace {
 
 constexpr std::string_view kMark = ".tmp-";
 
+// `error`: the errno that the message tells.
+[[noreturn]] void fail_writing(int error, const std::string& message) {
+  if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
+  throw Error(message);
+}
+
 // True for the name of a temporary file; if `name` is given, only for one of the file of that name.
 bool is_temporary(const std::string& found, const std::string& name) {
   const size_t mark = found.rfind(kMark), digits = mark + kMark.size();
@@ -35,7 +41,8 @@ class TemporaryFile {
     if (!name_.empty()) ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
   }
   bool rename_to(const std::string& target) {
-    if (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target.c_str()) != 0) return false;
+    while (::renameat(folder_.descriptor(), name_.c_str(), folder_.descriptor(), target.c_str()) != 0)
+      if (errno != EINTR) return false;
     name_.clear();
     return true;
   }
@@ -44,6 +51,15 @@ class TemporaryFile {
   const Folder& folder_;
   std::string name_;
 };
+
+// Error: somebody else made this link, in a folder where everybody may. The kernel can forbid to follow it (protected_symlinks).
+void check_link(const FilePlace& place, const std::filesystem::path& path, const struct stat& link) {
+  struct stat folder = {};
+  if (::stat((path.has_parent_path() ? path.parent_path() : ".").c_str(), &folder) != 0) return;
+  const bool is_open = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH), is_own = link.st_uid == ::geteuid();
+  if (is_open && !is_own && link.st_uid != folder.st_uid)
+    fail("cannot write {}: it is a symbolic link of another user in a folder that is open to all", {place.path});
+}
 
 // The folder and the name of the file that is replaced. A path leads to where its links lead, as a rename over a link would
 // leave the file behind it unchanged.
@@ -55,12 +71,14 @@ FilePlace file_behind(const FilePlace& place) {
     if (there && !S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {place.path});
     return place;
   }
-  std::error_code error;
-  const auto status = std::filesystem::status(place.path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    fail("cannot write {}: it exists and is not a regular file", {place.path});
+  const PathKind kind = look_at(place.path);
+  if (kind != PathKind::nothing && kind != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {place.path});
   std::filesystem::path target = place.path;
-  if (std::filesystem::is_symlink(target, error)) target = std::filesystem::weakly_canonical(target, error);
+  struct stat status = {};
+  while (::lstat(target.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+    check_link(place, target, status);
+    target = target.parent_path() / std::filesystem::read_symlink(target);
+  }
   if (target.filename().empty()) fail("cannot write '{}': it names no file", {place.path});
   try {
     return {Folder(target.has_parent_path() ? target.parent_path().string() : "."), target.filename().string()};
@@ -75,10 +93,16 @@ bool sync(int descriptor) {
   return true;
 }
 
-// A new file keeps the access rights of the one it replaces.
+// A new file keeps the access rights of the one it replaces, but not setuid and the like. Where the old one belongs to another user or
+// group, nobody gets more rights than everybody had.
 bool keep_rights(int descriptor, const FilePlace& old) {
-  struct stat status = {};
-  return ::fstatat(old.folder->descriptor(), old.name.c_str(), &status, 0) != 0 || ::fchmod(descriptor, status.st_mode & 07777) == 0;
+  struct stat was = {}, now = {};
+  if (::fstatat(old.folder->descriptor(), old.name.c_str(), &was, 0) != 0) return errno == ENOENT;
+  if (::fstat(descriptor, &now) != 0) return false;
+  mode_t rights = was.st_mode & 0777;
+  if (was.st_uid != now.st_uid) rights &= ~mode_t{022};
+  if (was.st_gid != now.st_gid) rights &= 0707 | (rights & 07) << 3;
+  return ::fchmod(descriptor, rights) == 0;
 }
 
 // A new file with a name of its own, locked: the lock tells it from what a killed program left. One that
@@ -115,7 +139,8 @@ void FileWriter::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t step = ::write(file_.descriptor(), bytes.data(), bytes.size());
     if (step < 0 && errno == EINTR) continue;
-    if (step < 0) fail("cannot write {}: {} (after {} bytes)", {file_.path(), system_reason(), written_});
+    if (const int error = errno; step < 0)
+      fail_writing(error, format_message("cannot write {}: {} (after {} bytes)", {file_.path(), system_reason(), written_}));
     bytes.remove_prefix(static_cast<size_t>(step));
     written_ += step;
   }
@@ -146,8 +171,8 @@ OpenFile write_file_atomically(const FilePlace& place, const std::function<void(
   write(writer);
   // A disk may turn out to be full as late as here.
   const int written = writer.file_.descriptor();
-  if (!keep_rights(written, target) || !sync(written) || !temporary.rename_to(target.name))
-    fail("cannot write {}: {}", {place.path, system_reason()});
+  const bool is_written = keep_rights(written, target) && sync(written) && temporary.rename_to(target.name);
+  if (const int error = errno; !is_written) fail_writing(error, format_message("cannot write {}: {}", {place.path, system_reason()}));
   ::flock(written, LOCK_UN);
   folder.sync();
   return std::move(writer.file_);

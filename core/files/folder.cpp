@@ -18,6 +18,13 @@ namespace {
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
+int open_folder(int base, const char* name, int flags = 0) {
+  int opened;
+  do opened = ::openat(base, name, kOpenFolder | flags);
+  while (opened < 0 && errno == EINTR);
+  return opened;
+}
+
 // Says what stands in the place of a folder that cannot be opened, or else the reason.
 std::string obstacle(int folder, const std::string& name) {
   const std::string why = system_reason();
@@ -33,13 +40,13 @@ Descriptor::~Descriptor() {
 }
 
 Folder::Folder(const std::string& path) : path_(path) {
-  const int opened = ::open(path.c_str(), kOpenFolder);
+  const int opened = open_folder(AT_FDCWD, path.c_str());
   if (opened < 0) fail("folder {}: {}", {path, system_reason()});
   descriptor_ = std::make_shared<Descriptor>(opened);
 }
 
 std::optional<Folder> Folder::find(const std::string& name) const {
-  const int opened = ::openat(descriptor(), name.c_str(), kOpenFolder | O_NOFOLLOW);
+  const int opened = open_folder(descriptor(), name.c_str(), O_NOFOLLOW);
   if (opened >= 0) return Folder(path_ + "/" + name, opened);
   if (errno == ENOENT) return {};
   const std::string why = obstacle(descriptor(), name);
@@ -56,7 +63,7 @@ Folder Folder::make(const std::string& name) const {
 }
 
 std::vector<std::string> Folder::names() const {
-  const int again = ::openat(descriptor(), ".", kOpenFolder);  // with a position of its own
+  const int again = open_folder(descriptor(), ".");  // with a position of its own
   DIR* const list = again < 0 ? nullptr : ::fdopendir(again);
   if (!list) {
     const std::string why = system_reason();
@@ -99,6 +106,17 @@ bool Folder::is_at_its_path() const {
   struct stat here = {}, there = {};
   return ::fstat(descriptor(), &here) == 0 && ::stat(path_.c_str(), &there) == 0 && here.st_dev == there.st_dev &&
          here.st_ino == there.st_ino;
+}
+
+PathKind look_at(const std::string& path) {
+  struct stat status = {};
+  while (::stat(path.c_str(), &status) != 0) {
+    // No file has a name that is too long.
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return PathKind::nothing;
+    if (errno != EINTR) fail("cannot read {}: {}", {path, system_reason()});
+  }
+  if (S_ISREG(status.st_mode)) return PathKind::file;
+  return S_ISDIR(status.st_mode) ? PathKind::folder : PathKind::other;
 }
 
 std::vector<std::string> make_folders(const std::string& path, unsigned rights) {

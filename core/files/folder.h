@@ -71,6 +71,13 @@ struct FilePlace {
   std::string name;
 };
 
+// What a path, and the links at it, lead to. A path that cannot be looked at is not nothing. Error: names the path and the reason.
+enum class PathKind { nothing, file, folder, other };
+PathKind look_at(const std::string& path);
+inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }
+inline bool is_file(const std::string& path) { return look_at(path) == PathKind::file; }
+inline bool is_folder(const std::string& path) { return look_at(path) == PathKind::folder; }
+
 // Makes a folder and those above it that are not there, each synced into the one that holds it. Returns the paths of
 // those that were made, from the top. Error: names the first that cannot be made and the reason.
 std::vector<std::string> make_folders(const std::string& path, unsigned rights = 0777);

@@ -1,6 +1,7 @@
 // The tensors of a file whose header has been read.
 #include "core/files/safetensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -14,6 +15,8 @@ namespace ricci {
 static_assert(std::endian::native == std::endian::little, "elements are copied as they lie in the file");
 
 namespace {
+
+constexpr int64_t kBlock = 1 << 20;  // bytes, a multiple of every element's
 
 struct ElementType {
   const char* name;
@@ -47,14 +50,14 @@ float float_of_half(uint16_t bits) {
   return std::bit_cast<float>(sign | wide_exponent << 23 | static_cast<uint32_t>(fraction) << 13);
 }
 
-// Elements lie in the file without alignment.
-template <class Bits, class Convert> void widen(const char* from, const Tensor& into, const Convert& value_of) {
-  float* const values = into.data<float>();
-  for (int64_t i = 0; i < into.size(); ++i) {
+// Elements lie in the file without alignment. Returns the place behind the last value.
+template <class Bits, class Convert> float* widen(std::string_view from, float* values, const Convert& value_of) {
+  for (; !from.empty(); from.remove_prefix(sizeof(Bits))) {
     Bits bits;
-    std::memcpy(&bits, from + i * static_cast<int64_t>(sizeof bits), sizeof bits);
-    values[i] = value_of(bits);
+    std::memcpy(&bits, from.data(), sizeof bits);
+    *values++ = value_of(bits);
   }
+  return values;
 }
 
 }  // namespace
@@ -64,6 +67,27 @@ bool SafetensorsFile::is_type(const std::string& name) { return find_type(name) 
 int64_t SafetensorsFile::bytes_of_type(const std::string& name) { return find_type(name)->bytes; }
 
 const char* SafetensorsFile::type_of(Dtype dtype) { return kElementTypes[static_cast<size_t>(dtype)].name; }
+
+std::optional<SafetensorsFile> SafetensorsFile::find(const FilePlace& place) {
+  std::optional<OpenFile> file = OpenFile::find(place);
+  return file ? std::optional<SafetensorsFile>(SafetensorsFile(std::move(*file))) : std::nullopt;
+}
+
+// A file in the place of this one would be another file: write_file_atomically never writes to one that is there, but cp does.
+void SafetensorsFile::read(int64_t position, void* into, int64_t bytes) const {
+  const size_t got = file_.read(into, static_cast<size_t>(bytes), position);
+  if (got < static_cast<size_t>(bytes) || file_.size() != size_ || file_.changed() != changed_)
+    fail("{}: it was overwritten or cut short while it was read", {path()});
+}
+
+void SafetensorsFile::for_each_block(int64_t begin, int64_t end, const std::function<void(std::string_view)>& use) const {
+  std::string block(static_cast<size_t>(std::min(end - begin, kBlock)), '\0');
+  for (; begin < end; begin += static_cast<int64_t>(block.size())) {
+    block.resize(static_cast<size_t>(std::min(end - begin, kBlock)));
+    read(begin, block.data(), static_cast<int64_t>(block.size()));
+    use(block);
+  }
+}
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
@@ -81,23 +105,21 @@ Dtype SafetensorsFile::dtype(const std::string& name) const {
 Tensor SafetensorsFile::load(const std::string& name) const {
   Tensor tensor(shape(name), dtype(name));
   const Entry& where = entry(name);
-  if (tensor.bytes() > 0) std::memcpy(tensor.raw(), file_.bytes().data() + data_start_ + where.begin, static_cast<size_t>(tensor.bytes()));
+  read(data_start_ + where.begin, tensor.raw(), tensor.bytes());
   return tensor;
 }
 
 Tensor SafetensorsFile::load_f32(const std::string& name) const {
   const Entry& where = entry(name);
-  const char* const from = file_.bytes().data() + data_start_ + where.begin;
+  if (where.type == "F32") return load(name);
+  const bool is_bf16 = where.type == "BF16";
+  if (!is_bf16 && where.type != "F16") fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, where.type});
   const Tensor tensor(where.shape, Dtype::f32);
-  if (where.type == "F32") {
-    if (tensor.bytes() > 0) std::memcpy(tensor.raw(), from, static_cast<size_t>(tensor.bytes()));
-  } else if (where.type == "BF16") {
-    widen<bf16>(from, tensor, [](bf16 x) { return static_cast<float>(x); });
-  } else if (where.type == "F16") {
-    widen<uint16_t>(from, tensor, float_of_half);
-  } else {
-    fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, where.type});
-  }
+  float* values = tensor.data<float>();
+  for_each_block(data_start_ + where.begin, data_start_ + where.end, [&](std::string_view bytes) {
+    values =
+        is_bf16 ? widen<bf16>(bytes, values, [](bf16 x) { return static_cast<float>(x); }) : widen<uint16_t>(bytes, values, float_of_half);
+  });
   return tensor;
 }
 

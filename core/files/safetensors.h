@@ -5,7 +5,9 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,21 +19,23 @@ namespace ricci {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A file opened for reading. Its pages are read only for the tensors that are loaded. It stays readable when its name is given
-// to another file, or removed.
+// A file opened for reading. Tensors are read when they are loaded. It stays readable when its name is given to another file, or removed;
+// where it is itself written to, reading on is an error.
 class SafetensorsFile {
  public:
   // Reads and checks the whole header, in time and memory in proportion to its length. Errors: unreadable, or anything that
   // breaks the format; each names the file and the fault in one line.
-  explicit SafetensorsFile(const FilePlace& place) : SafetensorsFile(MappedFile(place)) {}
-  explicit SafetensorsFile(MappedFile file);
+  explicit SafetensorsFile(const FilePlace& place) : SafetensorsFile(OpenFile(place)) {}
+  // Nothing where there is no file.
+  static std::optional<SafetensorsFile> find(const FilePlace& place);
 
   const std::string& path() const { return file_.path(); }
   const Metadata& metadata() const { return metadata_; }
   const std::vector<std::string>& names() const { return names_; }  // in the order of the data
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
-  // Errors of all three: no tensor of this name. Of dtype and load: a type that Tensor does not have, such as F16.
+  // Errors of all: no tensor of this name. Loading: the file was overwritten or cut short. Of dtype and load: a type that Tensor does not
+  // have, such as F16.
   const Shape& shape(const std::string& name) const { return entry(name).shape; }
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
@@ -43,9 +47,15 @@ class SafetensorsFile {
   // Checks that the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
   // damaged.
   void verify() const;
+  // The same for a file of a ricci program, of which all but old ones have a checksum; does nothing for others.
+  void verify_if_checked() const;
 
  private:
   friend class SafetensorsHeader;
+  explicit SafetensorsFile(OpenFile file);
+  void read(int64_t position, void* into, int64_t bytes) const;
+  // Calls use(bytes) for the bytes from `begin` to `end` of the file, block by block.
+  void for_each_block(int64_t begin, int64_t end, const std::function<void(std::string_view)>& use) const;
   struct Entry {
     std::string type;  // as the file names it: F32, F64, BF16, I64, or one that only its size is known of
     Shape shape;
@@ -55,7 +65,8 @@ class SafetensorsFile {
   static bool is_type(const std::string& name);           // one that the format has
   static int64_t bytes_of_type(const std::string& name);  // an element's
 
-  MappedFile file_;
+  OpenFile file_;
+  int64_t size_, changed_;  // when it was opened
   int64_t data_start_ = 0;
   Metadata metadata_;
   std::unordered_map<std::string, Entry> entries_;

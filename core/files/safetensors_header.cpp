@@ -1,7 +1,6 @@
 // Reading the header: it is checked completely before anything else is believed. Time and memory grow in proportion to its
 // length, whatever it holds: the parser hands over one value after the other, and only the values of one tensor are kept at a time.
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -26,7 +25,7 @@ std::string show(const json& value) {
 
 class SafetensorsHeader final : public nlohmann::json_sax<json> {
  public:
-  explicit SafetensorsHeader(SafetensorsFile& file) : file_(file), bytes_(file.file_.bytes()) {}
+  explicit SafetensorsHeader(SafetensorsFile& file) : file_(file) {}
 
   void read() {
     text_ = text();
@@ -72,17 +71,19 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
     reject(format_message(pattern, values));
   }
 
-  std::string_view text() {
+  std::string text() {
     uint64_t length = 0;
-    if (bytes_.size() < sizeof length) reject("not a safetensors file: it has {} bytes, fewer than 8", {bytes_.size()});
-    std::memcpy(&length, bytes_.data(), sizeof length);
+    if (file_.size_ < static_cast<int64_t>(sizeof length)) reject("not a safetensors file: it has {} bytes, fewer than 8", {file_.size_});
+    file_.read(0, &length, sizeof length);
     if (length > kLargestHeader)
       reject("not a safetensors file: a header of {} bytes, at most {} are allowed", {std::to_string(length), kLargestHeader});
-    const uint64_t rest = bytes_.size() - sizeof length;
+    const uint64_t rest = static_cast<uint64_t>(file_.size_) - sizeof length;
     if (length > rest) reject("cut off: the header has {} bytes, but only {} follow its length", {length, rest});
     file_.data_start_ = static_cast<int64_t>(sizeof length + length);
     data_bytes_ = static_cast<int64_t>(rest - length);
-    return bytes_.substr(sizeof length, length);
+    std::string text(length, '\0');
+    file_.read(sizeof length, text.data(), static_cast<int64_t>(length));
+    return text;
   }
 
   std::string where() const { return "tensor " + show(name_); }
@@ -203,7 +204,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   }
 
   SafetensorsFile& file_;
-  std::string_view bytes_, text_;
+  std::string text_;
   int64_t data_bytes_ = 0;
 
   int depth_ = 0;            // lists and objects that are open, the header included
@@ -214,6 +215,8 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   bool has_metadata_ = false;
 };
 
-SafetensorsFile::SafetensorsFile(MappedFile file) : file_(std::move(file)) { SafetensorsHeader(*this).read(); }
+SafetensorsFile::SafetensorsFile(OpenFile file) : file_(std::move(file)), size_(file_.size()), changed_(file_.changed()) {
+  SafetensorsHeader(*this).read();
+}
 
 }  // namespace ricci

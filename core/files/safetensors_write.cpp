@@ -133,8 +133,8 @@ void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSou
 }
 
 void SafetensorsFile::verify() const {
-  const std::string_view bytes = file_.bytes();
-  std::string header(bytes.substr(8, static_cast<size_t>(data_start_) - 8));
+  std::string header(static_cast<size_t>(data_start_) - 8, '\0');
+  read(8, header.data(), static_cast<int64_t>(header.size()));
   const size_t at = find_digits(header);
   if (at == header.npos) fail("{}: it has no checksum", {path()});
   const std::string digits = header.substr(at, kNoDigits.size());
@@ -142,9 +142,17 @@ void SafetensorsFile::verify() const {
   uint64_t hash = hash_of_header(header);
   for (const std::string& name : names_) {
     const Entry& e = entries_.at(name);
-    hash = xxh64(bytes.substr(static_cast<size_t>(data_start_ + e.begin), static_cast<size_t>(e.end - e.begin)), hash);
+    StreamHash of_tensor(hash);
+    for_each_block(data_start_ + e.begin, data_start_ + e.end, [&](std::string_view bytes) { of_tensor.add(bytes); });
+    hash = of_tensor.finish();
   }
   if (digits_of(hash) != digits) fail("{}: damaged: its bytes do not match its checksum", {path()});
+}
+
+void SafetensorsFile::verify_if_checked() const {
+  const auto format = metadata_.find("format");
+  const bool is_ours = format != metadata_.end() && format->second.starts_with("ricci");
+  if (is_ours && metadata_.contains("checksum")) verify();
 }
 
 }  // namespace ricci

@@ -43,8 +43,8 @@ Record record_of_tsv(std::string_view line, const DocumentOptions& options, cons
 class DocumentReader final : public PieceReader {
  public:
   using CompletePrefix = TextPieces::CompletePrefix;
-  static constexpr size_t kPiece = 256 << 10;   // bytes in a piece, at most
-  static constexpr size_t kMaxLine = 64 << 20;  // in a line of JSONL or TSV
+  static constexpr size_t kPiece = TextPieces::kLongest;  // bytes in a piece, at most
+  static constexpr size_t kMaxLine = 64 << 20;            // in a line of JSONL or TSV
 
   // The files in their order; from: where an earlier reader of the same files ended. Earlier documents are read but skipped.
   // Errors: check(options)'s.

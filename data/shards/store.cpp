@@ -120,7 +120,7 @@ std::optional<StoredSource> find_store(
     for (const std::string& name : own_folder(cache_folder).names()) {
       if (!name.starts_with(key.place)) continue;
       const std::string folder = cache_folder + "/" + name;
-      const bool is_one_of_two = found.has_value(), is_finished = std::filesystem::exists(folder + "/" + kDescription);
+      const bool is_one_of_two = found.has_value(), is_finished = is_there(folder + "/" + kDescription);
       if (!found) found = open_store(folder, key.stamp, source, given);
       if (is_one_of_two || !is_finished) remove_unlocked(folder);  // what a killed program left
     }
@@ -225,7 +225,12 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
   const auto tokenizer = given ? given : request.make(characters.sorted(), cuts, all_cut);
   for (size_t i = 0; i < sources.size(); ++i) {
     const bool is_there = found[i] && (given || found[i]->tokenizer->hash() == tokenizer->hash());
-    all.push_back(is_there ? *found[i] : make_store(cache_folder, keys[i], sources[i], cuts[i], tokenizer));
+    const auto make = [&](const std::string& folder) { return make_store(folder, keys[i], sources[i], cuts[i], tokenizer); };
+    try {
+      all.push_back(is_there ? *found[i] : make(cache_folder));
+    } catch (const DiskFull&) {  // the folder for temporary files may have room
+      all.push_back(make(""));
+    }
   }
   return all;
 }

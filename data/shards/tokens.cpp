@@ -79,8 +79,7 @@ std::string tokenizer_path(const std::string& path) { return path + "/tokenizer.
 
 // The prepared shards of a folder, or where it has none all files but hidden ones, or one file.
 std::vector<std::string> shard_paths(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return {path};
+  if (!is_folder(path)) return {path};
   const std::vector<std::string> names = Folder(path).names();
   const bool prepared = std::any_of(names.begin(), names.end(), is_shard_name);
   std::vector<std::string> paths;
@@ -89,13 +88,7 @@ std::vector<std::string> shard_paths(const std::string& path) {
   return paths;
 }
 
-bool is_shard_file(const std::string& path) {
-  try {
-    return is_shard(OpenFile(path));
-  } catch (const Error&) {  // whoever reads it as a text tells why it cannot be read
-    return false;
-  }
-}
+bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(OpenFile(path)); }
 
 std::string file_name(const std::string& path) { return fs::path(path).filename().string(); }
 
@@ -125,14 +118,8 @@ void check_corpus(const std::string& path, const std::vector<ShardFiles::Shard>&
 }  // namespace
 
 bool names_shards(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return fs::is_regular_file(path, ignored) && is_shard_file(path);
-  std::vector<std::string> paths;
-  try {
-    paths = shard_paths(path);
-  } catch (const Error&) {  // as above
-    return false;
-  }
+  if (!is_folder(path)) return is_shard_file(path);
+  const std::vector<std::string> paths = shard_paths(path);
   if (!paths.empty() && is_shard_name(file_name(paths[0]))) return true;
   const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file),
              other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
@@ -141,10 +128,7 @@ bool names_shards(const std::string& path) {
   return shard != paths.end();
 }
 
-bool has_tokenizer(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored) && fs::exists(path + "/" + shard_name(0), ignored);
-}
+bool has_tokenizer(const std::string& path) { return is_there(path + "/" + shard_name(0)); }
 
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path) {
   try {

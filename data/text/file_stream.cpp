@@ -18,12 +18,36 @@
 namespace ricci {
 namespace {
 
+using namespace std::string_view_literals;
+
 constexpr size_t kBlock = 256 * 1024, kTarBlock = 512;
 
-bool is_gzip(const OpenFile& file) {
-  constexpr std::array mark = {'\x1f', '\x8b', '\x08'};
-  std::array<char, 3> start{};
-  return file.read(start.data(), start.size(), 0) == start.size() && start == mark;
+// The first bytes of compressed files. A file that has no more than the first `enough` of them was cut there.
+constexpr struct Mark {
+  const char* format;
+  std::string_view bytes;
+  size_t enough;
+  bool is_read;
+} kMarks[] = {{"gzip", "\x1f\x8b\x08"sv, 2, true}, {"zstd", "\x28\xb5\x2f\xfd"sv, 2, true},
+    {"xz",
+        "\xfd"
+        "7zXZ\0"sv,
+        2, true},
+    {"bzip2", "BZh91AY&SY"sv, 4, true}, {"bzip2", "BZh9\x17rE8P\x90"sv, 4, true}, {"lz4", "\x04\x22\x4d\x18"sv, 4, false},
+    {"zip", "PK\x03\x04"sv, 4, false}, {"7z", "7z\xbc\xaf\x27\x1c"sv, 6, false}, {"lzip", "LZIP\x01"sv, 5, false},
+    {"compress", "\x1f\x9d\x90"sv, 3, false}, {"lzop", "\x89LZO\0\r\n\x1a\n"sv, 9, false}};
+constexpr size_t kLongestMark = 10;
+
+// The format that the start of a file tells. Null: a plain file.
+const Mark* find_mark(std::string_view bytes) {
+  std::string start(bytes.substr(0, kLongestMark));
+  if (start.size() > 3 && start[3] >= '1' && start[3] <= '9') start[3] = '9';  // a level of bzip2
+  const auto fits = [&](const Mark& mark) {
+    const bool is_cut = start.size() >= mark.enough && mark.bytes.starts_with(start);
+    return start.starts_with(mark.bytes) || is_cut;
+  };
+  const auto found = std::find_if(std::begin(kMarks), std::end(kMarks), fits);
+  return found == std::end(kMarks) ? nullptr : found;
 }
 
 // POSIX and GNU archives have this word in the header of their first member.
@@ -40,10 +64,21 @@ bool is_hidden(std::string_view path) {
   return false;
 }
 
-bool is_empty_block(std::string_view bytes) { return bytes.size() == kTarBlock && bytes.find_first_not_of('\0') == bytes.npos; }
+bool is_zeros(std::string_view bytes) { return bytes.find_first_not_of('\0') == bytes.npos; }
+bool is_empty_block(std::string_view bytes) { return bytes.size() == kTarBlock && is_zeros(bytes); }
 
 [[noreturn]] void fail_reading(const std::string& name, const char* reason) {
   fail("data: cannot read {}: {}", {name, reason ? reason : "damaged or cut short"});
+}
+
+// Error: bytes other than the zeros that fill up a block of a tape follow the last compressed stream of a file.
+void check_end(const OpenFile& file, int64_t position, const char* format) {
+  std::string block(kBlock, '\0');
+  while (const size_t bytes = file.read(block.data(), block.size(), position)) {
+    if (!is_zeros(std::string_view(block).substr(0, bytes)))
+      fail_reading(file.path(), format_message("bytes that are not {} follow its end", {format}).c_str());
+    position += static_cast<int64_t>(bytes);
+  }
 }
 
 // The next block of an archive's entry; nothing: it is damaged.
@@ -85,8 +120,12 @@ class GzipStream : z_stream {
       const bool more = refill();
       if (!inside_ && !more) return {};
       if (!more) fail_reading(file_.path(), "cut short");
-      if (!inside_) inflateReset(this);
       const bool starts = !inside_;
+      if (starts) inflateReset(this);
+      if (starts && *next_in == 0) {
+        check_end(file_, read_ - avail_in, "gzip");
+        return {};
+      }
       const int status = inflate(this, Z_NO_FLUSH);
       const bool is_sound = status == Z_OK || status == Z_STREAM_END;
       if (!is_sound) fail_reading(file_.path(), starts ? "bytes that are not gzip follow its end" : msg);
@@ -113,8 +152,13 @@ class GzipStream : z_stream {
 
 FileStream::FileStream(const TextFile& file) : built_in_(file.built_in) {
   if (built_in_) return;
-  about_data([&] { file_.emplace(file.path.string()); });
-  if (is_gzip(*file_)) {
+  std::array<char, kLongestMark> start{};
+  const size_t known = about_data([&] { return file_.emplace(file.path.string()).read(start.data(), start.size(), 0); });
+  const Mark* const mark = find_mark({start.data(), known});
+  if (mark && !mark->is_read)
+    fail("data: {} is compressed as {}, which is not read (.gz .zst .xz .bz2 are); unpack it first", {file_->path(), mark->format});
+  if (mark && known < mark->bytes.size()) fail_reading(file_->path(), "cut short");
+  if (mark == kMarks) {
     gzip_ = std::make_unique<GzipStream>(*file_);
     return;
   }
@@ -148,6 +192,9 @@ std::string_view FileStream::next() {
   }
   const auto block = gzip_ ? gzip_->next() : read_data(handle_.get());
   if (!block) fail_reading(file_->path(), archive_error_string(handle_.get()));
+  const bool is_unpacked = handle_ && archive_filter_code(handle_.get(), 0) != ARCHIVE_FILTER_NONE;
+  // The library takes bytes that begin no stream for the end.
+  if (block->empty() && is_unpacked) check_end(*file_, bytes_of_file(), archive_filter_name(handle_.get(), 0));
   yielded_ |= !block->empty();
   if (!yielded_) fail("data: {} is empty after decompression", {file_->path()});
   return *block;
@@ -208,6 +255,11 @@ MemberStream::MemberStream(const TextFile& file) : file_name_(file.name()), name
     if (block.empty()) break;
     first_ += block;
   }
+  if (first_.size() >= 2 * kTarBlock && is_zeros(first_)) {  // the end of an archive
+    const std::string_view more = stream_.next();
+    if (more.empty()) fail("data: {} is a tar archive without members", {file.path.string()});
+    first_ += more;
+  }
   if (is_tar(first_)) tar_ = std::make_unique<Tar>(*this);
 }
 
@@ -228,6 +280,7 @@ bool MemberStream::next_member() {
     const char* const path = archive_entry_pathname(entry);
     if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;
     name_ = file_name_ + ": " + one_line(path);
+    in_member_ = false;
     return true;
   }
 }
@@ -236,6 +289,8 @@ std::string_view MemberStream::next() {
   if (!tar_) return next_of_file();
   const std::optional<std::string_view> block = read_data(tar_->handle.get());
   if (!block) tar_->reject();
+  const Mark* const mark = std::exchange(in_member_, true) ? nullptr : find_mark(*block);
+  if (mark) fail("data: {} is compressed as {}; members of an archive are not unpacked", {name_, mark->format});
   return *block;
 }
 

@@ -31,7 +31,7 @@ struct TextFile {
   uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
   bool settled = true;
   std::optional<std::string_view> built_in = {};
-  std::string name() const { return path.filename().string(); }
+  std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters
 };
 
 class GzipStream;
@@ -45,11 +45,11 @@ using Archive = std::unique_ptr<archive, FreeArchive>;
 // zstd program writes it.
 class FileStream {
  public:
-  // Errors: unreadable, or damaged at its start.
+  // Errors: unreadable, damaged at its start, or compressed in another way than those above.
   explicit FileStream(const TextFile& file);
   ~FileStream();
   // The next block, about 256 KiB, valid until the next call; empty at the end.
-  // Errors: unreadable, damaged or cut; a compressed file that holds nothing.
+  // Errors: unreadable, damaged or cut; a compressed file that holds nothing, or that something other than zeros follows.
   std::string_view next();
   int64_t bytes_of_file() const;  // bytes on disk that were read; nearly, and for telling how far a reader is
 
@@ -72,7 +72,7 @@ class MemberStream {
   bool next_member();
   // "corpus.txt", or "corpus.tar: a/b.txt"
   const std::string& name() const { return name_; }
-  // The next block of the member, valid until the next call; empty at its end.
+  // The next block of the member, valid until the next call; empty at its end. Error: a member of an archive that is compressed.
   std::string_view next();
   int64_t bytes_of_file() const { return stream_.bytes_of_file(); }
 
@@ -83,7 +83,7 @@ class MemberStream {
   FileStream stream_;
   int64_t bytes_on_disk_;
   std::string first_;  // what was read of the file to recognise it
-  bool first_given_ = false, started_ = false;
+  bool first_given_ = false, started_ = false, in_member_ = false;
   std::unique_ptr<Tar> tar_;
 };
 

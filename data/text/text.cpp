@@ -18,14 +18,28 @@ namespace ricci {
 
 namespace fs = std::filesystem;
 
-fs::path find_data(const std::string& path) {
-  std::error_code ignored;  // a path that cannot be looked at counts as missing
-  if (fs::exists(path, ignored)) return path;
-  if (path.starts_with('/')) fail("data: {} is not there", {path});
+namespace {
+
+// Empty: there is none.
+fs::path second_place(const std::string& path) {
   const char* folder = std::getenv("RICCI_DATA");
-  if (!folder || !*folder) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
-  const fs::path second = fs::path(folder) / path;
-  if (fs::exists(second, ignored)) return second;
+  return folder && *folder && !path.starts_with('/') ? fs::path(folder) / path : fs::path();
+}
+
+}  // namespace
+
+std::optional<fs::path> look_for_data(const std::string& path) {
+  const fs::path second = second_place(path);
+  if (about_data([&] { return is_there(path); })) return path;
+  if (!second.empty() && about_data([&] { return is_there(second); })) return second;
+  return {};
+}
+
+fs::path find_data(const std::string& path) {
+  if (const auto found = look_for_data(path)) return *found;
+  if (path.starts_with('/')) fail("data: {} is not there", {path});
+  const fs::path second = second_place(path);
+  if (second.empty()) fail("data: {} is not there, and $RICCI_DATA, the second place to look, is not set", {path});
   fail("data: found neither {} nor {} ($RICCI_DATA)", {path, second.string()});
 }
 
@@ -35,8 +49,7 @@ namespace {
 constexpr int64_t kSettled = 3;
 
 std::vector<std::string> split_at_commas(const std::string& paths) {
-  std::error_code ignored;
-  if (fs::exists(paths, ignored)) return {paths};
+  if (about_data([&] { return is_there(paths); })) return {paths};
   std::vector<std::string> list;
   for (size_t at = 0; at <= paths.size();) {
     const size_t comma = std::min(paths.find(',', at), paths.size());
@@ -87,8 +100,7 @@ TextFile TextSource::inspect(const fs::path& path) {
 
 void TextSource::add(const std::string& path) {
   const fs::path found = find_data(path);
-  std::error_code ignored;
-  const bool folder = fs::is_directory(found, ignored);
+  const bool folder = about_data([&] { return is_folder(found); });
   for (const fs::path& file : folder ? files_below(found) : std::vector{found}) {
     files_.push_back(inspect(file));
     if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
@@ -219,23 +231,25 @@ std::string_view TextStream::next() {
   }
 }
 
-// The last byte that is known waits: it may be the last of the text, and a text ends with a piece.
+// A text ends with a piece: the last byte that is known may be the last of the text, and waits.
 std::optional<TextPieces::Piece> TextPieces::next() {
   if (ended_) return {};
   held_.erase(0, used_);
   offset_ += static_cast<int64_t>(std::exchange(used_, 0));
-  size_t wanted = 0;  // bytes that are known before the question is asked again: a long unit is looked at few times
-  for (std::string_view block; !(block = stream_.next()).empty();) {
+  while (held_.size() <= kLongest) {
+    const std::string_view block = stream_.next();
+    if (block.empty()) {
+      ended_ = true;
+      used_ = held_.size();
+      return Piece{held_, offset_, true};
+    }
     if (held_.empty()) offset_ = stream_.offset();
     held_ += block;
-    if (held_.size() < std::max<size_t>(wanted, 2)) continue;
-    used_ = complete_prefix_(std::string_view(held_).substr(0, held_.size() - 1));
-    if (used_ > 0) return Piece{std::string_view(held_).substr(0, used_), offset_, false};
-    wanted = 2 * held_.size();
   }
-  ended_ = true;
-  used_ = held_.size();
-  return Piece{held_, offset_, true};
+  const std::string_view front = std::string_view(held_).substr(0, kLongest);
+  used_ = complete_prefix_(front);
+  if (used_ == 0) used_ = complete_utf8_prefix(front);
+  return Piece{front.substr(0, used_), offset_, false};
 }
 
 void TextPieces::read_rest() {

@@ -20,6 +20,8 @@ namespace ricci {
 
 // The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
 std::filesystem::path find_data(const std::string& path);
+// The same; nothing where neither exists. Error of both: a place that cannot be looked at, whatever the other one has.
+std::optional<std::filesystem::path> look_for_data(const std::string& path);
 
 // A text that the program carries: its name may stand where a path does.
 struct BuiltInText {
@@ -104,10 +106,10 @@ class TextStream {
 };
 
 // One pass over a source in pieces, of which none but the last ends inside a unit of the text: complete_prefix(text) tells how many
-// bytes are certain to be complete. Memory: one block and one unfinished unit. Where a unit is long, complete_prefix is asked again only
-// when twice as many bytes are known, so that the time grows with the text alone.
+// bytes are certain to be complete. A unit that is longer than a piece is divided between two characters, so that memory is bounded.
 class TextPieces {
  public:
+  static constexpr size_t kLongest = 256 << 10;  // bytes of a piece, at most
   using CompletePrefix = std::function<size_t(std::string_view)>;
   TextPieces(const TextSource& source, CompletePrefix complete_prefix) : stream_(source), complete_prefix_(std::move(complete_prefix)) {}
 

@@ -146,7 +146,7 @@ std::shared_ptr<const Tokenizer> open_vocab_txt(const std::string& path, const O
 // The same path with another end; empty where that is no file.
 std::string beside(const std::string& path, std::string_view end, const char* other) {
   const std::string found = path.substr(0, path.size() - end.size()) + other;
-  return fs::is_regular_file(found) ? found : "";
+  return is_file(found) ? found : "";
 }
 
 // The tokenizer of a pair of files of which `path` is one; nothing where it has neither name.
@@ -168,7 +168,7 @@ std::shared_ptr<const Tokenizer> open_one_of_pair(const std::string& path) {
 // The file in a folder that describes its tokenizer.
 std::string file_in(const std::string& folder) {
   for (const char* name : {"tokenizer.json", "vocab.bpe", "merges.txt", kVocabTxt})
-    if (fs::is_regular_file(fs::path(folder) / name)) return (fs::path(folder) / name).string();
+    if (const std::string path = fs::path(folder) / name; is_file(path)) return path;
   fail("{}: there is no tokenizer.json, vocab.bpe, merges.txt or vocab.txt in this folder", {folder});
 }
 
@@ -178,11 +178,11 @@ bool names_tokenizer_file(const std::string& text) {
   if (text.find('/') != text.npos) return true;
   for (const char* end : {".json", ".bpe", ".txt"})
     if (text.ends_with(end)) return true;
-  return fs::exists(text);
+  return is_there(text);
 }
 
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options) {
-  if (fs::is_directory(path)) return open_tokenizer(file_in(path), options);
+  if (is_folder(path)) return open_tokenizer(file_in(path), options);
   if (path.ends_with(kVocabTxt)) return naming(path, [&] { return open_vocab_txt(path, options); });
   if (options.lowercase) fail("{}: lower case is for a vocab.txt; other files say themselves what becomes of a text", {path});
   if (auto pair = open_one_of_pair(path)) return pair;

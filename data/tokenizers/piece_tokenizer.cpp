@@ -47,11 +47,11 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
 }
 
 void PieceTokenizer::append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const {
-  for (size_t from = 0; from < piece.size();) {
-    const AddedTokens::Match match = raw_.find(piece, from);
+  AddedTokens::Match match{};
+  for (size_t from = 0; match.id >= 0; from = match.end) {
+    match = raw_.find(piece, from, match.next);
     if (match.begin > from) append_between(piece.substr(from, match.begin - from), offset + static_cast<int64_t>(from), ids);
     if (match.id >= 0) ids.push_back(match.id);
-    from = match.end;
   }
 }
 
@@ -59,11 +59,11 @@ void PieceTokenizer::append_ids(std::string_view piece, int64_t offset, std::vec
 void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   const std::string normal_form = normal_form_ ? normal_form_(text, offset) : "";
   const std::string_view normal = normal_form_ ? std::string_view(normal_form) : text;
-  for (size_t from = 0; from < normal.size();) {
-    const AddedTokens::Match match = normalized_.find(normal, from);
+  AddedTokens::Match match{};
+  for (size_t from = 0; match.id >= 0; from = match.end) {
+    match = normalized_.find(normal, from, match.next);
     if (match.begin > from) append_plain(normal.substr(from, match.begin - from), offset + static_cast<int64_t>(from), ids);
     if (match.id >= 0) ids.push_back(match.id);
-    from = match.end;
   }
 }
 
@@ -82,7 +82,7 @@ size_t PieceTokenizer::complete_prefix(std::string_view text) const {
 PieceTokenizer::Range PieceTokenizer::last_plain(std::string_view text) const {
   constexpr size_t longest_character = 4;
   size_t start = 0;
-  for (AddedTokens::Match match = raw_.find(text, 0); match.id >= 0; match = raw_.find(text, start)) {
+  for (AddedTokens::Match match = raw_.find(text, 0, 0); match.id >= 0; match = raw_.find(text, start, match.next)) {
     const bool may_take_more = added_of_id_[static_cast<size_t>(match.id)]->rstrip && match.end + longest_character > text.size();
     if (may_take_more) return {start, match.begin};
     start = match.end;

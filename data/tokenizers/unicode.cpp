@@ -54,6 +54,12 @@ const uint8_t* unicode_classes() {
   return classes.data();
 }
 
+bool is_word_character(char32_t code) {
+  const auto c = static_cast<UChar32>(code);
+  const bool is_of_category = U_GET_GC_MASK(c) & (U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK);
+  return is_of_category || u_hasBinaryProperty(c, UCHAR_ALPHABETIC) || u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
+}
+
 namespace {
 
 std::string normalize(const icu::Normalizer2* form, UErrorCode status, std::string_view text) {

@@ -20,6 +20,9 @@ inline constexpr uint8_t ideograph = 64;   // a Chinese character, as BERT defin
 // The classes of all code points, indexed by code point. Filled on first use, in a millisecond.
 const uint8_t* unicode_classes();
 
+// \w: a letter, a mark, a decimal digit, a connector as _, or a joiner.
+bool is_word_character(char32_t code);
+
 // Normalisation form C: an accent and its letter become one character where there is one.
 std::string compose_characters(std::string_view text);
 

@@ -61,12 +61,9 @@ uint8_t class_at(std::string_view text, size_t at, size_t* end) {
 }
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
-  constexpr uint8_t word = unicode::letter | unicode::number | unicode::nonspacing;
-  size_t ignored = 0;
-  const auto is_word = [&](uint8_t kind, char byte) { return (kind & word) != 0 || byte == '_'; };
-  const bool before = begin > 0 && is_word(class_before(text, begin, &ignored), text[begin - 1]);
-  const bool behind = end < text.size() && is_word(class_at(text, end, &ignored), text[end]);
-  return !before && !behind;
+  const Utf8Character before = decode_utf8_before(text, begin), behind = end < text.size() ? decode_utf8(text, end) : Utf8Character();
+  const auto is_word = [](const Utf8Character& character) { return character.bytes > 0 && is_word_character(character.code); };
+  return !is_word(before) && !is_word(behind);
 }
 
 }  // namespace
@@ -80,14 +77,17 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tok
       tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
 }
 
-AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
-  if (tokens_.empty()) return {text.size(), text.size(), -1};
-  for (size_t at = from; at < text.size(); ++at) {
+AddedTokens::Match AddedTokens::find(std::string_view text, size_t from, size_t at) const {
+  if (tokens_.empty()) return {text.size(), text.size(), -1, text.size()};
+  for (; at < text.size(); ++at) {
     if (!starts_[static_cast<unsigned char>(text[at])]) continue;
     for (const AddedToken& token : tokens_) {
       if (text.compare(at, token.content.size(), token.content) != 0) continue;
-      Match match{at, at + token.content.size(), token.id};
-      if (token.single_word && !stands_alone(text, match.begin, match.end)) break;
+      Match match{std::max(at, from), at + token.content.size(), token.id, at + token.content.size()};
+      if (token.single_word && !stands_alone(text, at, match.end)) {
+        at = match.end - 1;
+        break;
+      }
       size_t next = 0;
       while (token.lstrip && match.begin > from && (class_before(text, match.begin, &next) & unicode::space))
         match.begin = std::max(next, from);
@@ -95,7 +95,7 @@ AddedTokens::Match AddedTokens::find(std::string_view text, size_t from) const {
       return match;
     }
   }
-  return {text.size(), text.size(), -1};
+  return {text.size(), text.size(), -1, text.size()};
 }
 
 bool AddedTokens::may_straddle(std::string_view text, size_t at) const {

@@ -61,9 +61,10 @@ class AddedTokens {
   struct Match {
     size_t begin, end;  // bytes of the text that the token takes, white space included
     int64_t id;         // -1: no token; begin and end are the end of the text
+    size_t next;        // behind its content: the next token may begin with the white space that this one takes
   };
-  // The leftmost token at or behind byte `from`, the longest where several start at one place.
-  Match find(std::string_view text, size_t from) const;
+  // The leftmost token at or behind byte `at`, the longest where several start at one place. Tokens before took the text up to `from`.
+  Match find(std::string_view text, size_t from, size_t at) const;
 
   bool empty() const { return tokens_.empty(); }
   // True where a token stands across byte `at` of the text, or could, once more text follows.

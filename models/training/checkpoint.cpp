@@ -242,10 +242,7 @@ std::vector<int64_t> Checkpoints::steps() const {
   return found;
 }
 
-std::optional<SafetensorsFile> Checkpoints::open(int64_t step) const {
-  const std::optional<OpenFile> file = folder_ ? OpenFile::find(place(step)) : std::nullopt;
-  return file ? std::optional<SafetensorsFile>(MappedFile(*file)) : std::nullopt;
-}
+std::optional<SafetensorsFile> Checkpoints::open(int64_t step) const { return folder_ ? SafetensorsFile::find(place(step)) : std::nullopt; }
 
 std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -263,7 +260,8 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
         if (fault.empty()) fault = error.what();
       }
     }
-    if (step == all.rend() && !fault.empty()) fail("{}; no sound checkpoint is left among {}", {fault, all.size()});
+    if (step == all.rend() && !fault.empty())
+      fail("{}; no sound checkpoint is left among {}; give the run another name, or remove its folder", {fault, all.size()});
     if (step == all.rend()) return {};
   }
   fail("{}: checkpoints are removed faster than they can be opened", {path_});

@@ -151,4 +151,19 @@ while read -r key value needs; do
   [ -n "$needs" ] || continue
   refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(sed 's/^model\.//; s/=/: /' <<<"${needs##* }")" train tiny.yaml "$key=$value"
 done <<<"$keys"
+# ---- A command line has no comments
+accept 'a name with a number sign' train tiny.yaml 'name=exp #1' steps=1
+accept 'and another one' train tiny.yaml 'name=exp #2' steps=1
+verdict 'are two runs' "$(ls -d runs/exp* | diff - <(printf 'runs/exp #1\nruns/exp #2\n'))"
+verdict 'with their names' "$(grep -x 'name: "exp #1"' "runs/exp #1/config.yaml" >out || head -3 "runs/exp #1/config.yaml")"
+accept 'a name that begins with one' train tiny.yaml 'name=#3' steps=1
+verdict 'is a name' "$([ -e 'runs/#3/config.yaml' ] || ls runs)"
+accept 'a text with one' train tiny.yaml 'name="a # b"' steps=1
+verdict 'in quotes' "$([ -e 'runs/a # b/config.yaml' ] || ls runs)"
+refuse 'a comment behind a number' 1 "lr: expected [^,]*, got '1e-3 #x'" train tiny.yaml 'lr=1e-3 #x'
+refuse 'a comment behind quotes' 1 "'#x' follows the value; a text with # in it needs quotes around all of it" train tiny.yaml 'name="a" #x'
+refuse 'a comment behind a list' 1 "'# two' follows the value" train tiny.yaml 'data=[text.txt] # two'
+refuse 'a blank in front of a name' 1 "name: ' exp' cannot be the name of a folder" train tiny.yaml 'name= exp'
+refuse 'a line end in a name' 1 'name: a control character cannot be in the name of a folder' train tiny.yaml $'name=a\nb'
+
 exit $((failures > 0))

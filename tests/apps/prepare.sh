@@ -86,6 +86,7 @@ accept 'texts are mixed, too' train tiny.yaml name=texts data='[text.txt, lines.
 # ---- What is wrong, in one line
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
+refuse 'weights without a sum' 1 'weights: their sum is not finite' "${shuffled[@]}" data='[whole, jsonl]' weights='[1e308, 1e308]'
 refuse 'a weight of 0' 1 'weights: 0, expected more than 0' "${shuffled[@]}" data=whole weights='[0]'
 refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
@@ -94,6 +95,13 @@ refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole brings its own, 
 refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole brings its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
 refuse 'a piece behind the lines of tokens' 1 'eos: line, but .*whole holds tokens already; ricci-prepare --eos makes such' train tiny.yaml data=whole tokenizer=bpe eos=line model.vocab=300
 refuse 'a format of tokens' 1 'format: jsonl, but .*whole holds tokens already; ricci-prepare --format makes such' train tiny.yaml data=whole format=jsonl
+{ perl -e 'print pack("l<256", 20240520, 1, 40), pack("S<40", map { 97 + $_ % 26 } 1 .. 40)'; } >foreign.bin
+accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin tokenizer=byte
+for words in 'eos: line' 'format: jsonl'; do
+  refuse "a key that means nothing for them ($words)" 1 "$words, but .*foreign\.bin holds tokens already" train tiny.yaml data=foreign.bin tokenizer=whole/tokenizer.json "${words/: /=}"
+  refuse "nor for shards with their own ($words)" 1 "$words, but .*whole holds tokens already" train tiny.yaml data=whole tokenizer=whole/tokenizer.json "${words/: /=}"
+done
+refuse 'a field of tokens' 1 'text_field: ' train tiny.yaml data=whole text_field=nope
 refuse 'a vocabulary that does not fit the model' 1 'model\.vocab: 300, but the byte tokenizer has 256 tokens' "${shuffled[@]}" data=whole model.vocab=300
 refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by another tokenizer, of 23 tokens, than the byte' eval runs/whole --data chars
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none

@@ -8,6 +8,7 @@
 #include "apps/lab/plot/records.h"
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
+#include "apps/run/folder/places.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/run/init/init.h"
 #include "apps/terminal/progress.h"
@@ -30,8 +31,8 @@ MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
     Progress progress({.steps = batches.count, .unit = "batch", .out = stderr});
     row.loss = evaluate(model, batches, Device::cpu, 0, [&](int64_t done) { progress.update(done, 0, row.name); }).nats_per_token;
     row.loss_from = "evaluated";
-  } else if (std::filesystem::exists(path + "/metrics.jsonl")) {
-    const RunRecords records = read_records(path);
+  } else if (is_there(run.path() + "/metrics.jsonl")) {
+    const RunRecords records = read_records(run.path());
     if (const auto losses = records.columns.find("val_loss"); losses != records.columns.end())
       for (const double loss : losses->second)
         if (std::isfinite(loss)) row.loss = std::min(loss, row.loss.value_or(loss));
@@ -41,6 +42,7 @@ MemoryRow row_of_folder(const std::string& path, const MemoryOptions& options) {
 }
 
 MemoryRow row_of_file(const std::string& path, const MemoryOptions& options) {
+  if (options.evaluate) fail("--evaluate: {} is a run file, which has no weights", {path});
   TrainConfig config = request_run(path, {}).config;
   config.model.vocab = planned_vocab(config, path);
   return memory_row(config.name, config, options);
@@ -123,7 +125,7 @@ MemoryRow memory_row(const std::string& name, const TrainConfig& config, const M
 Report analyse_memory(const MemoryOptions& options) {
   std::vector<MemoryRow> rows;
   for (const std::string& path : options.runs)
-    rows.push_back(std::filesystem::is_directory(path) ? row_of_folder(path, options) : row_of_file(path, options));
+    rows.push_back(is_folder(find_run(path)) ? row_of_folder(path, options) : row_of_file(path, options));
   const bool has_points = std::any_of(rows.begin(), rows.end(), is_drawn);
   Report report{.table = table_of(rows)};
   report.title =

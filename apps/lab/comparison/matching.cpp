@@ -29,7 +29,7 @@ constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "so
 std::string place_of(const std::string& path, const YamlValue& value) { return path + ":" + std::to_string(value.line); }
 
 void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
-  if (name.empty() || name.size() > 60 || name.find('/') != name.npos)
+  if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
     fail("{}: '{}' cannot be a part of the name of a run", {place, one_line(name)});
   if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
     fail("{}: {} stands there twice", {place, name});

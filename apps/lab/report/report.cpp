@@ -79,6 +79,7 @@ void tell(const Report& report, const ReportOptions& options) {
 void draw(const Report& report, const std::string& file, const std::string& theme_name) {
   const Theme theme = parse_theme(theme_name);
   if (is_page(file)) write_file_atomically(file, page_of(report, theme));
+  else if (!report.chart && !report.drawing) fail("{}: not written, as nothing that was found can be drawn", {file});
   else write_file_atomically(file, report.chart ? to_svg(*report.chart, theme) : report.drawing(theme, true));
 }
 

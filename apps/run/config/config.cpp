@@ -36,8 +36,7 @@ struct Setting {
 // A path that a run file gives is looked for beside that file first.
 void look_beside(const Setting& setting, std::string& path) {
   if (setting.folder.empty() || path.empty() || path.starts_with('/')) return;
-  std::error_code ignored;
-  if (const fs::path beside = fs::path(setting.folder) / path; fs::exists(beside, ignored)) path = beside.string();
+  if (const std::string beside = fs::path(setting.folder) / path; is_there(beside)) path = beside;
 }
 
 void store(const Setting& setting, const Field& field) {
@@ -114,7 +113,6 @@ bool is_written_by_training(const std::string& text) {
 
 void read_file(const std::string& path, Collector& into) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
-  std::error_code ignored;
   try {
     const std::string text = read_text(path, kMaxYaml);
     into.may_be_unread = lists_every_key(text);
@@ -123,9 +121,21 @@ void read_file(const std::string& path, Collector& into) {
     if (!is_yaml && root.kind == Kind::nothing) fail("{}: there is no key in it", {path});
     into.add_section("", into.place(root), root);
   } catch (const Error& error) {
-    if (is_yaml || !fs::is_regular_file(path, ignored)) throw;
+    if (is_yaml || !is_file(path)) throw;
     fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
   }
+}
+
+// A value on the command line, where no comment is meant: a text without quotes stays as it was typed, also a part of it that YAML would
+// leave out or change. Error: something follows a value in quotes or brackets.
+YamlValue value_of_word(const std::string& word, const std::string& source) {
+  YamlValue value = parse_yaml(word, source, false);
+  const size_t comment = word.rfind('#');
+  const bool is_comment = value.kind == Kind::nothing && comment != word.npos;
+  if (value.is_plain || is_comment) return {.kind = Kind::text, .text = word, .is_plain = true};
+  if (comment != word.npos && word.find_first_of("\"']}", comment) == word.npos)
+    fail("{}: '{}' follows the value; a text with # in it needs quotes around all of it", {source, one_line(word.substr(comment))});
+  return value;
 }
 
 void read_override(const std::string& assignment, Collector& into) {
@@ -140,7 +150,7 @@ void read_override(const std::string& assignment, Collector& into) {
   }
   const size_t equals = assignment.find('=');
   if (equals == assignment.npos || equals == 0) fail("{}: expected key=value, got '{}'", {into.source, one_line(assignment)});
-  const YamlValue value = parse_yaml(assignment.substr(equals + 1), into.source + ": " + one_line(assignment), false);
+  const YamlValue value = value_of_word(assignment.substr(equals + 1), into.source + ": " + one_line(assignment));
   into.seen.clear();
   into.add(assignment.substr(0, equals), into.source, value);
 }

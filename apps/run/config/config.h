@@ -24,6 +24,7 @@ struct YamlValue {
   std::string text = {};              // numbers are texts, too
   std::vector<YamlValue> items = {};  // a list's; for keys: a key, its value, the next key, ...
   int64_t line = 1;                   // where it starts
+  bool is_plain = false;              // a text without quotes
 };
 
 // The document of a text, nothing where the text is empty. Errors begin with `source`, and a line where the text has

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
 #include "data/tokenizers/kinds.h"
@@ -126,6 +127,7 @@ void check_data(const TrainConfig& c) {
     fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
+  if (!std::isfinite(std::accumulate(c.weights.begin(), c.weights.end(), 0.0))) fail("weights: their sum is not finite");
   constexpr int64_t most = INT32_MAX;  // their numbers are half of what a crop is drawn from
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});

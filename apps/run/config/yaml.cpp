@@ -45,8 +45,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, {.line = mark.line + 1}, anchor); }
-  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& value) override {
-    add(mark, {.kind = YamlValue::Kind::text, .text = value, .line = mark.line + 1}, anchor);
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    add(mark, {.kind = YamlValue::Kind::text, .text = value, .line = mark.line + 1, .is_plain = tag == "?"}, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);

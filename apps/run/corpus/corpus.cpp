@@ -74,30 +74,31 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
-  try {
-    return find_data(path).string();
-  } catch (const Error&) {  // a built-in text, or an error of the text that it is not
-    return path;
-  }
+  const auto place = look_for_data(path);  // nothing: a built-in text, or an error of the text that it is not
+  return place ? place->string() : path;
 }
 
 // True where these are shards. Error: some are and some are not.
 bool are_shards(const std::vector<std::string>& paths) {
-  const auto is = [](const std::string& path) { return names_shards(found_or_given(path)); };
+  const auto is = [](const std::string& path) { return about_data([&] { return names_shards(found_or_given(path)); }); };
   const auto shards = std::find_if(paths.begin(), paths.end(), is), text = std::find_if_not(paths.begin(), paths.end(), is);
   if (shards != paths.end() && text != paths.end())
     fail("data: {} holds shards and {} is a text; ricci-prepare makes shards of texts", {*shards, *text});
   return shards != paths.end();
 }
 
-// Error: a key asks for what shards that bring their tokenizer do not do.
-void check_shards_do(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
+// Error: a key asks for what shards do not do, whether they bring their tokenizer or not.
+void check_shards_do(const TrainConfig& config, const std::string& path) {
   const auto reject = [&](const char* key, const std::string& value, const char* option) {
     fail("{}: {}, but {} holds tokens already; ricci-prepare {} makes such", {key, value, path, option});
   };
   if (config.eos != Eos::none) reject("eos", name_of(config.eos), "--eos");
   const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
   if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
+}
+
+// Error: the tokenizer was said, and it is another one than that of the shards.
+void check_tokenizer(const TrainConfig& config, const std::string& path, const Tokenizer& theirs) {
   if (config.tokenizer == TrainConfig().tokenizer) return;
   const auto asked = read_tokenizer(config);
   const bool is_same = asked ? asked->hash() == theirs.hash() : config.tokenizer == theirs.name();
@@ -107,9 +108,10 @@ void check_shards_do(const TrainConfig& config, const std::string& path, const T
 
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TrainConfig& config, std::string& note) {
   const std::string first = found_or_given(config.data[0]);
+  check_shards_do(config, first);
   if (has_tokenizer(first)) {
     const auto theirs = tokenizer_of_shards(first);
-    check_shards_do(config, first, *theirs);
+    check_tokenizer(config, first, *theirs);
     if (config.tokenizer != theirs->name() && find_tokenizer_kind(config.tokenizer))
       note = format_message("tokenizer: {} is passed over; {} brings its own, a {} tokenizer of {} tokens\n",
           {config.tokenizer, first, theirs->name(), theirs->vocab_size()});

@@ -28,17 +28,11 @@ fs::path shortest(const fs::path& path) {
 }
 
 std::string found(const std::string& path) {
-  try {
-    return shortest(fs::absolute(find_data(path))).string();
-  } catch (const Error&) {  // an error where the file is opened
-    return path;
-  }
+  const auto place = look_for_data(path);
+  return place ? shortest(fs::absolute(*place)).string() : path;
 }
 
-bool is_run(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "config.yaml", ignored) || fs::exists(folder / "metrics.jsonl", ignored);
-}
+bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
 
 }  // namespace
 
@@ -49,19 +43,22 @@ std::string folder_of_runs(const TrainConfig& config) {
 }
 
 std::string find_run(const std::string& path_or_name) {
-  std::error_code ignored;
   if (path_or_name.empty() || path_or_name.find('/') != path_or_name.npos) return path_or_name;
-  const bool is_there = fs::is_directory(path_or_name, ignored) ? is_run(path_or_name) : fs::exists(path_or_name, ignored);
+  const bool is_known = is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name);
   const std::string run = folder_of_runs() + "/" + path_or_name;
-  return !is_there && fs::is_directory(run, ignored) ? run : path_or_name;
+  return !is_known && is_folder(run) ? run : path_or_name;
 }
 
-TrainConfig with_found_files(TrainConfig config) {
+TrainConfig with_found_files(TrainConfig config, FilesOf whose) {
   config.init = find_run(config.init);
-  for (const Field& field : fields_of(config))
-    each_path(field, [](std::string& path) {
+  const auto look = [&](std::string& path) {
+    try {
       if (!path.empty()) path = found(path);
-    });
+    } catch (const Error&) {
+      if (whose == FilesOf::request) throw;
+    }
+  };
+  for (const Field& field : fields_of(config)) each_path(field, look);
   return config;
 }
 

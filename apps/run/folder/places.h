@@ -16,8 +16,10 @@ std::string folder_of_runs(const TrainConfig& config = {});
 std::string find_run(const std::string& path_or_name);
 
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from
-// any folder, and without $RICCI_DATA. What is not found stays as it is.
-TrainConfig with_found_files(TrainConfig config);
+// any folder, and without $RICCI_DATA. What is not found stays as it is; so does, of an old run, what cannot be looked at, which is an
+// error of a request.
+enum class FilesOf { request, old_run };
+TrainConfig with_found_files(TrainConfig config, FilesOf whose = FilesOf::request);
 
 // A run folder while a run is trained in it: no other process trains there, and it is still the folder of this run.
 class RunLock {

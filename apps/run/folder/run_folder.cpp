@@ -37,17 +37,12 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const FilePlace& place) {
   }
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 // True if a run of the text `was` may be given another path: the text is no longer where it was. Its contents are compared when it is read.
 bool has_moved(const std::vector<std::string>& was) {
   const auto is_there = [](const std::string& path) {
     try {
-      return path == "embedded" || !find_data(path).empty();
-    } catch (const Error&) {
+      return path == "embedded" || look_for_data(path).has_value();
+    } catch (const Error&) {  // it cannot be looked at
       return false;
     }
   };
@@ -57,7 +52,7 @@ bool has_moved(const std::vector<std::string>& was) {
 // Error where a run of the config `before` cannot go on with the config `now`.
 void check_same_run(const std::string& path, TrainConfig before, TrainConfig now) {
   now.model.vocab = before.model.vocab;  // the tokenizer's, whatever the run file says
-  before = with_found_files(before);
+  before = with_found_files(before, FilesOf::old_run);
   const std::vector<Field> old_fields = fields_of(before), fields = fields_of(now);
   for (size_t i = 0; i < fields.size(); ++i) {
     const Field& field = fields[i];
@@ -115,7 +110,7 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
     check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
-    const TrainConfig before = with_found_files(run.config_);
+    const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
     run.names_other_texts_ = before.data != request.config.data || before.validation != request.config.validation;
   }
   if (ranks > *asked.max_ranks)
@@ -189,6 +184,7 @@ void RunFolder::begin(const TrainConfig& config, const Tokenizer* tokenizer, int
     write_file_atomically(place("tokenizer.json"), tokenizer->to_json());
     tokenizer_ = tokenizer_from_json(tokenizer->to_json());
   }
+  if (!tokenizer_) remove_file(place("tokenizer.json"));  // another import was killed here before it wrote its config
   write_said(folder_, said_);
   write_config(folder_, config, config_before_, step);
 }
@@ -213,6 +209,17 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   replace([&] { checkpoints().prune(state, config_.keep_checkpoints); });
 }
 
+void RunFolder::prune() const {
+  const std::vector<int64_t> steps = checkpoints().steps();
+  if (steps.size() < 2) return;
+  try {
+    const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
+    newest->verify();
+    checkpoints().prune(read_train_state(*newest), config_.keep_checkpoints);
+  } catch (const Error&) {  // a damaged one does not tell which is the best
+  }
+}
+
 void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> tensors, int64_t step) const {
   Metadata metadata = provenance(config_, tokenizer_.get(), Compare::model);
   metadata.insert({{"format", "ricci"}, {"step", std::to_string(step)}});
@@ -223,8 +230,7 @@ void RunFolder::save_weights(const std::string& name, std::vector<TensorSource> 
 std::optional<SafetensorsFile> RunFolder::find_weights(const std::string& which) const {
   const std::vector<int64_t> steps = checkpoints().steps();
   if (which == "last") {
-    const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
-    std::optional<SafetensorsFile> model = file ? std::optional<SafetensorsFile>(MappedFile(*file)) : std::nullopt;
+    std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
     if (model && (steps.empty() || step_of(*model) >= steps.back())) return model;
     if (steps.empty()) fail("cannot read {}: No such file or directory", {place("model.safetensors").path});
     return checkpoints().newest_sound(warn);
@@ -263,12 +269,11 @@ std::optional<int64_t> RunFolder::finished() const {
   } catch (const Error&) {  // a damaged checkpoint is passed over when the run goes on
     if (!all_done) return {};
   }
-  const std::optional<OpenFile> file = OpenFile::find(place("model.safetensors"));
-  if (!file) return {};
   try {
-    const SafetensorsFile model{MappedFile(*file)};
-    model.verify();
-    return step_of(model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
+    const std::optional<SafetensorsFile> model = SafetensorsFile::find(place("model.safetensors"));
+    if (!model) return {};
+    model->verify();
+    return step_of(*model) == steps.back() ? std::optional<int64_t>(steps.back()) : std::nullopt;
   } catch (const Error& error) {
     warn(format_message("{}; it is written again", {error.what()}));
     return {};

@@ -83,6 +83,8 @@ class RunFolder {
   // The newest sound checkpoint of the run; nothing in a new one. A damaged checkpoint is passed over with a warning on stderr. Errors: all
   // are damaged; one of another config, seed or tokenizer.
   std::optional<SafetensorsFile> newest_checkpoint() const;
+  // Removes checkpoints that the run does not keep, and that it could not remove because it was killed after its last save.
+  void prune() const;
   // Puts that checkpoint into the model, the optimizer and the random state of this thread, and returns where it stands; without one only
   // notes the hash of the text. The end of the learning rate's schedule comes from the config, else from the checkpoint, whose run was
   // begun for as many steps. Errors: tensors of another shape; a text other than before. Meanwhile other ranks call take_checkpoint().

@@ -64,6 +64,8 @@ void print_warnings(const TrainConfig& config) {
   ModelConfig as_trained = config.model;
   as_trained.ctx = *config.context;
   for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  if (config.patience > 0 && config.eval_every == 0)
+    std::fputs("warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone\n", stderr);
 }
 
 std::optional<int64_t> reserved_bytes(Device device) {

@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kEos = "eos", *kVocab = "model.vocab", *kDropout = "model.dropout";
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
 // True for the keys that define a model: its own, and those by which text becomes ids.
 bool says_what_a_model_is(const std::string& key) { return key.starts_with("model.") || key == kTokenizer || key == kEos; }
 
@@ -98,10 +93,9 @@ InitPlace init_place(const std::string& init) {
 std::map<std::string, InitKey> keys_in_init(const std::string& init) {
   const InitPlace place = init_place(init);
   if (!place.file.empty()) return keys_in(SafetensorsFile(place.file).metadata());
-  std::error_code ignored;
-  if (!fs::exists(place.run, ignored)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
+  if (!is_there(place.run)) fail("init: there is neither a run folder nor a file {}", {one_line(init, 200)});
   const RunFolder run = RunFolder::open(place.run, RunFolder::Vocabulary::optional);
-  std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config()));
+  std::map<std::string, InitKey> keys = model_keys(with_found_files(run.config(), FilesOf::old_run));
   if (run.tokenizer()) return keys;
   keys.erase(kTokenizer);  // imported without one: any with as many tokens fits
   keys.erase(kEos);
@@ -216,6 +210,7 @@ InitSource::InitSource(const TrainConfig& config) : config_(config), before_(key
     weights_ = std::make_shared<const SafetensorsFile>(run.open_weights(place.which));
   } else {
     weights_ = std::make_shared<const SafetensorsFile>(place.file);
+    weights_->verify_if_checked();
   }
   if (!lists_change(config, "tokenizer")) kept_tokenizer_ = old_tokenizer_;
 }

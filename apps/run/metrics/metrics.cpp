@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -47,7 +48,10 @@ nlohmann::json parse_line(std::string_view line) {
 // The place of the records, without those beyond the step.
 FilePlace rewind(const Folder& folder, int64_t step) {
   const FilePlace place(folder, "metrics.jsonl");
-  if (!OpenFile::find(place)) return place;
+  if (!OpenFile::find(place)) {
+    if (step > 0) std::fprintf(stderr, "warning: %s is missing: the records of %lld steps are lost\n", place.path.c_str(), (long long)step);
+    return place;
+  }
   const std::string text = read_text(place);
   std::string kept;
   each_line(text, [&](std::string_view line) {

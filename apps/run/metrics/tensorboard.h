@@ -33,6 +33,7 @@ class AppendFile {
     if (!file_ && errno == ELOOP && place.folder) fail("cannot write {}: it is a symbolic link, which is not followed here", {path_});
     if (!file_ || ::fstat(file_.get(), &status) != 0) fail_with_reason();
     if (!S_ISREG(status.st_mode)) fail("cannot write {}: it exists and is not a regular file", {path_});
+    if (place.folder) place.folder->sync();  // a file that is new keeps its name after a power loss
   }
 
   const std::string& path() const { return path_; }

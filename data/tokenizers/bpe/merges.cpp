@@ -24,8 +24,7 @@ Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
   slots_.resize(places);
   for (size_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];
-    Slot& slot = slots_[place_of(merge.left, merge.right)];
-    if (slot.rank == kNone) slot = {pair_of(merge.left, merge.right), static_cast<uint32_t>(rank)};
+    slots_[place_of(merge.left, merge.right)] = {pair_of(merge.left, merge.right), static_cast<uint32_t>(rank)};  // twice: the last rank
   }
 }
 

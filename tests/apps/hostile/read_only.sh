@@ -36,6 +36,11 @@ mkdir closed && cp text.txt closed && chmod 000 closed
 refuse 'a text in a folder that cannot be entered' 1 'data: .*closed/text\.txt' train tiny.yaml data=closed/text.txt
 refuse 'a run in a folder that cannot be entered' 1 'closed/run: ' eval closed/run
 refuse 'records in it' 1 'cannot read closed/run: Permission denied' plot closed/run
+mkdir -p data/closed && tr a-z b-za <text.txt >data/closed/text.txt
+refuse 'not even where another text has its name in the second place' 1 'data: cannot read closed/text\.txt: Permission denied' train tiny.yaml data=closed/text.txt
+refuse 'nor another run' 1 'cannot read closed/config\.yaml: Permission denied' eval closed
+refuse 'a tokenizer in it' 1 'cannot read closed/t\.json: Permission denied' train tiny.yaml tokenizer=closed/t.json
+refuse 'a folder to import in it' 1 'cannot read closed/model: Permission denied' convert import closed/model runs/bad
 chmod 755 closed
 
 # ---- Threads that the system refuses: the results do not depend on their number

@@ -49,6 +49,29 @@ verdict 'with its tokenizer' "$(cmp pieces/tokenizer.json runs/pieces/tokenizer.
 accept 'and comes back' convert import pieces runs/pieces_again
 verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256sum)" = "$(tensors runs/pieces/model.safetensors | sha256sum)" ] && cmp runs/pieces{,_again}/tokenizer.json 2>&1 || echo no)"
 
+# ---- Killed at each call that changes a file
+killed() { { RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-convert" "${@:2}" >out 2>err </dev/null; } 2>/dev/null; }
+faults= call=0
+while rm -rf half && call=$((call + 1)) && ! killed $call export runs/pieces half; do
+  run convert export runs/pieces half || faults+=" after call $call: $(cat err)"
+  diff -r pieces half >out || faults+=" after call $call: $(cat out)"
+  [ $call -lt 100 ] || break
+done
+verdict 'an export that was killed goes on to the same folder' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
+faults= call=0
+while rm -rf runs/half && call=$((call + 1)) && ! killed $call import with runs/half; do
+  if [ -e runs/half/model.safetensors ]; then continue; fi
+  run convert import "$models/gpt2" runs/half || faults+=" after call $call: $(cat err)"
+  [ ! -e runs/half/tokenizer.json ] || faults+=" after call $call: the tokenizer of another model"
+  [ $call -lt 100 ] || break
+done
+verdict 'an import that was killed leaves no tokenizer to the next one' "$([ $call -gt 10 ] || echo "only $call calls")$faults"
+for name in model.safetensors.index.json vocab.json tokenizer_config.json model.safetensors; do
+  rm -rf half && mkdir half && cp runs/bare/model.safetensors half/$name
+  refuse "a folder with another $name" 1 "half: holds a model already \\($name\\)" convert export runs/pieces half
+  verdict 'it is as it was' "$(cmp runs/bare/model.safetensors half/$name 2>&1; ls half | diff - <(echo $name))"
+done
+
 # ---- A tokenizer for a model that was imported without one
 small=(data=letters.txt steps=1 batch=2 threads=1 sample.tokens=0 lr=1e-30 min_lr=1e-30 weight_decay=0)
 accept 'training with a tokenizer of as many tokens' train init=runs/bare name=given tokenizer=with/tokenizer.json "${small[@]}"
@@ -77,4 +100,5 @@ refuse 'a run that GPT-2 cannot be' 1 'model\.norm: post has no equivalent in GP
 refuse 'no command' 2 'subcommand is required' convert
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 refuse 'a dropout of 1' 2 '--dropout: ' convert import "$models/gpt2" runs/bad --dropout 1
+refuse 'a dropout that is no number' 2 '--dropout: .*got nan' convert import "$models/gpt2" runs/bad --dropout nan
 exit $((failures > 0))

@@ -11,6 +11,8 @@ expected=$(grep -oE '"step":[0-9]+|"val_loss":[0-9.e+-]+' runs/whole/metrics.jso
   /step/ { step = $2 } /val_loss/ { if (!best || $2 < best) { best = $2; at = step } else if (step - at >= 6) { print at, step; exit } }')
 read -r best last <<<"$expected"
 verdict 'the loss grows somewhere' "$([ -n "${last:-}" ] && [ "$last" -lt 40 ] || cat runs/whole/metrics.jsonl)"
+run "${early[@]}" name=never steps=2 patience=6 eval_every=0
+verdict 'patience without evaluations' "$(diff err - <<<'warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone')"
 accept 'training with patience' "${early[@]}" name=patient steps=40 patience=6
 verdict 'it ends there' "$(tail -1 out | grep -qE "^no better validation loss since step $best, saved after $last steps, .*: runs/patient/model.safetensors" || tail -1 out)"
 verdict 'with the checkpoints of the end and of the best' "$(ls runs/patient/checkpoints | xargs | diff - <(printf 'step-%08d.safetensors step-%08d.safetensors\n' $best $last))"

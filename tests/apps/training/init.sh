@@ -47,6 +47,9 @@ verdict 'its weights are those' "$([ "$(tensor runs/from_checkpoint/model.safete
 cp "$first" alone.safetensors
 accept 'so is a file of weights' train next.yaml name=from_file init=alone.safetensors
 verdict 'and it gives the same model' "$([ "$(tensors runs/from_file/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
+cp alone.safetensors damaged.safetensors
+printf '\x40' | dd of=damaged.safetensors bs=1 seek=$(($(stat -c %s damaged.safetensors) - 40)) conv=notrunc status=none
+refuse 'a damaged file of weights' 1 'damaged\.safetensors: damaged: its bytes do not match its checksum' train next.yaml name=bad init=damaged.safetensors
 accept 'the resolved run file trains the same again' train runs/next/config.yaml name=again steps=2
 verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
 

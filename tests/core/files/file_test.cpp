@@ -31,7 +31,7 @@ std::vector<std::string> temporaries(const std::string& folder, const std::strin
 
 }  // namespace
 
-TEST_CASE("file: what is written is what is read and mapped") {
+TEST_CASE("file: what is written is what is read") {
   const ScratchFolder folder;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{70'001}}) {
     CAPTURE(size);
@@ -39,25 +39,11 @@ TEST_CASE("file: what is written is what is read and mapped") {
     for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * 7 % 256);
     write_file_atomically(folder / "a", text);
     CHECK(read_text(folder / "a") == text);
-    const MappedFile mapped(folder / "a");
-    CHECK(mapped.bytes() == text);
-    CHECK(mapped.size() == static_cast<int64_t>(size));
-    CHECK(mapped.path() == folder / "a");
+    const OpenFile file(folder / "a");
+    CHECK(file.size() == static_cast<int64_t>(size));
+    CHECK(file.path() == folder / "a");
   }
   CHECK(files_in(folder.path()) == 1);
-}
-
-TEST_CASE("file: a mapping moves, and outlives the replacement and the removal of its file") {
-  const ScratchFolder folder;
-  MappedFile first(folder.write("a", "old text"));
-  write_file_atomically(folder / "a", "new");
-  MappedFile second = std::move(first);
-  CHECK(second.bytes() == "old text");
-  std::filesystem::remove(folder / "a");
-  first = MappedFile(folder.write("b", "other"));
-  std::swap(first, second);
-  CHECK(first.bytes() == "old text");
-  CHECK(second.bytes() == "other");
 }
 
 TEST_CASE("file: pipes and devices are no files, and are not waited for") {
@@ -70,7 +56,6 @@ TEST_CASE("file: pipes and devices are no files, and are not waited for") {
     const std::string error = test::bounded_error([&] { read_text(path); });
     CHECK(error.starts_with("cannot read " + path + ": "));
     if (path == pipe || path.ends_with("zero")) CHECK(error.ends_with(": not a regular file"));
-    CHECK(test::bounded_error([&] { MappedFile mapped(path); }) == error);
     CHECK(test::bounded_error([&] { OpenFile file(path); }) == error);
   }
 }
@@ -102,8 +87,8 @@ TEST_CASE("file: errors of reading name the path and the reason") {
   const ScratchFolder folder;
   CHECK(error_of([&] { read_text(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
   CHECK(error_of([&] { read_text(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
-  CHECK(error_of([&] { MappedFile m(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
-  CHECK(error_of([&] { MappedFile m(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
+  CHECK(error_of([&] { OpenFile file(folder / "none"); }) == "cannot read " + folder / "none" + ": No such file or directory");
+  CHECK(error_of([&] { OpenFile file(folder.path()); }) == "cannot read " + folder.path() + ": Is a directory");
 }
 
 TEST_CASE("file: the pieces of a writer come one after the other, under a hidden name until all are there") {
@@ -204,6 +189,37 @@ TEST_CASE("file: what is written stays readable in its own right") {
   CHECK(error_of([&] {
     write_unnamed_file(folder / "none", [](FileWriter&) {});
   }).starts_with("cannot write a temporary file in " + folder / "none" + ": "));
+}
+
+TEST_CASE("file: neither setuid nor the rights of others come from a file of another user") {
+  const ScratchFolder folder;
+  const auto rights_after = [&](mode_t before, bool is_ours) {
+    folder.write("a", "old");
+    REQUIRE(::chown((folder / "a").c_str(), is_ours ? ::geteuid() : 65534, is_ours ? ::getegid() : 65534) == 0);
+    REQUIRE(::chmod((folder / "a").c_str(), before) == 0);
+    write_file_atomically(folder / "a", "new");
+    struct stat status = {};
+    REQUIRE(::stat((folder / "a").c_str(), &status) == 0);
+    CHECK(status.st_uid == ::geteuid());
+    return status.st_mode & 07777;
+  };
+  CHECK(rights_after(06777, true) == 0777);
+  CHECK(rights_after(04640, true) == 0640);
+  if (::geteuid() != 0) return;  // nobody else can give files away
+  CHECK(rights_after(06777, false) == 0755);
+  CHECK(rights_after(0664, false) == 0644);
+  CHECK(rights_after(0660, false) == 0600);
+  REQUIRE(::mkdir((folder / "open").c_str(), 0700) == 0);
+  REQUIRE(::chmod((folder / "open").c_str(), 01777) == 0);
+  const std::string link = folder / "open/link";
+  std::filesystem::create_symlink(folder / "a", link);
+  REQUIRE(::lchown(link.c_str(), 65534, 65534) == 0);
+  CHECK(error_of([&] { write_file_atomically(link, "stolen"); }) ==
+        "cannot write " + link + ": it is a symbolic link of another user in a folder that is open to all");
+  CHECK(read_text(folder / "a") == "new");
+  REQUIRE(::lchown(link.c_str(), 0, 0) == 0);
+  write_file_atomically(link, "mine");
+  CHECK(read_text(folder / "a") == "mine");
 }
 
 TEST_CASE("file: links are followed, access rights are kept") {

@@ -24,6 +24,20 @@ mode_t rights_of(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("folder: what cannot be looked at is not missing") {
+  const ScratchFolder folder;
+  folder.write("sub/file", "text");
+  std::filesystem::create_symlink("itself", folder / "itself");
+  std::filesystem::create_symlink("none", folder / "dangling");
+  CHECK(look_at(folder / "sub/file") == PathKind::file);
+  CHECK(look_at(folder / "sub") == PathKind::folder);
+  CHECK(look_at("/dev/null") == PathKind::other);
+  for (const std::string missing : {"none", "none/file", "sub/file/below", "dangling"})
+    CHECK(look_at(folder / missing) == PathKind::nothing);
+  CHECK(look_at(folder / std::string(300, 'x')) == PathKind::nothing);
+  CHECK(error_of([&] { look_at(folder / "itself"); }) == "cannot read " + folder / "itself" + ": Too many levels of symbolic links");
+}
+
 TEST_CASE("folder: what is written goes into the folder that was opened, not into its successor") {
   const ScratchFolder scratch;
   scratch.write("run/a", "old");

@@ -1,5 +1,9 @@
 // The checksum of a file: what it notices.
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
 
 #include "core/files/safetensors.h"
 #include "core/memory/memory.h"
@@ -45,6 +49,27 @@ TEST_CASE("safetensors: a checksum notices every damaged byte, and a file withou
         folder / "b.safetensors" + ": damaged: its bytes do not match its checksum");
   save_safetensors(path, some_tensors());
   CHECK(error_of([&] { SafetensorsFile(path).verify(); }) == path + ": it has no checksum");
+}
+
+TEST_CASE("safetensors: a file that is written to while it is read is an error, whatever is read of it next") {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.safetensors";
+  save_checked_safetensors(path, some_tensors());
+  const std::string sound = read_file(path), error = path + ": it was overwritten or cut short while it was read";
+  const std::function<void()> changes[] = {[&] { std::filesystem::resize_file(path, sound.size() - 20); },
+      [&] { folder.write("a.safetensors", ""); }, [&] { folder.write("a.safetensors", sound + "more"); },
+      [&] { folder.write("a.safetensors", std::string(sound.size(), 'x')); }};
+  for (const auto& change : changes) {
+    folder.write("a.safetensors", sound);
+    ::usleep(20'000);  // a clock of the file system ticks
+    const SafetensorsFile file(path);
+    CHECK_NOTHROW(file.verify());
+    CHECK_NOTHROW(file.load("w"));
+    change();
+    CHECK(error_of([&] { file.verify(); }) == error);
+    CHECK(error_of([&] { file.load("w"); }) == error);
+    CHECK(error_of([&] { file.load_f32("w"); }) == error);
+  }
 }
 
 TEST_CASE("safetensors: tensors that are loaded one at a time make the same file") {

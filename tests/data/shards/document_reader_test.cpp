@@ -127,6 +127,22 @@ TEST_CASE("members of tar archives, compressed or not, but no folders and hidden
   CHECK(contains(error_of([&] { documents_of(damaged, {}); }), "cut.tar.gz: cut short"));
 }
 
+TEST_CASE("what is packed in another way is not taken for a text") {
+  const ScratchFolder folder;
+  const auto error = [&](const std::string& name, std::string_view bytes) {
+    return error_of([&] { documents_of(folder.write(name, bytes), {}); });
+  };
+  CHECK(error("a.lz4", "\x04\x22\x4d\x18 text") ==
+        "data: " + folder / "a.lz4" + " is compressed as lz4, which is not read (.gz .zst .xz .bz2 are); unpack it first");
+  CHECK(contains(error("a.zip", "PK\x03\x04 text"), "a.zip is compressed as zip"));
+  const std::string empty(10'240, '\0');
+  CHECK(error("a.tar", empty) == "data: " + folder / "a.tar" + " is a tar archive without members");
+  CHECK(error("zeros", empty + "x") == "no error");
+  const std::string gzip = read_file(write_compressed(folder, "a.gz", "text", ARCHIVE_FILTER_GZIP));
+  const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
+  CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
+}
+
 TEST_CASE("a tar archive that was cut is an error, wherever it was cut") {
   const ScratchFolder folder;
   const std::string long_name(300, 'n'), text(600, 'x');  // a long name has headers of its own

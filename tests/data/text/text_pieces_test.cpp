@@ -33,27 +33,29 @@ TEST_CASE("text source: pieces end between characters and come in order") {
   CHECK(lines == text);
 }
 
-TEST_CASE("text source: a unit as long as the text is looked at few times") {
+TEST_CASE("text source: a unit that is longer than a piece is divided between characters") {
   const ScratchFolder folder;
   const std::string text = mixed_text(1'500'000, 6), file = folder.write("long", text);
-  size_t looked_at = 0, longest = 0;
   std::string joined;
+  size_t looked_at = 0, pieces = 0;
   const auto nowhere = [&](std::string_view known) {
     looked_at += known.size();
-    return joined.empty() && known.size() > 3000 ? size_t{1000} : size_t{0};
+    return joined.empty() ? size_t{1000} : size_t{0};
   };
   for_each_piece(TextSource(file), nowhere, [&](std::string_view piece, int64_t offset) {
     CHECK(offset == static_cast<int64_t>(joined.size()));
+    CHECK(piece.size() <= TextPieces::kLongest);
+    CHECK(complete_utf8_prefix(piece) == piece.size());
+    CHECK((piece.size() == 1000 || piece.size() + 4 > TextPieces::kLongest || joined.size() + piece.size() == text.size()));
     joined += piece;
-    longest = std::max(longest, piece.size());
+    ++pieces;
   });
   CHECK((joined == text));
-  CHECK(longest == text.size() - 1000);
-  CHECK(text.size() > 10 * 256 * 1024);
+  CHECK(pieces == 2 + text.size() / TextPieces::kLongest);
   CHECK(looked_at < 3 * text.size());
 }
 
-TEST_CASE("text source: streaming 64 MB does not raise resident memory by more than 4 MB") {
+TEST_CASE("text source: streaming 64 MB does not raise resident memory by more than 4 MB, whatever its words") {
   const ScratchFolder folder;
   {
     std::ofstream out(folder / "large", std::ios::binary);
@@ -61,11 +63,14 @@ TEST_CASE("text source: streaming 64 MB does not raise resident memory by more t
     for (size_t written = 0; written < 64'000'000; written += block.size()) out << block;
   }
   const int64_t before = resident_bytes();
-  int64_t most = before, bytes = 0;
-  for_each_piece(TextSource(folder / "large"), complete_utf8_prefix, [&](std::string_view piece, int64_t) {
-    bytes += static_cast<int64_t>(piece.size());
-    most = std::max(most, resident_bytes());
-  });
-  CHECK(bytes >= 64'000'000);
-  CHECK(most - before < 4'000'000 + kSanitizerBytes);
+  const auto no_end = [](std::string_view) { return size_t{0}; };
+  for (const TextPieces::CompletePrefix& prefix : {TextPieces::CompletePrefix(complete_utf8_prefix), TextPieces::CompletePrefix(no_end)}) {
+    int64_t most = before, bytes = 0;
+    for_each_piece(TextSource(folder / "large"), prefix, [&](std::string_view piece, int64_t) {
+      bytes += static_cast<int64_t>(piece.size());
+      most = std::max(most, resident_bytes());
+    });
+    CHECK(bytes >= 64'000'000);
+    CHECK(most - before < 4'000'000 + kSanitizerBytes);
+  }
 }

@@ -67,6 +67,7 @@ TEST_CASE("text source: lists keep their order, folders are sorted, hidden files
   CHECK(read_all(TextSource(b + "," + a)) == "bee ape ");
   CHECK(read_all(TextSource::of_paths({b, folder / "texts", b})) == "bee ape bee dog bee ");
   CHECK(TextSource(folder / "texts").name() == "a.txt and 2 more");
+  CHECK(TextSource(folder.write("a\x1b[31m\u009bred.txt", "red")).name() == "a [31m  red.txt");  // no escape sequence is printed
   CHECK(read_all(TextSource(folder.write("one,two.txt", "comma"))) == "comma");
   const std::string zst = write_compressed(folder, "e.zst", "eel ", ARCHIVE_FILTER_ZSTD);
   CHECK(read_all(TextSource(a + "," + zst + "," + b)) == "ape eel bee ");
@@ -161,6 +162,30 @@ TEST_CASE("text source: a .gz that is cut, continued or empty") {
   CHECK(read_error(folder.write("continued", wrong)) == "data: cannot read " + path + ": incorrect length check");
   const std::string none = write_compressed(folder, "none.gz", "", ARCHIVE_FILTER_GZIP);
   CHECK(read_error(none) == "data: " + none + " is empty after decompression");
+}
+
+TEST_CASE("text source: nothing behind a compressed stream is lost without a word") {
+  const ScratchFolder folder;
+  const std::string text = mixed_text(3'000, 11), zeros(1'000, '\0');
+  const std::pair<const char*, int> formats[] = {
+      {"gzip", ARCHIVE_FILTER_GZIP}, {"bzip2", ARCHIVE_FILTER_BZIP2}, {"xz", ARCHIVE_FILTER_XZ}, {"zstd", ARCHIVE_FILTER_ZSTD}};
+  for (const auto& [format, filter] : formats) {
+    const std::string packed = read_file(write_compressed(folder, "packed", text, filter));
+    const auto behind = [&](const std::string& rest) { return folder.write("file", packed + rest); };
+    CAPTURE(format);
+    CHECK((read_all(TextSource(behind(packed))) == text + text));
+    if (std::string(format) != "zstd") CHECK((read_all(TextSource(behind(zeros))) == text));
+    for (const std::string& rest : {packed.substr(1), "more" + packed, zeros + packed, packed.substr(0, 3), packed.substr(0, 9)}) {
+      CAPTURE(rest.size());
+      CHECK(contains(read_error(behind(rest)), "data: cannot read " + folder / "file" + ": "));
+    }
+    for (size_t bytes = 4; bytes < 12; ++bytes)
+      CHECK(contains(read_error(folder.write("file", packed.substr(0, bytes))), "data: cannot read " + folder / "file" + ": "));
+  }
+  const std::string bzip2 = read_file(write_compressed(folder, "packed", text, ARCHIVE_FILTER_BZIP2));
+  CHECK(read_error(folder.write("file", bzip2 + bzip2.substr(0, 8))) ==
+        "data: cannot read " + folder / "file" + ": bytes that are not bzip2 follow its end");
+  CHECK(read_all(TextSource(folder.write("file", "BZh it is"))) == "BZh it is");
 }
 
 TEST_CASE("text source: every folder is visited once, whatever links lead back to it") {

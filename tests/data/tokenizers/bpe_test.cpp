@@ -133,6 +133,32 @@ TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, wit
   CHECK(tokenizer->decode(Ids{'x', 257, 259}) == "x<a>b<l>");
 }
 
+// As Hugging Face's tokenizers has them.
+TEST_CASE("bpe tokenizer: a merge that is listed twice, words beside an added token, tokens that begin with a blank") {
+  // Listed once, l + o is the first merge of "lower"; its second rank comes after o + w.
+  const std::vector<std::string> merged = {"lo", "ow"};
+  std::vector<std::string> pieces = all_letters();
+  pieces.insert(pieces.end(), merged.begin(), merged.end());
+  const BpeTokenizer once(Vocabulary(pieces), {{"l", "o"}, {"o", "w"}}, {}, {}),
+      twice(Vocabulary(pieces), {{"l", "o"}, {"o", "w"}, {"l", "o"}}, {}, {});
+  CHECK(once.encode("low") == Ids{256, 'w'});
+  CHECK(twice.encode("low") == Ids{'l', 257});
+
+  const auto words = tokenizer_of({}, {{.id = 256, .content = "low", .single_word = true}, {.id = 257, .content = "ow"}});
+  for (const char* alone : {"\u00bd", "\u00b2", "\u2460", ".", " "}) CHECK(words->encode(std::string("low") + alone)[0] == 256);
+  for (const char* joined : {"\u0903", "\u200d", "\u203f", "_", "7", "\u0301"}) {
+    CAPTURE(joined);
+    CHECK(words->encode(std::string("low") + joined)[0] == 'l');
+    CHECK(words->encode(std::string("low") + joined)[1] == 'o');  // what was passed over is not searched again
+  }
+
+  const auto blanks = tokenizer_of({}, {{.id = 256, .content = "<x>", .rstrip = true}, {.id = 257, .content = " <x>"}});
+  CHECK(blanks->encode("a <x> <x> b") == Ids{'a', 257, 257, ' ', 'b'});
+  CHECK(blanks->encode("<x> <x>  b") == Ids{256, 257, ' ', ' ', 'b'});
+  const auto single = tokenizer_of({}, {{.id = 256, .content = "<x>", .rstrip = true}, {.id = 257, .content = "  "}});
+  CHECK(single->encode("<x>   b") == Ids{256, 257, ' ', 'b'});
+}
+
 TEST_CASE("bpe tokenizer: errors") {
   CHECK(error_of([] { tokenizer_of({{"a", "語"}}); }) == "bpe tokenizer: merge 0 needs the piece '語', which is not in the vocabulary");
   CHECK(error_of([] {

@@ -44,6 +44,8 @@ TEST_CASE("comparison: what is wrong with a file") {
   CHECK(complaint("") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("[a.yaml]") == "models.yaml: expected models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be a part of the name of a run");
+  CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be a part of the name of a run");
+  CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be a part of the name of a run");
   CHECK(complaint("a: b.yaml\nc: []\n") == "models.yaml:2: c: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: {b: c}\n") == "models.yaml:1: a: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: [b.yaml,\n    layers]\n") == "models.yaml:2: a: 'layers', expected KEY=VALUE or ~KEY");

@@ -127,12 +127,25 @@ told 'an old run writes a text' $?
 sed 's/^# commit/# ricci 0.1.0, commit/' runs/old/config.yaml >told.yaml
 refuse 'the same keys in a file that tells its version' 1 'told\.yaml:24: model\.share_heads: nothing reads it here, only mixer: dispatcher' train told.yaml name=bad
 accept 'a new run of its config' train runs/old name=again steps=4
+touch runs/old/metrics.jsonl
 run train runs/old steps=8
 told 'an old run goes on' $?
 verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation loss 2\.7028 ' out || echo no)"
 verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
+
+# ---- Checkpoints that a run was killed before it removed, and records that are gone
+cp -r runs/tiny runs/pruned
+accept 'a run that keeps one checkpoint' train tiny.yaml name=pruned keep_checkpoints=1
+last=$(ls runs/pruned/checkpoints | tail -1)
+cp runs/pruned/checkpoints/$last runs/pruned/checkpoints/step-00000001.safetensors
+accept 'a run that has ended removes what it does not keep' train runs/pruned
+verdict 'the last is left' "$(ls runs/pruned/checkpoints | diff - <(echo "$last"))"
+rm runs/pruned/metrics.jsonl
+run train runs/pruned steps=12 checkpoint_every=4
+verdict 'lost records are told' "$([ $? = 0 ] && diff err - <<<"warning: runs/pruned/metrics.jsonl is missing: the records of $((10#${last//[!0-9]/})) steps are lost")"
+rm -rf runs/pruned
 
 # ---- Two at once
 cp -r runs/tiny runs/busy
