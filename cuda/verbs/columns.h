@@ -2,12 +2,15 @@
 //   sum_k(d) = sum_r of what program.add(r, d, sum) adds,     then program.store(d, sum)
 // The rows are summed in chunks of fixed size and the chunks in order, so the bits do not depend on the threads. On the GPU
 // a matrix is read once, by as many blocks as fill it: few columns of many rows are cut into many chunks.
+// for_rows_and_columns also runs a row program (cuda/verbs/rows.h) for every row. On the CPU a row is then still in the first cache
+// when its sums are made.
 //   struct Program { using Value = float; static constexpr int kSums = 2;
 //                    HD void add(int64_t r, int64_t d, Value (&sum)[2]) const; HD void store(int64_t d, const Value (&sum)[2]) const; };
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "cuda/launch.h"
+#include "cuda/verbs/rows.h"
 
 namespace ricci {
 
@@ -53,11 +56,18 @@ template <class Program> struct PartialColumns {
 };
 
 template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
+template <class RowProgram, class Program>
+void for_rows_and_columns(const char* name, Device device, int64_t rows, int64_t n, const RowProgram& of_row, const Program& program);
 
 #ifndef __CUDACC__
 
-template <class Program> struct ColumnChunk {
+struct NoRowProgram {
+  HD void operator()(int64_t, const LoopRow&) const {}
+};
+
+template <class RowProgram, class Program> struct ColumnChunk {
   using Value = typename Program::Value;
+  RowProgram of_row;
   Program program;
   int64_t rows, n, rows_per_chunk;
   Value* partial;  // [chunk][kSums][n]
@@ -68,6 +78,7 @@ template <class Program> struct ColumnChunk {
       for (int64_t i = 0; i < kSums * n; ++i) out[i] = 0;
       const int64_t last = (chunk + 1) * rows_per_chunk < rows ? (chunk + 1) * rows_per_chunk : rows;
       for (int64_t r = chunk * rows_per_chunk; r < last; ++r) {
+        of_row(r, LoopRow{n});
 #pragma omp simd
         for (int64_t d = 0; d < n; ++d) {
           Value sum[kSums];
@@ -112,17 +123,29 @@ template <class Program> void for_columns_on_gpu(const char* name, Device device
   launch(name, device, {blocks, 256}, ColumnKernel<PartialColumns<Program>>{chunks, n, chunks, {program, sums, n}, nullptr});
 }
 
-template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
+template <class RowProgram, class Program>
+void for_columns_on_cpu(int64_t rows, int64_t n, const RowProgram& of_row, const Program& program) {
   using Value = typename Program::Value;
-  if (device != Device::cpu) return for_columns_on_gpu(name, device, rows, n, program);
   const int64_t rows_per_chunk = rows / 32 > 32 ? rows / 32 : 32, chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
   const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>);
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
-    run_vectorized(ColumnChunk<Program>{program, rows, n, rows_per_chunk, partial.data<Value>()}, begin, end);
+    run_vectorized(ColumnChunk<RowProgram, Program>{of_row, program, rows, n, rows_per_chunk, partial.data<Value>()}, begin, end);
   });
   parallel_for(n, 1024, [&](int64_t begin, int64_t end) {
     run_vectorized(ColumnTotal<Program>{program, n, chunks, partial.data<Value>()}, begin, end);
   });
+}
+
+template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
+  if (device == Device::cpu) for_columns_on_cpu(rows, n, NoRowProgram{}, program);
+  else for_columns_on_gpu(name, device, rows, n, program);
+}
+
+template <class RowProgram, class Program>
+void for_rows_and_columns(const char* name, Device device, int64_t rows, int64_t n, const RowProgram& of_row, const Program& program) {
+  if (device == Device::cpu) return for_columns_on_cpu(rows, n, of_row, program);
+  for_rows(name, device, rows, n, of_row);
+  for_columns_on_gpu(name, device, rows, n, program);
 }
 
 #endif
