@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps of ricci and of PyTorch in turn on the same processors: medians over the rounds, and ratios.
 
-    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--json out.json]
+    compare.py BUILD [name ...] [--bench training|mixers] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--json out.json]
 
 Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; without names the rows are
 those that they --list. PyTorch runs
@@ -61,9 +61,9 @@ def contestants(args, folder):
         "shipped": (torch, plain, "--steps {}"),
         "tuned": (torch, tuned, "--steps {}"),
     }
-    if args.compile:
+    if args.compile or args.peer == "compiled":
         found["compiled"] = (torch + ["--compile"], tuned, "--steps {}")
-    return found
+    return {who: found[who] for who in ("ricci", args.peer)} if args.peer else found
 
 
 def main():
@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5, help="per run; the smallest model takes 30 times as many")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--peer", choices=["shipped", "tuned", "compiled"], help="the only one; else all")
     parser.add_argument("--json")
     args = parser.parse_args()
     args.names = args.names or subprocess.run([program(args), "--list"], capture_output=True, text=True, check=True).stdout.split()
@@ -106,13 +107,18 @@ def circumstances(args):
 
 
 def show(name, runs):
-    """One line per contestant: the median of the medians, the fastest step, and ours as a part of it, round by round."""
+    """One line per contestant: the median of the medians, the fastest step, and ours as a part of it, round by round. The same of the
+    floor, where the benchmark tells it."""
     ours = [run["median"] for run in runs["ricci"]]
     for who, all_runs in runs.items():
         medians = [run["median"] for run in all_runs]
         ratio = statistics.median(a / b for a, b in zip(ours, medians))
         print(f"{name:<21} {who:<9} median {statistics.median(medians):9.2f} ms   fastest {min(run['min'] for run in all_runs):9.2f} ms   "
               f"memory {all_runs[-1]['memory']:7.0f} MB   ours / it {ratio:.3f}", flush=True)
+    floors = [run["floor"] for run in runs["ricci"] if "floor" in run]
+    if floors:
+        ratio = statistics.median(a / b for a, b in zip(ours, floors))
+        print(f"{name:<21} {'floor':<9} median {statistics.median(floors):9.2f} ms   ours / it {ratio:.3f}", flush=True)
 
 
 if __name__ == "__main__":

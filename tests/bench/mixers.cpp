@@ -2,10 +2,11 @@
 // both in turn. 4096 tokens in all, width 512:
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps
-//   shift_and_sum   the op alone on [64 1024 768] with nine levels, for GPUs or if asked for: the bytes of its arrays, once each, per
-//   second ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
+//   shift_and_sum   the op alone on [64 1024 768] with nine levels, for GPUs or if asked for: bytes of its arrays, once each, a second
+//   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
-// held, FLOPs of the products per second.
+// held, FLOPs of the products per second, and the floor of a step: its FLOPs at the measured peak and then the inputs and outputs of its
+// ops at the measured bandwidth, both measured in the same run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "apps/lab/benchmark/mixer_step.h"
 #include "autograd/tape.h"
 #include "core/random.h"
+#include "cuda/peaks.h"
 #include "ops/shift_and_sum/shift_and_sum.h"
 #include "tests/bench/measured_steps.h"
 
@@ -26,10 +28,21 @@ constexpr int64_t kTokens = 4096, kWidth = 512, kLayers = 6;
 
 using bench::Options;
 
+double floor_seconds(const Options& options, apps::MixerStep& mixer_step) {
+  const Peaks peaks = measured_peaks(options.on(), options.as());
+  const trace::Counter counter;
+  mixer_step();
+  double seconds = 0;
+  for (const auto& [op, work] : counter.work())
+    if (!op.starts_with("reshape")) seconds += work.flops / peaks.flops + work.bytes / peaks.bytes;  // a view moves nothing
+  return seconds;
+}
+
 void measure(const std::string& name, const Options& options, apps::MixerStep& mixer_step, double flops) {
   const bench::Steps steps = bench::measured_steps(options, [&](int) { mixer_step(); });
   bench::report(name, steps, options.on());
   std::printf("measure %s_products %.1f GFLOP/s\n", name.c_str(), flops / steps.median() * 1e-9);
+  std::printf("measure %s_floor %.3f ms\n", name.c_str(), floor_seconds(options, mixer_step) * 1e3);
 }
 
 // FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.
