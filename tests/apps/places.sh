@@ -83,13 +83,10 @@ HOME=$PWD/home RICCI_CACHE=$PWD/cache accept 'the cache elsewhere' train tiny.ya
 verdict 'holds the tokens' "$(ls cache | grep -q '^shards-' || ls cache)"
 
 # ---- Every program takes the name of a run for its folder, and no exception of C++ reaches a user
-cd elsewhere && mkdir -p runs && cp -r ../runs/named ../runs/found runs/ && cp ../text.txt . && cd .. || exit 1
-here=$PWD; cd elsewhere || exit 1
-programs=('eval named --data text.txt' 'generate named --prompt the --tokens 3' 'inspect named --text the -o page.html' 'plot named -o a.svg' 'plan named'
-  'analyze memory named -o a.svg' 'analyze frequency named --text text.txt -o a.svg' 'analyze shuffle named --text text.txt -o a.svg'
-  'analyze neighbours named --text text.txt -o a.html' 'analyze masks named -o a.svg' 'train named' 'train tiny.yaml name=from init=named data=text.txt'
+cd elsewhere && mkdir -p runs && cp -r ../runs/named runs/ && cp ../{text.txt,tiny.yaml} . || exit 1
+programs=('eval named --data text.txt' 'generate named --prompt the --tokens 3' 'inspect named --text the -o page.html' 'plot named -o a.svg'
+  'analyze memory named -o a.svg' 'analyze masks named -o a.svg' 'train named' 'train tiny.yaml name=from init=named data=text.txt'
   'convert export named exported')
-cp ../tiny.yaml .
 for words in "${programs[@]}"; do
   for name in named runs/named; do
     rm -rf runs/from exported
@@ -105,7 +102,7 @@ for words in 'analyze memory ../tiny.yaml -o a.svg' 'analyze memory ../tiny.yaml
   run $words
   verdict "$words" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE 'a\.svg: not written, as nothing that was found can be drawn|--evaluate: .*tiny\.yaml is a run file, which has no weights' err || cat err)"
 done
-cd "$here" || exit 1
+cd .. || exit 1
 
 # ---- Keys
 accept 'keys with two dashes' train tiny.yaml --name=dashes --steps=5 --model.d=8

@@ -95,8 +95,8 @@ refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole brings its own, 
 refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole brings its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
 refuse 'a piece behind the lines of tokens' 1 'eos: line, but .*whole holds tokens already; ricci-prepare --eos makes such' train tiny.yaml data=whole tokenizer=bpe eos=line model.vocab=300
 refuse 'a format of tokens' 1 'format: jsonl, but .*whole holds tokens already; ricci-prepare --format makes such' train tiny.yaml data=whole format=jsonl
-{ perl -e 'print pack("l<256", 20240520, 1, 40), pack("S<40", map { 97 + $_ % 26 } 1 .. 40)'; } >foreign.bin
-accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin tokenizer=byte
+{ perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26 } 1 .. 400)'; } >foreign.bin
+accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
   refuse "a key that means nothing for them ($words)" 1 "$words, but .*foreign\.bin holds tokens already" train tiny.yaml data=foreign.bin tokenizer=whole/tokenizer.json "${words/: /=}"
   refuse "nor for shards with their own ($words)" 1 "$words, but .*whole holds tokens already" train tiny.yaml data=whole tokenizer=whole/tokenizer.json "${words/: /=}"

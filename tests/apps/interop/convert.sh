@@ -53,7 +53,7 @@ verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256
 killed() { { RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-convert" "${@:2}" >out 2>err </dev/null; } 2>/dev/null; }
 faults= call=0
 while rm -rf half && call=$((call + 1)) && ! killed $call export runs/pieces half; do
-  run convert export runs/pieces half || faults+=" after call $call: $(cat err)"
+  [ -e half/config.json ] || run convert export runs/pieces half || faults+=" after call $call: $(cat err)"
   diff -r pieces half >out || faults+=" after call $call: $(cat out)"
   [ $call -lt 100 ] || break
 done

@@ -174,17 +174,18 @@ TEST_CASE("text source: nothing behind a compressed stream is lost without a wor
     const auto behind = [&](const std::string& rest) { return folder.write("file", packed + rest); };
     CAPTURE(format);
     CHECK((read_all(TextSource(behind(packed))) == text + text));
-    if (std::string(format) != "zstd") CHECK((read_all(TextSource(behind(zeros))) == text));
-    for (const std::string& rest : {packed.substr(1), "more" + packed, zeros + packed, packed.substr(0, 3), packed.substr(0, 9)}) {
+    if (filter != ARCHIVE_FILTER_ZSTD) CHECK((read_all(TextSource(behind(zeros))) == text));
+    if (filter != ARCHIVE_FILTER_XZ) CHECK(contains(read_error(behind(zeros + packed)), "data: cannot read "));  // .xz may go on there
+    for (const std::string& rest : {packed.substr(1), "more" + packed, packed.substr(0, 3), packed.substr(0, 9)}) {
       CAPTURE(rest.size());
       CHECK(contains(read_error(behind(rest)), "data: cannot read " + folder / "file" + ": "));
     }
-    for (size_t bytes = 4; bytes < 12; ++bytes)
-      CHECK(contains(read_error(folder.write("file", packed.substr(0, bytes))), "data: cannot read " + folder / "file" + ": "));
   }
   const std::string bzip2 = read_file(write_compressed(folder, "packed", text, ARCHIVE_FILTER_BZIP2));
   CHECK(read_error(folder.write("file", bzip2 + bzip2.substr(0, 8))) ==
         "data: cannot read " + folder / "file" + ": bytes that are not bzip2 follow its end");
+  for (size_t bytes = 4; bytes < 10; ++bytes)
+    CHECK(read_error(folder.write("file", bzip2.substr(0, bytes))) == "data: cannot read " + folder / "file" + ": cut short");
   CHECK(read_all(TextSource(folder.write("file", "BZh it is"))) == "BZh it is");
 }
 

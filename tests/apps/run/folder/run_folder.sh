@@ -136,14 +136,14 @@ accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"
 
 # ---- Checkpoints that a run was killed before it removed, and records that are gone
-cp -r runs/tiny runs/pruned
-accept 'a run that keeps one checkpoint' train tiny.yaml name=pruned keep_checkpoints=1
+cp -r kept runs/pruned
+accept 'a run that has ended is to keep one checkpoint' train runs/pruned keep_checkpoints=1
 last=$(ls runs/pruned/checkpoints | tail -1)
 cp runs/pruned/checkpoints/$last runs/pruned/checkpoints/step-00000001.safetensors
-accept 'a run that has ended removes what it does not keep' train runs/pruned
+accept 'it removes what it does not keep' train runs/pruned keep_checkpoints=1
 verdict 'the last is left' "$(ls runs/pruned/checkpoints | diff - <(echo "$last"))"
 rm runs/pruned/metrics.jsonl
-run train runs/pruned steps=12 checkpoint_every=4
+run train runs/pruned steps=12
 verdict 'lost records are told' "$([ $? = 0 ] && diff err - <<<"warning: runs/pruned/metrics.jsonl is missing: the records of $((10#${last//[!0-9]/})) steps are lost")"
 rm -rf runs/pruned
 
