@@ -182,7 +182,7 @@ void measure_retina(const Options& options) {
   for (const int64_t positions : {512, 1024, 2048, 4096}) {
     const std::string name = "retina_" + std::to_string(positions);
     Attending<RetinaAttention> retina(config, positions, options);
-    Attending<Sdp> full(heads, positions, options);
+    Attending<Sdp> full(SdpConfig{heads}, positions, options);
     retina.step(), full.step();
     std::vector<double> retina_seconds, full_seconds;
     double flops[2] = {};

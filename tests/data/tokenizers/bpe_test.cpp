@@ -28,13 +28,16 @@ std::shared_ptr<BpeTokenizer> tokenizer_of(
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), merges, std::move(added), std::move(options));
 }
 
-// The definition: merge the leftmost of the pairs of lowest rank, until there is none.
+// The definition: merge the leftmost of the pairs of lowest rank, until there is none. A pair that is listed twice has its last rank.
 std::vector<uint32_t> merged_by_definition(const std::vector<Merges::Merge>& merges, std::vector<uint32_t> pieces) {
   for (;;) {
     size_t best = merges.size(), at = 0;
-    for (size_t i = 0; i + 1 < pieces.size(); ++i)
-      for (size_t rank = 0; rank < best; ++rank)
-        if (merges[rank].left == pieces[i] && merges[rank].right == pieces[i + 1]) best = rank, at = i;
+    for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+      size_t rank = merges.size();
+      for (size_t listed = 0; listed < merges.size(); ++listed)
+        if (merges[listed].left == pieces[i] && merges[listed].right == pieces[i + 1]) rank = listed;
+      if (rank < best) best = rank, at = i;
+    }
     if (best == merges.size()) return pieces;
     pieces[at] = merges[best].merged;
     pieces.erase(pieces.begin() + static_cast<int64_t>(at) + 1);
