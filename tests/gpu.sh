@@ -47,7 +47,8 @@ checks_of() {  # part: its rows as check|bar
     bench) for check in $(other_benches); do echo "$check|runs"; done ;;
     train)
       printf '%s\n' 'f32 losses, cuda to cpu|1e-4 relative' 'out of memory|one line with the op' \
-        'GPT-2, batch 64|470000 tokens/s' 'batch 64, PyTorch|1 x PyTorch' 'batch 64, peak memory|1 x PyTorch' 'batch 64, share of peak|-'
+        'GPT-2, batch 64|470000 tokens/s' 'batch 64, PyTorch|1 x PyTorch' 'batch 64, peak memory|1 x PyTorch' 'batch 64, share of peak|-' \
+        'batch 64, tuned|-' 'batch 64, fused|-'
       ;;
     graph) printf '%s\n' 'cuda_graph, 20 steps|the same weights' 'batch 4, cuda_graph|2 x PyTorch' 'batch 4, no graph|-' ;;
   esac

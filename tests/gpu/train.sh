@@ -70,6 +70,18 @@ measure_gpt2() {
   row "batch 64, share of peak" "$share GFLOP/s of products$(of_floor "$share" GFLOP/s)" -
 }
 
+# What the products gain when their algorithms are timed, and when gelu is taken within them. The first run fills the file.
+measure_gpt2_products() {
+  local speed name options=(--tuned "$state/train/products.txt")
+  for name in tuned fused; do
+    [ "$name" = tuned ] || options+=(--fused-gelu)
+    run_gpt2 64 "gpt2_64_$name.log" "${options[@]}"
+    speed=$(of_gpt2 "gpt2_64_$name.log" speed)
+    if [ -z "$speed" ]; then row "batch 64, $name" "failed, see train.log" FAIL; continue; fi
+    row "batch 64, $name" "$speed tokens/s, $(times_of "$speed" tokens/s "$(of_gpt2 gpt2_64.log speed)") x the plain products" -
+  done
+}
+
 compare_gpt2() {
   local speed best=
   speed=$(of_gpt2 gpt2_64.log speed)
@@ -113,6 +125,7 @@ measure_gpt2_no_graph() {
 part_train() {
   mkdir -p "$state/train"
   step "GPT-2, batch 64" measure_gpt2
+  step "batch 64, fused" measure_gpt2_products
   least=120 step "batch 64, PyTorch" compare_gpt2
   step "f32 losses, cuda to cpu" compare_losses
   step "out of memory" run_out_of_memory
