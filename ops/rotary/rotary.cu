@@ -29,7 +29,8 @@ struct Layout {
   int64_t context, columns, turned, first;  // c; of x; r; the position of c = 0
   HD int64_t count() const { return heads.queries + heads.keys; }
   HD int64_t in_x(int64_t r) const { return r / count() * columns + r % count() * heads.width; }
-  HD int64_t in_table(int64_t r) const { return (first + r / count() % context) * turned; }
+  HD int64_t in_table(int64_t r) const { return position_in_table(r / count()); }
+  HD int64_t position_in_table(int64_t p) const { return (first + static_cast<uint32_t>(p) % static_cast<uint32_t>(context)) * turned; }
   HD bool is_query(int64_t r) const { return r % count() < heads.queries; }
 };
 
@@ -100,8 +101,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Over the positions and the heads first_head .. first_head + count - 1 of each. Column i < r / 2 stands for a pair, the others for one
-// that did not turn.
+// Over the positions p, and at each the heads first_head .. first_head + count - 1. Column i < r / 2 stands for a pair, the others for
+// one that did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
@@ -112,16 +113,18 @@ template <class T> struct BackwardGain {
   int64_t first_head, count;
   Layout of;
 
-  HD void add(int64_t row, int64_t i, A (&sum)[2]) const {
-    const int64_t r = row / count * of.count() + first_head + row % count, half = of.turned / 2;
-    const T *const dy = dy_rk + r * of.heads.width, *const x = x_bcd + of.in_x(r);
-    Pair<A> u{0, A(dy[i + half])};
-    if (i < half) {
-      const A* const cos_sin = table_Cr + of.in_table(r);
-      u = turned(A(dy[i]), A(dy[i + half]), cos_sin[i], -cos_sin[half + i]);
+  HD void add(int64_t p, int64_t i, A (&sum)[2]) const {
+    const int64_t half = of.turned / 2;
+    const bool turns = i < half;
+    const A* const cos_sin = table_Cr + of.position_in_table(p);
+    const A cosine = turns ? cos_sin[i] : A(1), sine = turns ? cos_sin[half + i] : A(0);
+    for (int64_t n = first_head; n < first_head + count; ++n) {
+      const int64_t r = p * of.count() + n;
+      const T *const dy = dy_rk + r * of.heads.width, *const x = x_bcd + p * of.columns + n * of.heads.width;
+      const Pair<A> u = turned(turns ? A(dy[i]) : A(0), A(dy[i + half]), cosine, -sine);
+      sum[0] += u.first * A(x[i]) * s_r[r];
+      sum[1] += u.second * A(x[i + half]) * s_r[r];
     }
-    sum[0] += u.first * A(x[i]) * s_r[r];
-    sum[1] += u.second * A(x[i + half]) * s_r[r];
   }
   HD void store(int64_t i, const A (&sum)[2]) const {
     if (i < of.turned / 2) dgain_k[i] = sum[0];
@@ -134,6 +137,7 @@ HOST void check_heads(const Shape& x, const RotaryHeads& heads) {
     fail("rotary: {} heads of queries and {} of keys of {} columns, expected 1 or more", {heads.queries, heads.keys, heads.width});
   if (x[2] / heads.width < heads.queries + heads.keys)
     fail("rotary: x_bcd{} does not have {} heads of {} columns", {show(x), heads.queries + heads.keys, heads.width});
+  if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
 }
 
 HOST void check_gains(int64_t width, const Tensor& q_gain_k, const Tensor& k_gain_k) {
@@ -187,7 +191,7 @@ HOST Tensor backward_gain(const Tensor& dy, const Tensor& x, const Tensor& table
   const Tensor dgain_k = like(s_r, {heads.width});
   with_dtype(dy, [&]<class T>(T) {
     using A = Accumulator<T>;
-    for_columns("rotary'", dy.device(), kept.batch * kept.of.context * count, heads.width - kept.of.turned / 2,
+    for_columns("rotary'", dy.device(), kept.batch * kept.of.context, heads.width - kept.of.turned / 2,
         BackwardGain<T>{x.data<T>(), dy.data<T>(), pointer<A>(table_Cr), s_r.data<A>(), dgain_k.data<A>(), of_queries ? 0 : heads.queries,
             count, kept.of});
   });

@@ -39,8 +39,8 @@ struct RotaryHeads {
 // With gains each head is first RMS-normalised (ops/rows/rms_norm.h), queries with q_gain_k, keys with k_gain_k; empty ones: it is not.
 // Then the first r columns turn: i < r / 2 and i + r / 2 are a pair, which position `first` + c turns by the angle of that row of
 // table_Cr; the others stay. An empty table turns nothing. Computed in f32 (f64 for f64) and rounded once.
-// Errors: neither gains nor a table, one gain alone, gains or a table that the heads do not have, positions that the table does not
-// have, a table that is not f32 (f64 for x in f64) or that needs a gradient, inputs that differ in dtype or device.
+// Errors: 2^32 positions or more, neither gains nor a table, one gain alone, gains or a table that the heads do not have, positions that
+// the table does not have, a table that is not f32 (f64 for x in f64) or that needs a gradient, inputs that differ in dtype or device.
 Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
     int64_t first = 0, double eps = 1e-5);
 
