@@ -25,7 +25,7 @@ ISSUE, MUFU_CLOCKS, MMA_SHARE, GEMM_SHARE = 1.0e12, 2, 0.65, 62.3 / 72
 ASSUMPTIONS = [
     "132 multiprocessors, 1.9 GHz; 4.3 TB/s copy and 780 TFLOP/s bf16, the floors; cuBLASLt reaches 0.87 of the latter",
     "1.0e12 warp instructions/s with 32 warps or more on a multiprocessor, in proportion with fewer; tensor core kernels: always",
-    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor; mma.sync reaches 65% of the tensor cores",
+    "16 exponentials or reciprocals and 128 bytes of shared memory a clock and multiprocessor; mma.sync reaches 65% of the tensor cores, wgmma all",
     "estimate: the longest of memory, tensor cores, instructions, exponentials, shared memory, and 0.5 of the others (0.6 below 16 warps)",
     "not from machine code: the matrix products, and the row of small kernels and gaps",
 ]
@@ -40,6 +40,12 @@ def width(text):
     return {"U8": 1, "U16": 2, "64": 8, "128": 16}[found[1]] if found else 4
 
 
+def product_flops(text):
+    """A warp's share of a tensor core product: m16n8k16 by mma.sync, 64 x n x 16 of four warps by wgmma."""
+    group = re.match(r"HGMMA\.64x(\d+)x16", opcode(text))
+    return 2 * 16 * 16 * int(group[1]) if group else 4096 if opcode(text).startswith("HMMA") else 0
+
+
 def counted(texts, kinds, widths=(2, 4, 8, 16)):
     """Bytes that a lane moves by instructions of these kinds and widths."""
     return sum(width(text) for text in texts if re.match(rf"({kinds})\b", opcode(text)) and width(text) in widths)
@@ -47,7 +53,7 @@ def counted(texts, kinds, widths=(2, 4, 8, 16)):
 
 def weigh(texts):
     return (
-        sum(opcode(t).startswith("HMMA") for t in texts),
+        sum(product_flops(t) for t in texts),
         sum(width(t) for t in texts if re.match(r"(LDG|STG|STS)\b", opcode(t))),
         -len(texts),
     )
@@ -59,6 +65,8 @@ def weigh_stream(texts):
 
 def clocks_of_shared(text, body):
     """Of an access of a warp to shared memory. Beside loads of single numbers, wide ones are coefficients: the same for all lanes."""
+    if opcode(text).startswith("HGMMA"):  # the right operand, 16 rows of n numbers, for four warps
+        return product_flops(text) / 32 * 2 / 128 / 4
     if not re.match(r"LDS|STS", opcode(text)):
         return 0
     same = opcode(text).startswith("LDS.") and any(opcode(t) == "LDS" for t in body)
@@ -92,10 +100,10 @@ def bodies_of(code, row):
 def times_of(row, kernel):
     """What one call executes: warp instructions, and seconds of each unit of a multiprocessor."""
     bodies = bodies_of(kernel["code"], row)
-    total = dict(instructions=0, mufu=0, mma=0, shared=0)
+    total = dict(instructions=0, mufu=0, mma=0, mma_seconds=0, shared=0)
     for body in bodies:
         if row.unit == "tile":
-            lanes_work = sum(opcode(t).startswith("HMMA") for t in body) * 4096
+            lanes_work = sum(product_flops(t) for t in body)
         elif row.unit in ("whole", "row") and row.rows:
             lanes_work = row.work / row.rows
         elif row.unit == "walk":
@@ -105,7 +113,10 @@ def times_of(row, kernel):
         executions = row.work / max(lanes_work, 1) / len(bodies)
         total["instructions"] += executions * len(body)
         total["mufu"] += executions * sum(opcode(t).startswith("MUFU") for t in body)
-        total["mma"] += executions * sum(opcode(t).startswith("HMMA") for t in body)
+        total["mma"] += executions * sum(product_flops(t) > 0 for t in body)
+        total["mma_seconds"] += executions * sum(
+            product_flops(t) / FLOPS / (MMA_SHARE if opcode(t).startswith("HMMA") else 1) for t in body
+        )
         total["shared"] += executions * sum(clocks_of_shared(t, body) for t in body)
     body = max(bodies, key=len)
     if row.unit == "tile":
@@ -129,7 +140,7 @@ def estimate(row, kernel, total):
     issue = ISSUE * (1 if total["mma"] else min(1, warps / 32))
     terms = [
         row.traffic / BANDWIDTH,
-        total["mma"] * 4096 / FLOPS / MMA_SHARE,
+        total["mma_seconds"],
         (total["instructions"] - total["mma"]) / issue,
         total["mufu"] * MUFU_CLOCKS / MULTIPROCESSORS / CLOCK,
         total["shared"] / MULTIPROCESSORS / CLOCK,
@@ -146,8 +157,12 @@ def line_of(row, kernels):
         seconds = row.seconds if row.seconds is not None else row.flops / FLOPS / GEMM_SHARE + 0.5 * row.bytes / BANDWIDTH
         return line | {"estimate_ms": 1e3 * seconds, "step_ms": 1e3 * seconds * row.calls}
     kernel = next((k for pattern in row.pattern for k in kernels if re.search(pattern, k["name"])), None)
-    if kernel is None or row.unless and any(re.search(row.unless, k["name"]) for k in kernels):
+    if row.unless and any(re.search(row.unless, k["name"]) for k in kernels):
         return None
+    if kernel is None:
+        if row.optional:
+            return None
+        sys.exit(f"{row.name}: the build has no kernel {' or '.join(row.pattern)}")
     total, unit = times_of(row, kernel)
     warps, seconds = estimate(row, kernel, total)
     return line | {

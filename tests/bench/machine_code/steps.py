@@ -30,6 +30,7 @@ class Row:
     moved: float = None  # bytes moved where floors do not count them
     seconds: float = None  # where no kernel of ours works
     unless: str = ""  # a kernel that does this work too
+    optional: bool = False  # older code has no such kernel
 
     @property
     def traffic(self):
@@ -62,21 +63,21 @@ def flash():
     heads = TOKENS // LENGTH * HEADS
     exact = LENGTH * LENGTH / 2
 
-    def row(name, kernel, products, part, shared):
+    def row(name, kernels, products, part, shared):
         return Row(
             f"flash {name}",
-            (rf"flash::{kernel}<64, false, false>",),
+            tuple(rf"flash::{kernel}<64, false, false>" for kernel in kernels.split()),
             LAYERS,
             bytes=N * 2 * 4,
             flops=2 * products * 64 * exact * heads,
             unit="tile",
             work=2 * products * 64 * pairs(32, part) * heads,
-            shared={128: shared},
+            shared={128: shared, 256: shared},
         )
 
     delta = Row("flash delta", (r"flash::DeltaKernel<64>",), LAYERS, bytes=4 * N, unit="whole", work=N, read=4, widths=(16,))
     return [
-        row("forward", "ForwardKernel", 2, 64, 49152),
+        row("forward", "WarpgroupForwardKernel ForwardKernel", 2, 64, 49152),
         row("dk dv", "KeyGradientKernel", 4, 32, 66560),
         delta,
         row("dq", "QueryGradientKernel", 3, 32, 65536),
@@ -113,10 +114,10 @@ def around(mixing, layer_parameters, bias_columns, source, fused_gelu=False):
     layers, head = 6 * TOKENS * LAYERS * layer_parameters, 6 * TOKENS * VOCABULARY * WIDTH
     dw, partial, in_pass = VOCABULARY * WIDTH * 4 * 2, 512 * 2 * WIDTH * 4, r"ColumnKernel<layer_norm::SumOfBlocks>"
     gelu = [
-        Row("gelu_tanh, value and slope", (r"Both<gelu::Tanh, bf16>",), LAYERS, bytes=6 * wide, unit="whole", work=wide),
+        Row("gelu_tanh, value and slope", (r"Both<(gelu|formulas)::Tanh, bf16>",), LAYERS, bytes=6 * wide, unit="whole", work=wide),
         Row(
             "gelu_tanh'",
-            (r"unary::Backward<gelu::Tanh, bf16>", r"gelu::Backward<bf16>"),
+            (r"unary::Backward<(gelu|formulas)::Tanh, bf16>", r"gelu::Backward<bf16>"),
             LAYERS,
             bytes=6 * wide,
             unit="whole",
@@ -162,7 +163,7 @@ def around(mixing, layer_parameters, bias_columns, source, fused_gelu=False):
             work=N,
             rows=TOKENS,
         ),
-        Row("dgain and dbias, sums of blocks", (in_pass,), norms, bytes=partial, work=partial / 8, read=8, main=4, widths=(4,)),
+        Row("dgain and dbias, sums of blocks", (in_pass,), norms, bytes=partial, work=partial / 8, read=8, main=4, widths=(4,), optional=True),
         Row(
             "dgain and dbias, read again",
             (r"ColumnKernel<layer_norm::BackwardGain<bf16>",),
@@ -202,7 +203,7 @@ def gpt2(source, fused_gelu=False):
 def dispatcher(source):
     sigmoid = Row(
         "sigmoid and its gradient",
-        (r"unary::Value<sigmoid::Sigmoid, bf16>", r"sigmoid::\w*Value<bf16>|sigmoid::Forward<bf16>"),
+        (r"unary::Value<(sigmoid|formulas)::Sigmoid, bf16>", r"sigmoid::\w*Value<bf16>|sigmoid::Forward<bf16>"),
         LAYERS,
         bytes=4 * TOKENS * 9,
         unit="whole",
