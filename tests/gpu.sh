@@ -17,6 +17,7 @@
 # RICCI_GPU_ARCHITECTURE (90a) is the GPU to build for.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
+export LC_ALL=C  # sorts alike on every machine
 PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
 root=$PWD build=${RICCI_BUILD:-$PWD/build-gpu}
 state=$build/state logs=$build/logs

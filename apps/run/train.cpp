@@ -156,7 +156,7 @@ int train(Ranks& ranks, const RunOptions& options) {
     run->begin(config, corpus.tokenizer.get(), state.step);
     return std::string(begun.finished ? "finished" : "");
   });
-  if (config.tune_products) tune_products(run->place("products.txt"));
+  if (config.tune_products) tune_products(TunedProducts(run->place("products.txt")));
   if (told == "finished") return run ? tell_finished(*run, *begun.finished) : 0;
   if (run) tell(STDOUT_FILENO, notes + opening_line(*run, corpus, model, state) + "\n" + ranks_line(ranks, config));
   {

@@ -38,7 +38,7 @@ class OpenFile {
   Descriptor descriptor_;
 };
 
-// The error of a write for which the disk has no room, or not for this user.
+// A write failed because the disk is full, or the quota of the user.
 class DiskFull : public Error {
  public:
   using Error::Error;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -55,7 +56,8 @@ class TemporaryFile {
 // Error: somebody else made this link, in a folder where everybody may. The kernel can forbid to follow it (protected_symlinks).
 void check_link(const FilePlace& place, const std::filesystem::path& path, const struct stat& link) {
   struct stat folder = {};
-  if (::stat((path.has_parent_path() ? path.parent_path() : ".").c_str(), &folder) != 0) return;
+  if (::stat((path.has_parent_path() ? path.parent_path() : ".").c_str(), &folder) != 0)
+    fail("cannot write {}: {}", {place.path, std::strerror(errno)});
   const bool is_open = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH), is_own = link.st_uid == ::geteuid();
   if (is_open && !is_own && link.st_uid != folder.st_uid)
     fail("cannot write {}: it is a symbolic link of another user in a folder that is open to all", {place.path});
@@ -77,7 +79,9 @@ FilePlace file_behind(const FilePlace& place) {
   struct stat status = {};
   while (::lstat(target.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
     check_link(place, target, status);
-    target = target.parent_path() / std::filesystem::read_symlink(target);
+    std::error_code error;
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+    if (error) fail("cannot write {}: {}", {place.path, error.message()});
   }
   if (target.filename().empty()) fail("cannot write '{}': it names no file", {place.path});
   try {

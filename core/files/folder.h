@@ -71,7 +71,8 @@ struct FilePlace {
   std::string name;
 };
 
-// What a path, and the links at it, lead to. A path that cannot be looked at is not nothing. Error: names the path and the reason.
+// What the path leads to; links are followed. A path that cannot be looked at does not count as missing. Error: names the path and the
+// reason.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);
 inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }

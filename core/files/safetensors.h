@@ -47,7 +47,7 @@ class SafetensorsFile {
   // Checks that the file is, byte for byte, what save_checked_safetensors wrote; reads all of it. Error: no checksum, or
   // damaged.
   void verify() const;
-  // The same for a file of a ricci program, of which all but old ones have a checksum; does nothing for others.
+  // Calls verify() if a ricci program wrote the file with a checksum; does nothing for other files.
   void verify_if_checked() const;
 
  private:

@@ -19,6 +19,14 @@ void check(const Gemm& g) {
   require(g.device);
 }
 
+void check_epilogue(const Gemm& g) {
+  if (g.epilogue == Epilogue::gelu && !g.bias_n) fail("gemm: gelu needs a bias");
+  if (g.epilogue == Epilogue::row_sums || g.epilogue == Epilogue::gelu_gradient) {
+    if (g.bias_n) fail("gemm: this epilogue takes no bias");
+    if (!g.beside) fail("gemm: this epilogue needs memory beside c");
+  }
+}
+
 // The stride of an extent of 1 says nothing: it becomes what a dense matrix has.
 void make_dense(MatrixAt& at, int64_t rows, int64_t columns) {
   if (columns == 1) at.column_stride = rows > 1 && at.row_stride == 1 ? rows : 1;
@@ -103,6 +111,7 @@ void gemm(const Gemm& asked) {
 
 bool gemm_fused([[maybe_unused]] const Gemm& g) {
   check(g);
+  check_epilogue(g);
 #ifdef RICCI_HAS_CUDA
   if (g.device != Device::cuda || g.batch != 1 || g.m == 0 || g.n == 0 || g.k == 0 || !gemm_cublas(made_dense(g))) return false;
   count_flops(g);

@@ -124,14 +124,9 @@ cublasLtMatmulAlgo_t kept_algorithm(TunedProducts& tuned, const Plan& plan, cons
   for (const int64_t number : key_of(g)) product += (product.empty() ? "" : " ") + std::to_string(number);
   cublasLtMatmulAlgo_t algorithm = all[0];
   if (const std::string* kept = tuned.find(product)) {
-    const char* at = kept->c_str();
-    for (uint64_t& word : algorithm.data) {
-      char* end = nullptr;
-      word = std::strtoull(at, &end, 10);
-      at = end;
-    }
-    if (text_of(algorithm) != *kept) fail("products.txt: '{}' is no algorithm of cuBLASLt", {*kept});
-    return algorithm;
+    for (const cublasLtMatmulAlgo_t& proposed : all)
+      if (text_of(proposed) == *kept) return proposed;
+    fail("{}: '{}' is not among the algorithms that cuBLASLt proposes for this product", {tuned.path(), one_line(*kept, 200)});
   }
   if (!recording_graph()) algorithm = fastest(plan, g, all);
   tuned.add(product, text_of(algorithm));

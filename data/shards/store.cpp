@@ -69,7 +69,7 @@ struct Description {
 };
 
 std::string text_of(const Description& d) {
-  const std::string text = format_message("2 {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.train, d.validation});
+  const std::string text = format_message("3 {} {} {} {} {} {}", {d.stamp, d.shards, d.first_shards, d.cut, d.train, d.validation});
   return text + format_message(" {}\n", {hash_bytes(text)});
 }
 
@@ -229,6 +229,7 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
     try {
       all.push_back(is_there ? *found[i] : make(cache_folder));
     } catch (const DiskFull&) {  // the folder for temporary files may have room
+      if (cache_folder.empty()) throw;
       all.push_back(make(""));
     }
   }

@@ -22,7 +22,7 @@ using namespace std::string_view_literals;
 
 constexpr size_t kBlock = 256 * 1024, kTarBlock = 512;
 
-// The first bytes of compressed files. A file that has no more than the first `enough` of them was cut there.
+// The first bytes of compressed files. A file that ends inside a mark, after at least `enough` of its bytes, was cut there.
 constexpr struct Mark {
   const char* format;
   std::string_view bytes;

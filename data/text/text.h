@@ -20,7 +20,7 @@ namespace ricci {
 
 // The path as given, else under $RICCI_DATA. Error naming both places where neither exists.
 std::filesystem::path find_data(const std::string& path);
-// The same; nothing where neither exists. Error of both: a place that cannot be looked at, whatever the other one has.
+// Like find_data, but returns nothing where neither exists. Both fail if one of the places cannot be looked at.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
 
 // A text that the program carries: its name may stand where a path does.

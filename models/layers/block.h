@@ -47,7 +47,8 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases");
   field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
   field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU)");
-  field("fused_gelu", c.fused_gelu, "on GPUs, gelu and its slope are taken within the products of the feed-forward layer");
+  field(
+      "fused_gelu", c.fused_gelu, "on GPUs, the products of the feed-forward layer compute gelu_tanh and its slope, too; it needs biases");
 }
 
 // Error: gelu is to be fused, but the products have none.
@@ -56,7 +57,8 @@ inline void check(const BlockConfig& c) {
   if (c.activation != Activation::gelu_tanh) fail("model.fused_gelu: model.activation is {}, expected gelu_tanh", {name_of(c.activation)});
   if (c.gated) fail("model.fused_gelu: model.gated is true, expected false");
   if (!c.bias) fail("model.fused_gelu: model.bias is false, expected true");
-  if (c.norm == Norm::post && c.dropout > 0) fail("model.fused_gelu: model.norm: post with model.dropout has dropout between the products");
+  if (c.norm == Norm::post && c.dropout > 0)
+    fail("model.fused_gelu: with model.norm: post there is dropout between the two products, expected model.dropout: 0");
 }
 
 // The residual travels as x and a branch that is not yet added, so that every sum is fused with the norm that reads it.

@@ -43,6 +43,7 @@ struct DotProduct {
   }
 
   Forms forms() const {
+    if (q_norm.weight.value) return {};  // normalised: the scores are no products of two positions
     const int64_t d = qkv.weight.value.shape()[1];
     return query_key_forms(qkv.weight.value.rows(0, d), qkv.weight.value.rows(d, d), heads);
   }

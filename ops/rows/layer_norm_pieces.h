@@ -25,7 +25,7 @@ struct Bf16RowsBackward {
   float *dgain_d, *dbias_d;  // dbias_d is null: no bias
 };
 
-// False, with nothing done: d is no multiple of 8 or above 2048, backward 1024, or something does not begin on 16 bytes.
+// False, with nothing done: d is no multiple of 8 or above 2048, or something does not begin on 16 bytes.
 bool norm_pieces(const char* name, Device device, const Bf16Rows& of);
 // dx, dgain and dbias in one pass over the rows.
 bool norm_pieces_backward(const char* name, Device device, const Bf16RowsBackward& of);

@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   return apps::run_app(argc, argv, text, setup, [&] {
     std::vector<std::string> names;
     for (const Case& c : kCases) names.push_back(c.name);
-    if (!options.tuned.empty()) tune_products(options.tuned);
+    if (!options.tuned.empty()) tune_products(TunedProducts(options.tuned));
     return bench::measure_named(
         options, names, [](size_t i) { return kCases[i].small; }, [&](size_t i) { measure(kCases[i], options); });
   });

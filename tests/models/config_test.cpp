@@ -129,5 +129,5 @@ TEST_CASE("model config: gelu is fused with products that have a bias, and with 
   CHECK(fused([](BlockConfig& c) { c.bias = false; }) == "model.fused_gelu: model.bias is false, expected true");
   CHECK(fused([](BlockConfig& c) { c.norm = Norm::post; }) == "no error");
   CHECK(fused([](BlockConfig& c) { c.norm = Norm::post, c.dropout = 0.1; }) ==
-        "model.fused_gelu: model.norm: post with model.dropout has dropout between the products");
+        "model.fused_gelu: with model.norm: post there is dropout between the two products, expected model.dropout: 0");
 }

@@ -38,6 +38,10 @@ TEST_CASE("several scales: heads are divided among them") {
         "model.scales: 2 coarse ones, but only 1 heads to divide among them");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
         "model.scales: only 1, expected a coarser one for the aggregation layer");
+  const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
+  CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no such norms");
+  CHECK(complaint(family_of<BottomUp>, normed) == "model.qk_norm: true, but the aggregation layer has no such norms");
+  CHECK(complaint(family_of<TopDown>, normed) == "no error");
   CHECK(divided_heads(12, 2) == std::vector<int64_t>{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
   CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {

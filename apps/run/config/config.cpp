@@ -126,14 +126,16 @@ void read_file(const std::string& path, Collector& into) {
   }
 }
 
-// A value on the command line, where no comment is meant: a text without quotes stays as it was typed, also a part of it that YAML would
-// leave out or change. Error: something follows a value in quotes or brackets.
+// A value on the command line, which has no comments: a plain text stays as it was typed. Error: something follows a value in quotes or
+// brackets.
 YamlValue value_of_word(const std::string& word, const std::string& source) {
   YamlValue value = parse_yaml(word, source, false);
   const size_t comment = word.rfind('#');
   const bool is_comment = value.kind == Kind::nothing && comment != word.npos;
   if (value.is_plain || is_comment) return {.kind = Kind::text, .text = word, .is_plain = true};
-  if (comment != word.npos && word.find_first_of("\"']}", comment) == word.npos)
+  char closing = word[0];                              // a quote
+  if (closing == '[' || closing == '{') closing += 2;  // in ASCII
+  if (comment != word.npos && word.back() != closing)
     fail("{}: '{}' follows the value; a text with # in it needs quotes around all of it", {source, one_line(word.substr(comment))});
   return value;
 }

@@ -50,13 +50,18 @@ std::string find_run(const std::string& path_or_name) {
 }
 
 TrainConfig with_found_files(TrainConfig config, FilesOf whose) {
-  config.init = find_run(config.init);
-  const auto look = [&](std::string& path) {
+  const auto guarded = [&](const std::function<void()>& find) {
     try {
-      if (!path.empty()) path = found(path);
+      find();
     } catch (const Error&) {
       if (whose == FilesOf::request) throw;
     }
+  };
+  guarded([&] { config.init = find_run(config.init); });
+  const auto look = [&](std::string& path) {
+    guarded([&] {
+      if (!path.empty()) path = found(path);
+    });
   };
   for (const Field& field : fields_of(config)) each_path(field, look);
   return config;

@@ -16,8 +16,8 @@ std::string folder_of_runs(const TrainConfig& config = {});
 std::string find_run(const std::string& path_or_name);
 
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from
-// any folder, and without $RICCI_DATA. What is not found stays as it is; so does, of an old run, what cannot be looked at, which is an
-// error of a request.
+// any folder, and without $RICCI_DATA. What is not found stays as it is. A place that cannot be looked at is an error for a request; in the
+// config of an old run it stays as it is.
 enum class FilesOf { request, old_run };
 TrainConfig with_found_files(TrainConfig config, FilesOf whose = FilesOf::request);
 

@@ -77,7 +77,7 @@ int replay_nonfinite_step(const std::string& folder, const std::vector<std::stri
   require(config.device);
   if (!OpenFile::find(run.place(kNonfiniteFile)))
     fail("{}: there is no {}: no step of this run was other than finite", {run.path(), kNonfiniteFile});
-  if (config.tune_products) tune_products(run.place("products.txt"));
+  if (config.tune_products) tune_products(TunedProducts(run.place("products.txt"), TunedProducts::Keeps::nothing));
   const SafetensorsFile file(run.place(kNonfiniteFile));
   file.verify();
   const int64_t step = step_in(file);

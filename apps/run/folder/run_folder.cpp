@@ -211,12 +211,12 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
 
 void RunFolder::prune() const {
   const std::vector<int64_t> steps = checkpoints().steps();
-  if (steps.size() < 2) return;
+  if (steps.size() <= static_cast<size_t>(config_.keep_checkpoints)) return;
   try {
     const std::optional<SafetensorsFile> newest = checkpoints().open(steps.back());
     newest->verify();
     checkpoints().prune(read_train_state(*newest), config_.keep_checkpoints);
-  } catch (const Error&) {  // a damaged one does not tell which is the best
+  } catch (const Error&) {  // without a sound newest checkpoint none is known to be superfluous
   }
 }
 

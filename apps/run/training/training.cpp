@@ -145,8 +145,9 @@ void TrainingLoop::save() {
 
 void TrainingLoop::save_model() {
   std::vector<TensorSource> weights = weights_of(model, optimizer, ranks);
-  if (run) run->save_weights(kModelFile, std::move(weights), state.step);
-  else hand_over(std::move(weights));
+  if (!run) return hand_over(std::move(weights));
+  run->save_weights(kModelFile, std::move(weights), state.step);
+  run->prune();
 }
 
 // Batches of an evaluation, of as many sequences as are computed together.

@@ -23,9 +23,11 @@ size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 // Faults that are none of ours go to the handler that was there before: the access is repeated when this one returns.
 void on_fault(int, siginfo_t* info, void*) {
   fault = reinterpret_cast<uintptr_t>(info->si_addr);
-  const DeviceRange nearest = nearest_allocation(fault);
-  if (current_block && current_block->landing() && nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
-    siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
+  if (current_block && current_block->landing()) {  // else the heap may be locked by the thread that came here
+    const DeviceRange nearest = nearest_allocation(fault);
+    if (nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
+      siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
+  }
   sigaction(SIGSEGV, &handler_before, nullptr);
 }
 

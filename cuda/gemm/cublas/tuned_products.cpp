@@ -14,7 +14,7 @@ TunedProducts* in_use = nullptr;  // outlives every plan
 
 }  // namespace
 
-TunedProducts::TunedProducts(const FilePlace& place) : place_(place) {
+TunedProducts::TunedProducts(const FilePlace& place, Keeps keeps) : place_(place), keeps_(keeps) {
   if (!OpenFile::find(place)) return;
   std::istringstream lines(read_text(place));
   std::getline(lines, library_);
@@ -30,7 +30,8 @@ TunedProducts::TunedProducts(const FilePlace& place) : place_(place) {
 void TunedProducts::made_by(const std::string& library) {
   if (library == library_) return;
   if (!algorithms_.empty())
-    std::fprintf(stderr, "%s: made by %s; products are timed again for %s\n", place_.path.c_str(), library_.c_str(), library.c_str());
+    std::fprintf(
+        stderr, "%s: made by %s; products are timed again for %s\n", place_.path.c_str(), one_line(library_, 200).c_str(), library.c_str());
   library_ = library;
   algorithms_.clear();
 }
@@ -42,12 +43,13 @@ const std::string* TunedProducts::find(const std::string& product) const {
 
 void TunedProducts::add(const std::string& product, const std::string& algorithm) {
   algorithms_[product] = algorithm;
+  if (keeps_ == Keeps::nothing) return;
   std::string text = library_ + "\n";
   for (const auto& [each, of_each] : algorithms_) text += each + kEquals + of_each + "\n";
   write_file_atomically(place_, text);
 }
 
-void tune_products(const std::optional<FilePlace>& place) { in_use = place ? new TunedProducts(*place) : nullptr; }
+void tune_products(const std::optional<TunedProducts>& tuned) { in_use = tuned ? new TunedProducts(*tuned) : nullptr; }
 
 TunedProducts* tuned_products() { return in_use; }
 

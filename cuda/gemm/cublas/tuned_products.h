@@ -1,5 +1,6 @@
-// The algorithms by which cuBLASLt's products run, each the fastest of several that were timed at the first product of its shape. They are
-// kept in a file, so that a run that goes on has the algorithms, and with them the bits, that it began with.
+// The algorithms by which cuBLASLt's products run, each the fastest of several that were timed at the first product of its shape. A product
+// that first appears while a graph is recorded is not timed: it keeps the library's first proposal. A file keeps the algorithms, so that a
+// run that goes on has those, and with them the bits, that it began with.
 //   cuBLASLt 130000 on NVIDIA H200
 //   1 65536 3072 768 ... = 66 21 0 ...     all that two products with one plan have in common, and the words of the algorithm
 #pragma once
@@ -13,25 +14,30 @@ namespace ricci {
 
 class TunedProducts {
  public:
-  // Reads the file, if there is one. Error: names the path and the line that is none of such a file.
-  explicit TunedProducts(const FilePlace& place);
+  enum class Keeps { in_file, nothing };  // nothing: for a program that looks at a run, the file stays as it is
 
-  // Names the library and the GPU by which products are computed. Algorithms of others are forgotten, which stderr says.
+  // Reads the file, if there is one. Error: names the path and the first line that is not PRODUCT = ALGORITHM.
+  explicit TunedProducts(const FilePlace& place, Keeps keeps = Keeps::in_file);
+
+  // Names the library and the GPU by which products are computed. Algorithms found with another library or GPU are forgotten, which stderr
+  // says.
   void made_by(const std::string& library);
 
   // The algorithm of a product; null: none is known.
   const std::string* find(const std::string& product) const;
-  // Keeps an algorithm, in the file too. Error: as the system says.
+  // Keeps an algorithm, and writes the file if this keeps in it. Error: as the system says.
   void add(const std::string& product, const std::string& algorithm);
+  const std::string& path() const { return place_.path; }
 
  private:
   FilePlace place_;
+  Keeps keeps_;
   std::string library_;
   std::map<std::string, std::string> algorithms_;
 };
 
-// From now on this process times products and keeps their algorithms in the file; no place: no longer. Error: as TunedProducts.
-void tune_products(const std::optional<FilePlace>& place);
+// From now on this process times the products that `tuned` does not know; nothing: no longer.
+void tune_products(const std::optional<TunedProducts>& tuned);
 TunedProducts* tuned_products();  // null: products are not timed
 
 }  // namespace ricci

@@ -36,8 +36,8 @@ Vocabulary vocabulary_of(const JsonValue& model) {
   return Vocabulary::of_json(model["vocab"]);
 }
 
-// Their ids are those of the file. Hugging Face's tokenizers give one that the vocabulary does not have the number of its pieces instead,
-// which is another id where the vocabulary has a hole.
+// Added tokens keep the ids of the file. Hugging Face's tokenizers give an added token that is not in the vocabulary the next free number,
+// so the ids differ if the vocabulary has a hole.
 std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
   std::vector<AddedToken> tokens;
   for (const JsonValue& each : root["added_tokens"].items())

@@ -4,9 +4,9 @@
 // right operands that the tensor cores read from shared memory themselves, which saves the instructions and registers of ldmatrix.
 // While one warpgroup computes its softmax, the tensor cores work for another.
 //
-//   per 64 queries and 64 keys of width k: k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16, 4 k cycles of an SM's tensor cores at
-//   their peak; 4096 exponentials, 256 cycles at 16 a cycle floor   k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 989
-//   TFLOP/s 0.10 ms, and as long again for the exponentials
+//   cycles  per 64 queries and 64 keys of width k: k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 4 k cycles of an SM's tensor
+//           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
+//   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 103 GFLOP at 989 TFLOP/s 0.10 ms, and as long again for the exponentials
 #include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"

@@ -20,7 +20,7 @@ mkdir small && mount -t tmpfs -o size=32k none small
 for number in {1..30}; do cat text.txt; done >many.txt
 accept 'a text and a cache with room' train tiny.yaml data=many.txt name=roomy
 XDG_CACHE_HOME=$PWD/small accept 'a cache without room' train tiny.yaml data=many.txt name=cramped
-verdict 'is passed over' "$(cmp runs/{roomy,cramped}/model.safetensors 2>&1; ls -A small/ricci)"
+verdict 'is passed over' "$(cmp runs/{roomy,cramped}/model.safetensors 2>&1; [ -d small/ricci ] || echo 'not tried'; ls -A small/ricci)"
 
 echo "$failures failed"
 exit $((failures > 0))

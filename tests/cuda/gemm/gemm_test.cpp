@@ -214,5 +214,12 @@ TEST_CASE("row sums beside a product: both are their definitions, whatever is ad
   Gemm fused{};
   fused.epilogue = Epilogue::gelu;
   CHECK(message_of([&] { gemm(fused); }) == "gemm: only gemm_fused has epilogues");
+  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: gelu needs a bias");
+  float number = 0;
+  fused.bias_n = &number;
   CHECK_FALSE(gemm_fused(fused));  // on the CPU
+  fused.epilogue = Epilogue::row_sums;
+  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: this epilogue takes no bias");
+  fused.bias_n = nullptr;
+  CHECK(message_of([&] { gemm_fused(fused); }) == "gemm: this epilogue needs memory beside c");
 }

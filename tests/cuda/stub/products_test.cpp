@@ -190,7 +190,7 @@ struct Tuning {
     std::filesystem::remove(file);
     stub::set_times({3, 1, 2});
   }
-  void begin() const { tune_products(FilePlace(file)); }
+  void begin() const { tune_products(TunedProducts(FilePlace(file))); }
   std::vector<std::string> lines() const {
     std::ifstream in(file);
     std::vector<std::string> all;
@@ -269,5 +269,5 @@ TEST_CASE("a file of algorithms: those of another library are forgotten, and wha
   const std::string line = tuning.lines()[1];
   write(tuning.lines()[0] + "\n" + line.substr(0, line.find('=')) + "= 12 x\n");
   tuning.begin();
-  CHECK(message_of([&] { multiplied(t); }) == "products.txt: '12 x' is no algorithm of cuBLASLt");
+  CHECK(message_of([&] { multiplied(t); }) == tuning.file + ": '12 x' is not among the algorithms that cuBLASLt proposes for this product");
 }

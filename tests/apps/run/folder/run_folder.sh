@@ -142,6 +142,10 @@ last=$(ls runs/pruned/checkpoints | tail -1)
 cp runs/pruned/checkpoints/$last runs/pruned/checkpoints/step-00000001.safetensors
 accept 'it removes what it does not keep' train runs/pruned keep_checkpoints=1
 verdict 'the last is left' "$(ls runs/pruned/checkpoints | diff - <(echo "$last"))"
+cp runs/pruned/checkpoints/$last runs/pruned/checkpoints/step-00000001.safetensors
+rm runs/pruned/model.safetensors
+accept 'one that was killed before its model was written' train runs/pruned keep_checkpoints=1
+verdict 'removes it in the same call' "$(ls runs/pruned/checkpoints | diff - <(echo "$last"); [ -s runs/pruned/model.safetensors ] || echo 'no model')"
 rm runs/pruned/metrics.jsonl
 run train runs/pruned steps=12
 verdict 'lost records are told' "$([ $? = 0 ] && diff err - <<<"warning: runs/pruned/metrics.jsonl is missing: the records of $((10#${last//[!0-9]/})) steps are lost")"
