@@ -4,12 +4,10 @@
 #include <algorithm>
 
 #include "cuda/emulator/emulator.h"
-#include "cuda/emulator/fiber.h"
 #include "tests/models/training/every_model.h"
 
 using namespace ricci;
 
-#if !RICCI_ASAN && !RICCI_TSAN  // whose own memory leaves no room for so much
 namespace {
 
 constexpr int64_t kSequences = 64, kContext = 1024, kWide = (int64_t{1} << 31) / (kSequences * kContext) + 8;
@@ -63,4 +61,3 @@ TEST_CASE("a large step: every family") {
   for (size_t i = 0; i < choices(Family()).size(); ++i)
     if (static_cast<Family>(i) != family_of<Decoder>) check_step(choices(Family())[i], large(static_cast<Family>(i)));
 }
-#endif

@@ -87,4 +87,13 @@ TEST_CASE("ends: not with isolated blocks") {
   CHECK(error_of([] { emu::check_options(); }) == error);
   CHECK(error_of([] { launch({1, 1}, planted::FillByIndex<int>{nullptr}); }) == error);
 }
+
+#else
+
+TEST_CASE("ends: not in a build with a sanitizer") {
+  WithOptions options;
+  options->ends = true;
+  CHECK(error_of([] { emu::check_options(); }) == "emulator: ends: not in a build with a sanitizer");
+}
+
 #endif
