@@ -4,8 +4,9 @@
 chooses one; then the tests run with each of them on the emulator, and must fail.
 
     tests/mutants/mutants.py BUILD [--only NUMBER ...] [--jobs N]
+    tests/mutants/mutants.py --check
 
-BUILD is a folder in which ricci-tests was built. The exit code is 1 when a mutant was not caught or its tests did not end in time, 2 when
+BUILD is a folder in which ricci-tests was built; --check compares the list with the sources alone. The exit code is 1 when a mutant was not caught or its tests did not end in time, 2 when
 the list does not fit the sources or the tests fail without a mutant."""
 import argparse
 import concurrent.futures
@@ -131,11 +132,19 @@ def outcome(number, work, build, seconds=None):
 
 def main():
     parser = argparse.ArgumentParser(description="mutants of the forward kernels, each to be caught by the tests")
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, nargs="?")
+    parser.add_argument("--check", action="store_true", help="does each text stand in its file once? Nothing is compiled")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of mutants")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    build, mutants = args.build.resolve(), read_mutants()
+    mutants = read_mutants()
+    if args.check:
+        for name in {mutant[1] for mutant in mutants}:
+            mutated(name, mutants)
+        return
+    if not args.build:
+        parser.error("expected a build folder, or --check")
+    build = args.build.resolve()
     work = build / "mutants"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
