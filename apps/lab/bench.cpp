@@ -40,7 +40,9 @@ std::vector<MixerKind> chosen_mixers(const std::vector<std::string>& names) {
   std::vector<MixerKind> chosen;
   for (const std::string& name : names) {
     const auto number = std::find(known.begin(), known.end(), name) - known.begin();
-    if (number == std::ssize(known)) fail("no mixer is called '{}'{}", {one_line(name), nearest_note(name, {known.begin(), known.end()})});
+    if (number == std::ssize(known))
+      fail("no mixer is called '{}'{}; there are {}",
+          {one_line(name), nearest_note(name, {known.begin(), known.end()}), list_of<MixerKind>()});
     chosen.push_back(static_cast<MixerKind>(number));
   }
   for (size_t i = 0; names.empty() && i < known.size(); ++i) chosen.push_back(static_cast<MixerKind>(i));
@@ -85,6 +87,7 @@ void add_options(CLI::App& app, Options& options) {
   for (const char* const unread : {"--tokens", "--layers", "--alone", "mixers", "--roofline"}) layer->excludes(app.get_option(unread));
   app.add_option("--scales", options.scales, "With --layer: tokens for each position")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(at_least_one)
       ->capture_default_str()
       ->needs(layer);

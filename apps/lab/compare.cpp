@@ -118,11 +118,13 @@ int main(int argc, char** argv) {
             ->capture_default_str();
         app.add_option("--seeds", options.seeds, "Seeds of weights and data, a training of every model for each: 1,2,3")
             ->delimiter(',')
+            ->allow_extra_args(false)
             ->check(at_least_zero)
             ->capture_default_str();
         app.add_option("--only", options.only,
                "Train these models of the file alone; the others still decide what is equal and which tokens are scored: vanilla,top-down")
-            ->delimiter(',');
+            ->delimiter(',')
+            ->allow_extra_args(false);
         app.add_option("--name", options.name, "The runs are runs/NAME_MODEL_SEED; the name of the file if not given");
         app.add_flag("--plan", options.only_plans, "Tell what would be trained, without training");
         add_output_options(app, options.report, "Draw it: a name that ends in .svg or .html");

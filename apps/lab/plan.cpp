@@ -6,11 +6,13 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/run/corpus/micro_batches.h"
+#include "apps/run/folder/places.h"
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/init.h"
 #include "apps/terminal/cli.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
+#include "core/files/file.h"
 #include "core/memory/memory.h"
 #include "models/planning/published_memory.h"
 
@@ -134,8 +136,9 @@ int print_published() {
 
 int plan(const Options& options) {
   if (options.published) return print_published();
-  TrainConfig config = load_config<TrainConfig>(options.run.file(), options.run.overrides(), keys_of_init);
-  config.model.vocab = planned_vocab(config, options.run.file());
+  const std::string found = find_run(options.run.file()), file = found + (is_folder(found) ? "/config.yaml" : "");
+  TrainConfig config = load_config<TrainConfig>(file, options.run.overrides(), keys_of_init);
+  config.model.vocab = planned_vocab(config, file);
   config.max_ranks = config.max_ranks.value_or(options.ranks);
   check(config);  // with max_ranks
   print_warnings(config);

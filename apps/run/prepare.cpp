@@ -41,6 +41,7 @@ int prepare(Options options) {
   options.prepare.documents.format = choice_of<DocumentFormat>("--format", options.format);
   options.prepare.documents.encoding = choice_of<Encoding>("--encoding", options.encoding);
   options.prepare.documents.keep_line_ends = choice_of<Eos>("--eos", options.eos) != Eos::document;
+  if (const auto& labels = options.prepare.documents.labels; !labels.empty()) options.prepare.documents.classes = std::ssize(labels);
   check(options.prepare.documents);
   const TextSource files = options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs);
   const auto tokenizer = tokenizer_for(options, files);
@@ -90,7 +91,12 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--text-field", documents.text_field,
       "Name of the field with the text (jsonl; \"text\" if not given), or number of its column (tsv; the last if not given)");
   app.add_option("--label-field", documents.label_field, "The same of the field or column with the label of a document");
-  app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
+  CLI::Option* const classes =
+      app.add_option("--classes", documents.classes, "Labels are integers from 0 to one less")->check(at_least_one);
+  app.add_option("--labels", documents.labels, "Labels are these words, the classes 0, 1, ...: negative,positive")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->excludes(classes);
   app.add_option("--shard-tokens", options.prepare.shard_tokens, "Tokens of a shard")->check(at_least_one)->capture_default_str();
   app.add_option("--threads", options.threads, "CPU threads; 0: all")->check(thread_number);
 }

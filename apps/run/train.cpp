@@ -141,6 +141,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   const std::optional<InitSource> init = init_of(run, config);
   const Corpus corpus = open_in_turn(ranks, config, first_tokenizer(run, init));
   resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
+  config.labels = corpus.labels;
   StepFeed feed(corpus, config, share_of(config, ranks).micro_batches());
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "apps/run/config/nearest.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
 #include "cuda/ranks/ranks.h"
@@ -102,9 +103,35 @@ int after_output(const AppText& text, int exit_code) {
   return report(text, "cannot write to stdout" + reason, exit_code ? exit_code : 1);
 }
 
+// The option that a user may have meant by an unknown one: --temp for --temperature, --max-tokens for --tokens, or a slip of the pen.
+std::string nearest_option(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* each : app.get_subcommands())
+    for (const CLI::Option* option : each->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const std::string& each : known)
+    if (each.starts_with(word) || word.ends_with(each.substr(1))) return ", the nearest is '" + each + "'";
+  return nearest_note(word, known);
+}
+
+// The message about words that no option takes.
+std::string unexpected(const CLI::App& app, const CLI::ExtrasError& mistake) {
+  const std::vector<std::string> words = app.remaining(true);
+  if (words.empty() || app.get_allow_extras()) return mistake.what();
+  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
+  if (option == words.end())
+    return "not expected: '" + one_line(words[0]) + "'" +
+           (app.get_option_no_throw("--prompt") ? "; a text to continue is given as --prompt '" + one_line(words[0]) + "'" : "");
+  const std::string name = option->substr(0, option->find('='));
+  return "no option " + one_line(name) + nearest_option(app, name);
+}
+
 // The right way to give a key that was meant by a word with dashes: --lr, --~lr.
-std::string hint_for(const std::string& word) {
+std::string hint_for(const CLI::App& app, const std::string& word) {
   if (!word.starts_with("--")) return "";
+  if (const std::string nearest = nearest_option(app, word); !nearest.empty()) return nearest;
   const std::string key = word.substr(2);
   return "; keys of a run file are given as " + key + (key.starts_with('~') ? "" : "=VALUE");
 }
@@ -133,7 +160,8 @@ int run_app(
       return after_output(text, app.exit(request));
     } catch (const CLI::Error& mistake) {
       if (find_launcher().rank > 0) return 2;  // rank 0 says it
-      return report(text, std::string(mistake.what()) + " (--help lists the options)", 2);
+      const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&mistake);
+      return report(text, (extras ? unexpected(app, *extras) : mistake.what()) + " (--help lists the options)", 2);
     }
     if (!text.may_be_several) run_as_one_process();
     const int exit_code = main();
@@ -179,7 +207,7 @@ void add_field_options(CLI::App& app, const std::vector<Field>& fields) {
     if (auto* const* const optional = std::get_if<std::optional<int64_t>*>(&field.value)) add(**optional);
     if (std::string* const* const text = std::get_if<std::string*>(&field.value)) add(**text);
     if (auto* const* const list = std::get_if<std::vector<int64_t>*>(&field.value)) {
-      CLI::Option* const option = add(**list)->delimiter(',');
+      CLI::Option* const option = add(**list)->delimiter(',')->allow_extra_args(false);
       if (!(*list)->empty()) option->capture_default_str();
     }
   }
@@ -193,11 +221,13 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help) {
     std::vector<std::string> with_dashes, without;
     for (const std::string& word : app.remaining()) {
       if (word == "--") continue;  // only words follow
-      if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(word)});
+      if (!word.starts_with("--") || word.find('=') == word.npos) throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
       with_dashes.push_back(word.substr(2));
     }
     for (const std::string& word : *words) {
       if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
+      if (word[0] == '=')
+        throw CLI::ValidationError(one_line(word) + ": a key and its value have no blanks around the equals sign, as data=my.txt");
       const bool is_key = is_override(word);
       if (!is_key && !options.file_.empty()) throw CLI::ValidationError("two run files: " + options.file_ + " and " + word);
       if (is_key) without.push_back(word);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -32,11 +33,24 @@ int32_t label_in_range(int64_t label, const DocumentOptions& options, const std:
   return static_cast<int32_t>(label);
 }
 
+bool is_integer(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return one_line(list);
+}
+
 int32_t label_of(std::string_view text, const DocumentOptions& options, const std::string& place) {
+  const auto named = std::find(options.labels.begin(), options.labels.end(), text);
+  if (named != options.labels.end()) return static_cast<int32_t>(named - options.labels.begin());
   int64_t label = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
+  const bool is_number = is_integer(text, label);
+  if (!is_number && !options.labels.empty()) fail("{}: label '{}' is none of {}", {place, one_line(text), list_of(options.labels)});
+  if (!is_number) fail("{}: label '{}' is not an integer from 0 to {}", {place, one_line(text), options.classes - 1});
   return label_in_range(label, options, place);
 }
 
@@ -62,6 +76,7 @@ void check(const DocumentOptions& o) {
   if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty()))
     fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
+  if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (o.format != DocumentFormat::tsv) return;
   column_of(kText, o.text_field);
@@ -79,12 +94,16 @@ Record record_of_json(std::string_view line, const DocumentOptions& options, con
   if (options.label_field.empty()) return record;
   const auto label = object.find(options.label_field);
   if (label == object.end()) fail("{}: has no label \"{}\"", {place, one_line(options.label_field)});
+  if (label->is_string() && !options.labels.empty()) {
+    record.label = label_of(label->get_ref<std::string&>(), options, place);
+    return record;
+  }
   const bool fits = label->is_number_integer() && !(label->is_number_unsigned() && label->get<uint64_t>() > INT64_MAX);
   if (!fits) {
     const std::string written = label->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     fail("{}: label {} is not an integer from 0 to {}", {place, one_line(written), options.classes - 1});
   }
-  record.label = label_in_range(label->get<int64_t>(), options, place);
+  record.label = options.labels.empty() ? label_in_range(label->get<int64_t>(), options, place) : label_of(label->dump(), options, place);
   return record;
 }
 
@@ -233,6 +252,22 @@ bool DocumentReader::next_record(DocumentPiece& piece) {
   piece.label = record_.label;
   cut_piece(piece, std::string_view(record_.text).substr(static_cast<size_t>(at_.byte)), true);
   return true;
+}
+
+// A label is read as the text of its document.
+std::vector<std::string> word_labels(const TextSource& files, const DocumentOptions& options) {
+  const DocumentOptions labels{.format = options.format, .encoding = options.encoding, .text_field = options.label_field};
+  DocumentReader reader(files, labels, complete_utf8_prefix);
+  std::set<std::string> found;
+  int64_t number = 0;
+  try {
+    for (DocumentPiece piece; reader.next(piece);) {
+      if (found.empty() && is_integer(piece.text, number)) return {};
+      if (!piece.text.empty()) found.insert(piece.text);
+    }
+  } catch (const Error&) {
+  }
+  return {found.begin(), found.end()};
 }
 
 }  // namespace ricci

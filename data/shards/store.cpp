@@ -45,8 +45,10 @@ struct StoreKey {
 
 std::string options_of(const StoreSource& source) {
   const DocumentOptions& o = source.documents;
-  return format_message("{} {} {} {}:{}{}:{}",
+  std::string text = format_message("{} {} {} {}:{}{}:{}",
       {name_of(o.format), source.train_fraction, o.classes, o.text_field.size(), o.text_field, o.label_field.size(), o.label_field});
+  for (const std::string& label : o.labels) text += format_message(" {}:{}", {label.size(), label});
+  return text;
 }
 
 // made_of: the sources that the tokenizer is made of; none where it is given, and `tokenizer` is its hash.

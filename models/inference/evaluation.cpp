@@ -12,6 +12,7 @@
 #include "cuda/verbs/arithmetic.h"
 #include "models/layers/layers.h"
 #include "ops/rows/cross_entropy.h"
+#include "ops/rows/softmax.h"
 
 namespace ricci {
 namespace {
@@ -93,6 +94,12 @@ Evaluation evaluate_classes(const Model& model, int64_t count, const BatchOf& ba
   confusion.add_other_ranks(ranks);
   result.confusion = confusion;
   return result;
+}
+
+Tensor class_probabilities(const Model& model, const Inputs& inputs) {
+  const NoTape unrecorded;
+  const Training off(false);
+  return softmax(to(convert(model.logits(inputs), Dtype::f64), Device::cpu));
 }
 
 std::vector<double> token_nats(const Model& model, const Inputs& inputs) {

@@ -55,6 +55,9 @@ Evaluation evaluate_predictions(
 Evaluation evaluate_classes(
     const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {}, Ranks& ranks = Ranks::alone());
 
+// The probabilities of the classes, by a classifier: f64 [b k] on the CPU.
+Tensor class_probabilities(const Model& model, const Inputs& inputs);
+
 // -log p(target) in nats for every target of a batch, row by row; NaN where the target is -1. Positions that the loss leaves out
 // (model.loss_from) have theirs too. Nothing is recorded, dropout is off.
 // Errors: a classifier, a coarse model; a target outside of the vocabulary.

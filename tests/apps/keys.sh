@@ -59,6 +59,7 @@ sort_length            12      sample.tokens=0 model.ctx=21 data=sorter
 format                 tsv
 text_field             2       format=tsv
 label_field            2       data=labels.tsv format=tsv label_field=1 sample.tokens=0 model.family=classifier
+labels                 [1,0]   data=labels.tsv format=tsv label_field=1 sample.tokens=0 model.family=classifier
 validation             other.txt
 train_fraction         0.7
 tokenizer              byte

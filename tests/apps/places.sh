@@ -86,13 +86,15 @@ verdict 'holds the tokens' "$(ls cache | grep -q '^shards-' || ls cache)"
 cd elsewhere && mkdir -p runs && cp -r ../runs/named runs/ && cp ../{text.txt,tiny.yaml} . || exit 1
 programs=('eval named --data text.txt' 'generate named --prompt the --tokens 3' 'inspect named --text the -o page.html' 'plot named -o a.svg'
   'analyze memory named -o a.svg' 'analyze masks named -o a.svg' 'train named' 'train tiny.yaml name=from init=named data=text.txt'
+  'analyze frequency named --data text.txt' 'analyze shuffle named --data text.txt' 'analyze neighbours named --data text.txt --scales 4'
+  'analyze samples named --data text.txt --prompts 2 --prompt 4 --tokens 8 --timed 0' 'plan named' 'plan named batch=4 --json'
   'convert export named exported')
 for words in "${programs[@]}"; do
   for name in named runs/named; do
     rm -rf runs/from exported
     run ${words//named/$name}
     code=$?
-    sed -E "s#(runs/)?named#NAME#g; s#[0-9.,]+ (s|ms|tokens/s)\b##g" out >"${name/\//-}.out"
+    sed -E "s#(runs/)?named#NAME#g; s#[0-9.,]+ (s|ms|tokens/s)\b##g; /process/d" out >"${name/\//-}.out"
     verdict "$words: $name" "$([ $code = 0 ] || echo "exit code $code")"
     verdict 'no word of C++' "$(grep -E 'bad_|std::|basic_|filesystem error|terminate|vector::|stoi|stoll|exception' out err)"
   done

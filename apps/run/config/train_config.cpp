@@ -42,7 +42,9 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields fields = field.when(c.format != DocumentFormat::text, "format: tsv or jsonl");
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   const Fields labels = field.when(is_classifier(c), "family: classifier");
-  labels("label_field", c.label_field, "the same of the label, an integer from 0 to model.classes - 1; shards have theirs");
+  labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
+  labels("labels", c.labels, "names of the classes 0, 1, ..., which labels may be; []: the words that are labels in data, sorted")
+      .may_change();
   given("tokenizer", c.tokenizer,
       "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
@@ -124,7 +126,9 @@ void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
     if (path.empty()) fail("data: an empty path");
   if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
-    fail("tokenizer: expected one of {} or a file, got '{}'", {list_of_tokenizers(), one_line(c.tokenizer)});
+    fail("tokenizer: expected one of {} or a file, got '{}'{}",
+        {list_of_tokenizers(), one_line(c.tokenizer),
+            c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
   if (!std::isfinite(std::accumulate(c.weights.begin(), c.weights.end(), 0.0))) fail("weights: their sum is not finite");
@@ -146,6 +150,11 @@ void check_sorting(const TrainConfig& c) {
 void check_classifier(const TrainConfig& c) {
   if (c.format != DocumentFormat::text && c.label_field.empty())
     fail("label_field: not given, but model.family: classifier learns from labelled documents");
+  const int64_t classes = c.model.settings<Classifier>().classes;
+  if (!c.labels.empty() && std::ssize(c.labels) != classes) fail("labels: {} names, but model.classes: {}", {c.labels.size(), classes});
+  for (auto label = c.labels.begin(); label != c.labels.end(); ++label)
+    if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
+      fail("labels: '{}', expected names that differ", {one_line(*label)});
   if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
 }
 
@@ -213,6 +222,12 @@ void check(const TrainConfig& config) {
   if (config.sample.tokens > 0 && !config.model.traits().writes_text())
     fail("sample.tokens: {}, but model.family: {} writes no text", {config.sample.tokens, name_of(config.model.family)});
   check(config.sample.sampling);
+}
+
+std::vector<std::string> class_names(const TrainConfig& config) {
+  std::vector<std::string> names = config.labels;
+  for (int64_t k = std::ssize(names); k < config.model.settings<Classifier>().classes; ++k) names.push_back(std::to_string(k));
+  return names;
 }
 
 TrainStepOptions step_options(const TrainConfig& c) {

@@ -52,6 +52,7 @@ struct TrainConfig {
   SortingConfig sorting;
   DocumentFormat format = DocumentFormat::text;
   std::string text_field, label_field;
+  std::vector<std::string> labels;
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
@@ -102,6 +103,8 @@ bool has_pieces(const TrainConfig& config);
 inline bool is_sorting(const TrainConfig& config) { return config.data == std::vector<std::string>{"sorter"}; }
 
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
+// The names of a classifier's classes; their numbers where they have no names.
+std::vector<std::string> class_names(const TrainConfig& config);
 // True if training goes through the documents in a random order; a classifier always does.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
 

@@ -27,9 +27,21 @@ StoreSource source_of(const TrainConfig& config, const std::vector<std::string>&
     source.documents = {.format = config.format,
         .text_field = config.text_field,
         .label_field = config.label_field,
-        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0};
+        .classes = is_classifier(config) ? config.model.settings<Classifier>().classes : 0,
+        .labels = is_classifier(config) ? config.labels : std::vector<std::string>()};
   if (is_cut) source.train_fraction = config.train_fraction;
   return source;
+}
+
+// The names of a classifier's classes: as given, or the words that are labels in the data.
+std::vector<std::string> labels_of(const TrainConfig& config) {
+  if (!is_classifier(config) || config.format == DocumentFormat::text || !config.labels.empty()) return config.labels;
+  const StoreSource source = source_of(config, config.data, false);
+  std::vector<std::string> labels = word_labels(source.files, source.documents);
+  if (const int64_t classes = source.documents.classes; !labels.empty() && std::ssize(labels) != classes)
+    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'",
+        {classes, source.files.name(), labels.size(), one_line(labels.front()), one_line(labels.back())});
+  return labels;
 }
 
 bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
@@ -39,7 +51,11 @@ bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config
 // Null: it is made from the texts.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
-  return with_eos(open_tokenizer(find_data(config.tokenizer).string()), config.eos, EosOptions().piece);
+  const auto place = look_for_data(config.tokenizer);
+  if (!place)
+    fail("tokenizer: {} is not there; ricci-tokenize train TEXT -o {} makes one, and the first lines of a run file may have the command",
+        {config.tokenizer, config.tokenizer});
+  return with_eos(open_tokenizer(place->string()), config.eos, EosOptions().piece);
 }
 
 std::shared_ptr<const Tokenizer> train(const TrainConfig& config, const TokenizerKind& kind, const TextSource& text) {
@@ -61,7 +77,8 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   if (!kind) return {};
   if (kind->needs_size && config.model.vocab == 0)
-    fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens", {kind->name});
+    fail("model.vocab: 0, but the vocabulary of tokenizer: {} is made here; it needs the number of its tokens, as in model.vocab=4000",
+        {kind->name});
   const bool of_characters = config.tokenizer == "char" && config.eos == Eos::none;
   // The config.yaml of older runs has the size, also where it was not asked for.
   const auto key = [&](int64_t vocab) { return format_message("{} {} {}", {kind->name, vocab, name_of(config.eos)}); };
@@ -191,10 +208,12 @@ uint64_t Corpus::hash() const {
   return hash_bytes(format_message("{} {}", {static_cast<int64_t>(train.hash()), static_cast<int64_t>(validation.hash())}));
 }
 
-Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
-  if (config.data.empty()) fail("data: nothing given");
-  if (is_sorting(config)) return generated(config);
-  const bool shards = are_shards(config.data);
+Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> tokenizer) {
+  if (asked.data.empty()) fail("data: nothing given");
+  if (is_sorting(asked)) return generated(asked);
+  const bool shards = are_shards(asked.data);
+  TrainConfig config = asked;
+  if (!shards) config.labels = labels_of(asked);
   std::string note;
   if (shards && !tokenizer) tokenizer = tokenizer_for_shards(config, note);
   Parts parts = shards ? open_shards(config, tokenizer) : open_texts(config, tokenizer);
@@ -202,7 +221,7 @@ Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> t
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
   const Tokens train = join(parts.train);
-  return {tokenizer, std::move(parts.train), train, join(std::move(parts.validation)), note};
+  return {tokenizer, std::move(parts.train), train, join(std::move(parts.validation)), note, config.labels};
 }
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {

@@ -54,6 +54,27 @@ ResultTable results_of(std::span<const ScoredRun> scored) {
   return table;
 }
 
+// A row for each class, and what its documents were taken for. Empty where it would not fit on a page.
+std::string confusion_text(const ScoredRun& scored) {
+  constexpr int64_t most = 12;  // classes
+  if (!scored.result.confusion || scored.result.confusion->classes() > most) return "";
+  const Confusion& confusion = *scored.result.confusion;
+  const auto name = [&](int64_t k) {
+    return scored.classes.empty() ? std::to_string(k) : one_line(scored.classes[static_cast<size_t>(k)]);
+  };
+  ResultTable table{{{.heading = "documents of class", .left = true}}};
+  for (int64_t k = 0; k < confusion.classes(); ++k) table.columns.push_back({.heading = "as " + name(k)});
+  for (const char* const heading : {"precision", "recall"}) table.columns.push_back({.heading = heading, .format = "{:.4f}"});
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    std::vector<Value> row{name(target)};
+    for (int64_t predicted = 0; predicted < confusion.classes(); ++predicted) row.emplace_back(confusion.count(target, predicted));
+    const ClassScores scores = confusion.scores(target);
+    row.insert(row.end(), {scores.precision, scores.recall});
+    table.add_row(row);
+  }
+  return "\n" + text_of(table);
+}
+
 // The runs of classifiers, or the others.
 std::vector<ScoredRun> only(std::span<const ScoredRun> scored, bool classifiers) {
   std::vector<ScoredRun> some;
@@ -103,10 +124,11 @@ std::string predictions_note(const Predictions& p) {
 }
 
 std::string text_of(std::span<const ScoredRun> scored) {
-  if (scored.size() == 1) return line_of(scored[0]);
+  if (scored.size() == 1) return line_of(scored[0]) + confusion_text(scored[0]);
   const std::vector<ScoredRun> texts = only(scored, false);
   std::string text = texts.empty() ? "" : text_of(results_of(texts));
-  for (const ScoredRun& each : only(scored, true)) text += (text.empty() ? "" : "\n") + each.run + ", " + line_of(each);
+  for (const ScoredRun& each : only(scored, true))
+    text += (text.empty() ? "" : "\n") + each.run + ", " + line_of(each) + confusion_text(each);
   return text;
 }
 
@@ -114,7 +136,8 @@ std::string json_of(std::span<const ScoredRun> scored) {
   const Value texts = json_of(results_of(only(scored, false)));
   Value::List all = std::get<Value::List>(texts.any());
   for (const ScoredRun& each : only(scored, true)) {
-    Object run{{"run", each.run}, {"text", each.text}, {"context", each.context}};
+    Object run{{"run", each.run}, {"text", each.text}, {"context", each.context},
+        {"classes", each.classes.empty() ? Value() : Value(each.classes)}};
     for (auto& member : scores_of(each.result)) run.push_back(std::move(member));
     all.emplace_back(std::move(run));
   }

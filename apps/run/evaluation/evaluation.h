@@ -49,8 +49,9 @@ struct ScoredRun {
   std::optional<int64_t> stride;  // tokens between windows; nothing: there are no windows
   std::string context_note;       // RunFolder::context_note
   Evaluation result;
-  std::optional<TextSize> size;  // nothing: the text is no plain text, or not scored as a whole
-  int64_t from = 0;              // first position of a window that is scored
+  std::optional<TextSize> size;           // nothing: the text is no plain text, or not scored as a whole
+  int64_t from = 0;                       // first position of a window that is scored
+  std::vector<std::string> classes = {};  // names, of a classifier that has some
 };
 
 std::string line_of(const ScoredRun& scored);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "apps/run/config/config.h"
+#include "apps/run/config/nearest.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/text/text.h"
@@ -47,6 +48,20 @@ std::string find_run(const std::string& path_or_name) {
   const bool is_known = is_folder(path_or_name) ? is_run(path_or_name) : is_there(path_or_name);
   const std::string run = folder_of_runs() + "/" + path_or_name;
   return !is_known && is_folder(run) ? run : path_or_name;
+}
+
+std::string runs_note(const std::string& name) {
+  constexpr size_t most = 10;
+  const std::string runs = folder_of_runs();
+  std::vector<std::string> known;
+  std::error_code ignored;
+  for (const fs::directory_entry& each : fs::directory_iterator(runs, ignored))
+    if (is_run(each.path().string())) known.push_back(each.path().filename().string());
+  if (known.empty()) return "";
+  std::sort(known.begin(), known.end());
+  std::string note = nearest_note(name, known) + "; " + runs + " has ";
+  for (size_t i = 0; i < std::min(known.size(), most); ++i) note += (i ? ", " : "") + one_line(known[i]);
+  return note + (known.size() > most ? format_message(" and {} more", {known.size() - most}) : "");
 }
 
 TrainConfig with_found_files(TrainConfig config, FilesOf whose) {

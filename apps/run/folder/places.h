@@ -15,6 +15,9 @@ std::string folder_of_runs(const TrainConfig& config = {});
 // the folder of a run. A path under which there is nothing comes back as it is.
 std::string find_run(const std::string& path_or_name);
 
+// "; runs has a, b, c": the runs that a user may have meant by a name, the nearest as it; nothing where there are none.
+std::string runs_note(const std::string& name);
+
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from
 // any folder, and without $RICCI_DATA. What is not found stays as it is. A place that cannot be looked at is an error for a request; in the
 // config of an old run it stays as it is.

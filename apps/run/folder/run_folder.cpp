@@ -78,6 +78,8 @@ int64_t step_of(const SafetensorsFile& file) {
 
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides) {
   const std::string found = find_run(file_or_run);
+  const bool is_name = !found.empty() && found.find_first_of("/.") == found.npos;
+  if (is_name && !is_there(found)) fail("{}: no such run file, and no run of this name{}", {found, runs_note(found)});
   if (!is_folder(found)) {
     const TrainConfig config = with_found_files(load_config<TrainConfig>(found, overrides, keys_of_init));
     const auto run_file = found.empty() ? std::nullopt : std::optional(read_text(found, kMaxYaml));
@@ -108,6 +110,7 @@ RunFolder RunFolder::to_train(const RunRequest& request, int64_t ranks) {
     run.config_before_ = to_yaml(run.config_);
     run.config_.max_ranks = run.config_.max_ranks.value_or(1);  // a run from before this key
     asked.max_ranks = asked.max_ranks.value_or(*run.config_.max_ranks);
+    if (asked.labels.empty()) asked.labels = run.config_.labels;
     check_same_run(run.path(), run.config_, asked);
     run.steps_before_ = run.config_.steps;
     const TrainConfig before = with_found_files(run.config_, FilesOf::old_run);
@@ -132,7 +135,8 @@ void RunFolder::read() {
 
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
   const std::string path = find_run(path_or_name);
-  if (!is_folder(path)) fail("{}: no such run folder", {path});
+  if (!is_folder(path))
+    fail("{}: no such run folder{}", {path, path == path_or_name && path.find('/') == path.npos ? runs_note(path) : ""});
   RunFolder run{Folder(without_slashes(path))};
   run.read();
   const std::string tokenizer = run.place("tokenizer.json").path;

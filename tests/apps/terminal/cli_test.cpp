@@ -137,7 +137,11 @@ TEST_CASE("cli: mistakes in the usage are one line and exit code 2") {
   CHECK(mistake({}) == "ricci-train: --tokens is required (--help lists the options)\n");
   CHECK(mistake({"--tokens", "x"}) == "ricci-train: Could not convert: --tokens = x (--help lists the options)\n");
   CHECK(mistake({"--tokens", "3", "--tokenz"}) ==
-        "ricci-train: The following argument was not expected: --tokenz (--help lists the options)\n");
+        "ricci-train: no option --tokenz, the nearest is '--tokens' (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--max-tokens", "5"}) ==
+        "ricci-train: no option --max-tokens, the nearest is '--tokens' (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "--frob"}) == "ricci-train: no option --frob (--help lists the options)\n");
+  CHECK(mistake({"--tokens", "3", "a", "b"}) == "ricci-train: not expected: 'a' (--help lists the options)\n");
 }
 
 TEST_CASE("cli: options for the members of a struct") {
