@@ -125,6 +125,14 @@ std::shared_ptr<const Tokenizer> first_tokenizer(const RunFolder* run, const std
   return run ? run->tokenizer() : nullptr;
 }
 
+// The text, from which the config gets what it leaves to it: the size of the vocabulary, and the names of classes.
+Corpus open_data(Ranks& ranks, TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  Corpus corpus = open_in_turn(ranks, config, tokenizer);
+  resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
+  config.labels = corpus.labels;
+  return corpus;
+}
+
 void write_last_sample(const RunFolder& run, const Model& model, const TrainState& state) {
   const TrainConfig& config = run.config();
   const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
@@ -139,9 +147,7 @@ int train(Ranks& ranks, const RunOptions& options) {
   if (begun.is_over) return run ? tell_finished(*run, *begun.finished) : 0;
   compare_builds(ranks, config.device);
   const std::optional<InitSource> init = init_of(run, config);
-  const Corpus corpus = open_in_turn(ranks, config, first_tokenizer(run, init));
-  resolve_vocab(config, vocab_of(config, *corpus.tokenizer));
-  config.labels = corpus.labels;
+  const Corpus corpus = open_data(ranks, config, first_tokenizer(run, init));
   StepFeed feed(corpus, config, share_of(config, ranks).micro_batches());
   const EvaluationBatches validation =
       evaluation_batches(config, corpus.validation, layout_of(config).sequences, *config.context, *config.context);

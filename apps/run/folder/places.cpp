@@ -52,6 +52,7 @@ std::string find_run(const std::string& path_or_name) {
 
 std::string runs_note(const std::string& name) {
   constexpr size_t most = 10;
+  if (name.find('/') != name.npos) return "";
   const std::string runs = folder_of_runs();
   std::vector<std::string> known;
   std::error_code ignored;

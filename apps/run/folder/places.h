@@ -15,7 +15,7 @@ std::string folder_of_runs(const TrainConfig& config = {});
 // the folder of a run. A path under which there is nothing comes back as it is.
 std::string find_run(const std::string& path_or_name);
 
-// "; runs has a, b, c": the runs that a user may have meant by a name, the nearest as it; nothing where there are none.
+// "; runs has a, b, c": the runs that a user may have meant by a name, the nearest as it; nothing where there are none, or for a path.
 std::string runs_note(const std::string& name);
 
 // The config with the places at which the files that it names were found: texts, tokenizer, init. So the run goes on and is evaluated from

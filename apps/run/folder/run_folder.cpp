@@ -20,7 +20,6 @@ namespace ricci::apps {
 namespace {
 
 namespace fs = std::filesystem;
-
 constexpr int kAttempts = 1000;  // to open a checkpoint before a training at work removes it
 
 std::string without_slashes(std::string path) {
@@ -135,8 +134,7 @@ void RunFolder::read() {
 
 RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary) {
   const std::string path = find_run(path_or_name);
-  if (!is_folder(path))
-    fail("{}: no such run folder{}", {path, path == path_or_name && path.find('/') == path.npos ? runs_note(path) : ""});
+  if (!is_folder(path)) fail("{}: no such run folder{}", {path, runs_note(path)});
   RunFolder run{Folder(without_slashes(path))};
   run.read();
   const std::string tokenizer = run.place("tokenizer.json").path;
