@@ -1,0 +1,36 @@
+// 3. The sum over a block.
+// A block of 128 threads is four warps. Lanes exchange numbers within a warp only (warp_reduce does what puzzle 2 did); between warps
+// they go through shared memory, which all threads of a block see. SHARED(float, sums, [4]) declares four numbers there. A thread may
+// read what another one wrote after both have met at a barrier, __syncthreads().
+// Task: lane 0 of each warp stores its warp's sum, all threads meet, and thread 0 adds the four into `total`.
+// Unsolved: sum[0] is 528, expected 8256
+#include "apps/tour/puzzle.h"
+#include "cuda/verbs/reduce.h"
+
+using namespace ricci;
+using namespace ricci::puzzle;
+
+namespace {
+
+struct BlockSum {
+  static constexpr int kThreads = 128;
+  const float* x;
+  float* sum;
+  __device__ void operator()() const {
+    float total = warp_reduce(x[threadIdx.x], Sum{});
+#ifdef SOLVED
+#include "apps/tour/puzzles/solutions/03_block_sum.inc"
+#else
+    // Your lines.
+#endif
+    if (threadIdx.x == 0) sum[0] = total;
+  }
+};
+
+PUZZLE(3, "the sum over a block") {
+  const Tensor x = on_gpu(count_from(1, 128)), sum = gpu_memory(1);
+  launch("block_sum", x.device(), {1, BlockSum::kThreads}, BlockSum{x.data<float>(), sum.data<float>()});
+  expect("sum", sum, {8256});
+}
+
+}  // namespace
