@@ -1,4 +1,4 @@
-// The tape: one Node per recorded op, in the order they ran. backward() reads it from the end to the start.
+// The tape: one Node per recorded op, in the order they ran. backward() goes from the end to the start (drawing: last lines).
 //   Tape tape;                         records from here on this thread; no tape alive = inference
 //   Tensor loss = model(ids, targets);
 //   tape.backward(loss);               adds into Parameter::grad
@@ -112,3 +112,16 @@ class Tape final : public MemoryHolder, private RecordingScope {
 void trace_forward(const char* op, const std::vector<Arg>& inputs, const Tensor* ys, size_t outputs);
 
 }  // namespace ricci
+
+// Slots and nodes after y = gelu(linear(x, w)), where x is a constant and w a Parameter. A slot is one value on the tape: its shape, its
+// dtype and, during backward, its gradient. A node is one op. It names slots by their numbers; -1 is a constant.
+//
+//   slots_   0: w   ---> Parameter w       1: h [c f]         2: y [c f]
+//              \__________            ________/  \______         /
+//                         \          /                  \       /
+//   nodes_        0: linear (-1, 0) -> 1           1: gelu (1) -> 2
+//                    keeps x and w                    keeps gelu'(h)
+//
+// backward(y) starts with the gradient of slot 2. Node 1 turns it into the gradient of slot 1, node 0 that into the gradient of w. It is
+// added to Parameter::grad, and not to the slot. Each use of a parameter makes a new slot, and all of them point to the one Parameter: so
+// the gradients of tied weights add up.

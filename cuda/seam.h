@@ -33,3 +33,12 @@ template <class T> __device__ inline T* dynamic_shared() {
 using emu::dynamic_shared;
 
 #endif
+
+// Who compiles what, line by line:
+//   in a file.cu                         g++ makes of it                                 nvcc makes of it
+//   struct Scale { __device__ ... };     a C++ struct; the emulator calls it             device code
+//   SHARED(float, tile, [32]);           memory of the emulated block, full of NaN       __shared__ float tile[32];
+//   HOST Tensor scale(const Arg& x)      the public function                             a template that nobody instantiates
+//   launch("scale", ...)                 emulator, or a call of the launcher of nvcc     nothing: it is inside a HOST function
+//   CUDA_KERNEL(Scale);                  static_assert(true)                             the launcher, and the kernel inside it
+//   UNROLL(4)                            nothing                                         #pragma unroll 4

@@ -1,6 +1,6 @@
-// The mixer `dispatcher` (Cetoli 2021): the values pass through levels r = 0, 1, 2, ..., and at each of them every position adds to its
-// value the one of the position 2^r before it, times a coefficient that it computes from its own input.
-//   v = x W_value^T,   c = sigmoid(x W_coef^T),   y = shift_and_sum(v, c) W_out^T
+// The mixer `dispatcher` (Cetoli 2021, Algorithm 1). Linear1 is `coef`, Linear2 `value`, Linear3 `out`; row r is level r (drawing: below):
+//   c <- sigmoid(Linear1(x));   V <- Linear2(x)
+//   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
 // Heads are slices of the width. With share_heads all heads have the same weights, and each reads its own slice of x alone;
 // otherwise the three maps read the whole width.
 #pragma once
@@ -117,3 +117,10 @@ struct Dispatcher {
 static_assert(Mixer<Dispatcher>);
 
 }  // namespace ricci
+
+// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to that of
+// position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
+//
+//   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
+//   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)
+//   r = 2   0->4     1->5     2->6     3->7                                   (0) (0..1) (0..2) (0..3) (0..4) (0..5) (0..6) (0..7)

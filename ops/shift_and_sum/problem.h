@@ -45,3 +45,17 @@ HD int64_t partial_at(const Problem& of, int64_t slice, int64_t b, int64_t posit
 }
 
 }  // namespace ricci::shift_and_sum_kernels
+
+// The words for parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; rows of one class are marked:
+//
+//   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
+//   class 0    *        *        *                         slice 0  | slice 1   |
+//   class 1      *        *        *                       a strip is one vector of columns of a slice
+//
+//   class   the positions that are equal mod 2^q: these levels connect no others. Its positions are rows 0, 1, 2, ...
+//   walk    three levels in one pass over the rows of a class (walk.h)
+//   tile    some rows of a class, where shared memory cannot hold all; the halo are the rows before it that it depends on
+//   part    some levels: one launch on a GPU (gpu/parts.h)
+//   slice   some columns: a thread block, or a task of the CPU
+//   strip   the columns of a slice that fit into one vector of the CPU
+//   stretch some rows of a class: where a team of warps shares a class, each warp walks over one (gpu/block_walk.h)

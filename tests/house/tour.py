@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The tour explains a name before it uses it: counts the exceptions, of which there may be few.
+
+A stop of apps/tour/README.md is a line '**N. [`file`](path)** ...', and its text goes on to the next stop. A name is a type, concept, macro
+or function that a header defines. It is explained where such a header is the stop or an earlier one, or where the text up to here has it in
+backticks. The first page lists the same files. Names without a capital letter or an underscore are left out: they are words of everyday English, too.
+  tour.py [-v]     -v: the names per stop
+"""
+import os, re, subprocess, sys
+
+kCeiling = 20
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))
+kFloors = ['core', 'cuda', 'autograd', 'ops', 'models', 'data', 'apps']
+kPatterns = [
+    r'\b(?:struct|class|enum class|concept|using)\s+([A-Z]\w+)\b(?!\s*;)',
+    r'(?m)^(?:template <[^\n]*> )?(?:inline |constexpr |\[\[nodiscard\]\] |HD |const )*[\w:<>,&\* ]+?[ &\*]([a-z_]\w+)\(',
+    r'#define (\w+)',
+]
+kOfCuda = {'__device__', '__global__', '__host__', '__grid_constant__', '__launch_bounds__', '__align__', '__forceinline__'}
+kMembers = {'Form', 'Value', 'Outputs', 'Forward', 'Backward', 'Work', 'Row', 'name_of'}  # each file has its own
+
+
+def code_of(path):
+    text = open(path, encoding='utf-8').read()
+    return re.sub(r'#include.*|//.*', '', re.sub(r'"(\\.|[^"\\\n])*"', '""', text))
+
+
+def definitions():
+    found = {}
+    for folder, _, files in (entry for floor in kFloors for entry in os.walk(floor)):
+        for path in (os.path.join(folder, name) for name in sorted(files) if name.endswith('.h')):
+            for pattern in kPatterns:
+                for name in re.findall(pattern, code_of(path)):
+                    found.setdefault(name, set()).add(path)
+    return found
+
+
+def stops():
+    text = open('apps/tour/README.md', encoding='utf-8').read()
+    parts = re.split(r'(?m)^\*\*\d+\. \[`[^`]+`\]\(\.\./\.\./([^)]+)\)\*\*', text)
+    parts[2::2] = [re.split(r'(?m)^## ', part)[0] for part in parts[2::2]]
+    return list(zip(parts[1::2], parts[2::2])), parts[0]
+
+
+def main():
+    where, seen, total = definitions(), set(), 0
+    path, before = stops()
+    words = set(re.findall(r'\w+', ' '.join(re.findall(r'`[^`\n]+`', before))))
+    for file, text in path:
+        seen |= {file, os.path.splitext(file)[0] + '.h'}
+        words |= set(re.findall(r'\w+', ' '.join(re.findall(r'`[^`\n]+`', text))))
+        names = set(re.findall(r'\b[A-Za-z_]\w{2,}\b', code_of(file)))
+        unknown = sorted(n for n in names if n in where and (n[0].isupper() or '_' in n) and n not in kOfCuda | kMembers | words and not where[n] & seen)
+        total += len(unknown)
+        words |= set(unknown)  # counted once
+        if '-v' in sys.argv:
+            print(f'{file}: {len(unknown)} {" ".join(unknown)}')
+    with open('README.md', encoding='utf-8') as page:
+        listed = re.findall(r'\]\(([^)]+)\)', page.read().split('1. **Values and the tape**')[-1].split('\n## ')[0])
+    if listed != [file for file, _ in path]:
+        print('README.md lists other files, or in another order:', *sorted(set(listed) ^ {file for file, _ in path}))
+        return 1
+    print(f'{len(path)} stops, {total} names are used before they are explained; at most {kCeiling} may be')
+    return 0 if len(path) >= 40 and len(where) > 500 and total <= kCeiling else 1
+
+
+sys.exit(main())
