@@ -29,10 +29,12 @@ struct Options {
 // Error: an option that an evaluation of this run does not read, or --data where there is nothing else to score.
 void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig& config = run.config();
+  const char* const documents = is_chat(config) ? "conversations" : "documents";
   const bool sorts = is_sorting(config), has_cells = config.model.traits().objective == Objective::next_cell;
-  if (sorts || is_classifier(config))
+  const char* const unit = sorts ? "rows" : documents;
+  if (sorts || is_classifier(config) || is_chat(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
-      if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), sorts ? "rows" : "documents"});
+      if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), unit});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride)
     fail("--stride: {} scores cells, and would score those where windows overlap several times", {run.path()});

@@ -2,12 +2,14 @@
 //   ricci-generate runs/NAME --prompt 'ROMEO:\n' --stop '\n\n'
 //   ricci-generate runs/NAME --prompt - --samples 4 <prompt.txt
 //   ricci-generate runs/NAME --jsonl <prompts.jsonl >texts.jsonl
+//   ricci-generate runs/NAME --chat
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
 
+#include "apps/run/generation/talk.h"
 #include "apps/run/generation/writer.h"
 #include "apps/terminal/streams.h"
 #include "core/cpu/clock.h"
@@ -25,8 +27,9 @@ constexpr const char* kBetween = "---------------\n";  // between several texts
 struct Options {
   ModelOptions model;
   WritingOptions writing;
-  std::string run, prompt = "\\n", prompt_file;
-  bool prompt_given = false, json_lines = false, interactive = false, speed = false;
+  std::string run, prompt = "\\n", prompt_file, system;
+  std::vector<std::string> form;
+  bool prompt_given = false, json_lines = false, interactive = false, chat = false, speed = false;
 };
 
 void print(const std::string& text) {
@@ -110,12 +113,26 @@ void answer_json_lines(Generator& generator) {
   }
 }
 
+// Conversations by the template of the run, or by another one.
+int talk(const Options& options) {
+  const OpenModel open = open_model(options.run, options.model);
+  const TrainConfig& config = open.run.config();
+  if (!is_chat(config) && options.form.empty())
+    fail("--chat: {} did not learn conversations; --template names the template of a model that did elsewhere", {options.run});
+  const ChatTokenizer chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
+  if (options.json_lines) answer_messages(open, chat, options.writing, std::cin);
+  else converse(open, chat, options.writing, options.system);
+  return 0;
+}
+
 int generate_text(Options& options) {
   check(options.writing.sampling);
+  if (options.json_lines && !options.system.empty()) fail("--system: with --jsonl the messages have it");
   if (options.interactive && options.json_lines) fail("--interactive: shows texts, and --jsonl writes lines of JSON");
   if (options.interactive && options.prompt_given) fail("--interactive: the prompts are lines of stdin, not --prompt or --prompt-file");
   for (std::string& stop : options.writing.stops) stop = unescape(stop, "--stop");
   const StopStrings checked(options.writing.stops);
+  if (options.chat) return talk(options);
   const bool reads_prompts = options.interactive || (options.json_lines && !options.prompt_given);
   const std::string prompt = reads_prompts ? "" : given_text(options.prompt, options.prompt_file, "--prompt");
   Generator generator(options);
@@ -144,6 +161,14 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
   app.add_flag(
       "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");
+  CLI::Option* const chat = app.add_flag("--chat", options.chat,
+      "A conversation: each line of stdin is what the user says, and the model answers. With --jsonl: lines {\"messages\": [...]} on stdin "
+      "to lines {\"answer\": ...}");
+  for (const char* other : {"--prompt", "--prompt-file", "--interactive", "--samples", "--speed"}) chat->excludes(app.get_option(other));
+  app.add_option("--system", options.system, "With --chat: a system message before the conversation")->needs(chat);
+  app.add_option("--template", options.form,
+         "With --chat: how a conversation is written, in place of what the run says: chatml, llama3, or six strings, as the key chat has them")
+      ->needs(chat);
   add_field_options(app, options.writing.sampling);
   add_model_options(app, options.model, "Tokens that the next one is drawn from");
 }

@@ -42,6 +42,8 @@ int prepare(Options options) {
   options.prepare.documents.encoding = choice_of<Encoding>("--encoding", options.encoding);
   options.prepare.documents.keep_line_ends = choice_of<Eos>("--eos", options.eos) != Eos::document;
   if (const auto& labels = options.prepare.documents.labels; !labels.empty()) options.prepare.documents.classes = std::ssize(labels);
+  if (options.prepare.documents.format == DocumentFormat::messages)
+    fail("--format: messages is read by ricci-train, which keeps the tokens of conversations in its cache");
   check(options.prepare.documents);
   const TextSource files = options.inputs.size() == 1 ? TextSource(options.inputs[0]) : TextSource::of_paths(options.inputs);
   const auto tokenizer = tokenizer_for(options, files);

@@ -1,4 +1,4 @@
-// ricci-tokenize: makes vocabularies, turns texts into token ids and back, counts tokens.
+// ricci-tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files/file.h"
 #include "data/shards/pieces.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 using namespace ricci;
@@ -21,7 +22,7 @@ namespace {
 
 struct Options {
   std::string tokenizer, kind = "bpe", from, split = "gpt2", out = "tokenizer.json", eos = "none";
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, form = {"chatml"};
   OpenOptions open;
   TrainingOptions training;
   EosOptions end;
@@ -116,6 +117,13 @@ int decode(const Options& options) {
   return 0;
 }
 
+int chat(const Options& options) {
+  const auto tokenizer = open(options);
+  const ChatTokenizer encoder(tokenizer, chat_template(options.form));
+  filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return chat_json(encoder, line); });
+  return 0;
+}
+
 int count(const Options& options) {
   const auto tokenizer = open(options);
   const TextSource text = TextSource::of_paths(options.texts);
@@ -191,9 +199,12 @@ void add_options(CLI::App& app, Options& options) {
       ->excludes(texts);
   CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
+  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
+  talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
+      ->capture_default_str();
   CLI::App* const counting = add("count", "How many tokens texts have", count);
   counting->add_option("texts", options.texts, "Files or folders with text")->required();
-  for (CLI::App* each : {encoding, decoding, counting}) {
+  for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.tokenizer,
             "A tokenizer.json, a vocab.bpe or merges.txt with its JSON beside it, a *vocab.txt, or a folder with one of them")
         ->required();

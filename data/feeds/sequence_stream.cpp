@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "data/feeds/conversations.h"
 #include "data/shards/tokens.h"
 
 namespace ricci {
@@ -45,8 +46,8 @@ void check(const std::vector<Tokens>& corpora, const StreamOptions& o) {
     if (!(weight > 0 && std::isfinite(weight))) fail("weights: {}, expected more than 0", {weight});
   check_same_tokenizer(corpora);
   for (const Tokens& tokens : corpora)
-    if (o.whole_documents) check_labelled(tokens);
-    else if (tokens.size() <= o.context)
+    if (o.whole_documents && !o.conversations) check_labelled(tokens);
+    else if (!o.whole_documents && tokens.size() <= o.context)
       fail("sequence stream: {} has {} tokens, but a context of {} needs {}", {tokens.name(), tokens.size(), o.context, o.context + 1});
 }
 
@@ -56,7 +57,7 @@ ShuffledSequences::ShuffledSequences(const Tokens& tokens, const StreamOptions& 
     : tokens_(tokens),
       head_(tokens, seed),
       at_(tokens, seed),
-      context_(options.context),
+      context_(options.context + (options.conversations ? 1 : 0)),
       buffer_(buffer_of(tokens, options)),
       whole_documents_(options.whole_documents),
       seed_(seed),
@@ -129,7 +130,8 @@ Batch SequenceStream::packed_batch(int64_t sequences) {
 Batch SequenceStream::document_batch(int64_t sequences) {
   std::vector<LabelledIds> documents;
   for (int64_t b = 0; b < sequences; ++b) documents.push_back(next_corpus().read_document());
-  return batch_of(documents, options_.full_width ? options_.context : 0);
+  const int64_t width = options_.full_width ? options_.context : 0;
+  return options_.conversations ? conversation_batch(documents, corpora_[0].vocab_size() / 2, width) : batch_of(documents, width);
 }
 
 std::vector<Batch> SequenceStream::next_step(Range mine, int64_t batches, int64_t sequences) {

@@ -73,7 +73,8 @@ void check(const DocumentOptions& o) {
   if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
   if (o.format != DocumentFormat::text && o.documents != "file")
     fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
-  if (o.format == DocumentFormat::text && !(o.text_field.empty() && o.label_field.empty()))
+  const bool has_fields = o.format == DocumentFormat::jsonl || o.format == DocumentFormat::tsv;
+  if (!has_fields && !(o.text_field.empty() && o.label_field.empty()))
     fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
@@ -185,7 +186,7 @@ void DocumentReader::read_more() {
 // than a piece is divided between two characters.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
-  piece.ends = whole && document.size() <= kPiece;
+  piece.ends = whole && (document.size() <= kPiece || options_.format == DocumentFormat::messages);
   piece.first_byte = at_.byte;
   size_t taken = document.size();
   if (!piece.ends) {
@@ -240,10 +241,15 @@ bool DocumentReader::next_line() {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.find_first_not_of(" \t") == line.npos) continue;
     record_place_ = format_message("{}:{}", {members_->name(), line_});
-    record_ = options_.format == DocumentFormat::jsonl ? record_of_json(line, options_, record_place_)
-                                                       : record_of_tsv(line, options_, record_place_);
+    record_ = record_of(line);
     return true;
   }
+}
+
+Record DocumentReader::record_of(std::string_view line) const {
+  if (options_.format == DocumentFormat::messages) return {std::string(line)};
+  if (options_.format == DocumentFormat::jsonl) return record_of_json(line, options_, record_place_);
+  return record_of_tsv(line, options_, record_place_);
 }
 
 bool DocumentReader::next_record(DocumentPiece& piece) {

@@ -1,4 +1,5 @@
-// The documents of text files, JSONL or TSV, in pieces of bounded length, from any place on.
+// The documents of text files, JSONL or TSV, in pieces of bounded length, from any place on. A line of messages is one piece, which a
+// ChatTokenizer encodes (data/tokenizers/chat.h).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace ricci {
 
-enum class DocumentFormat : uint8_t { text, jsonl, tsv };
-constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv"}; }
+enum class DocumentFormat : uint8_t { text, jsonl, tsv, messages };
+constexpr auto choices(DocumentFormat) { return std::array{"text", "jsonl", "tsv", "messages"}; }
 
 // The options that make documents out of texts.
 struct DocumentOptions {
@@ -64,6 +65,7 @@ class DocumentReader final : public PieceReader {
   bool next_text(DocumentPiece& piece);
   bool next_record(DocumentPiece& piece);
   bool next_line();
+  Record record_of(std::string_view line) const;
   void read_more();
   size_t cut_piece(DocumentPiece& piece, std::string_view document, bool whole);
 

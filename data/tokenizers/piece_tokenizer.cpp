@@ -55,6 +55,10 @@ void PieceTokenizer::append_ids(std::string_view piece, int64_t offset, std::vec
   }
 }
 
+void PieceTokenizer::append_plain_text(std::string_view text, std::vector<int64_t>& ids) const {
+  if (!text.empty()) append_plain(normal_form_ ? normal_form_(text, 0) : std::string(text), 0, ids);
+}
+
 // The text between two tokens that are found in the text as it is.
 void PieceTokenizer::append_between(std::string_view text, int64_t offset, std::vector<int64_t>& ids) const {
   const std::string normal_form = normal_form_ ? normal_form_(text, offset) : "";

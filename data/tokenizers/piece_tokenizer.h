@@ -20,6 +20,8 @@ class PieceTokenizer : public Tokenizer {
 
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const override;
   size_t complete_prefix(std::string_view text) const override;
+  // Appends the ids of a text in which no added token is looked for, whatever it holds.
+  void append_plain_text(std::string_view text, std::vector<int64_t>& ids) const;
 
  protected:
   // The text in its normal form; the offset is for messages.

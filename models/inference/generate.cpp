@@ -1,6 +1,5 @@
 // Texts, token by token: the logits after the last position, a draw, and on.
 #include <algorithm>
-#include <memory>
 
 #include "autograd/tape.h"
 #include "core/error.h"
@@ -34,43 +33,60 @@ void check_samples(int64_t samples) {
   if (samples < 1 || samples > kMaxSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMaxSamples});
 }
 
-void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
-    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
+Continuation::Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context)
+    : model_(model), sampling_(sampling), device_(device), context_(context) {
   check(sampling);
   if (model.config().traits().objective == Objective::next_cell)
     fail("generate: a coarse model says which tokens come next, but not in which order");
-  if (prompt.empty()) fail("generate: the prompt is empty");
   check_samples(samples);
   const int64_t most = model.config().ctx;
   if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});
-  if (context == 0) context = most;
+  if (context == 0) context_ = most;
+  texts_s_.resize(static_cast<size_t>(samples));
+}
+
+Continuation::~Continuation() = default;
+
+void Continuation::append(std::span<const int64_t> ids) {
+  for (auto& text : texts_s_) text.insert(text.end(), ids.begin(), ids.end());
+  unread_ += static_cast<int64_t>(ids.size());
+}
+
+void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, int64_t token)>& use) {
+  if (texts_s_[0].empty()) fail("generate: the prompt is empty");
   const NoTape unrecorded;
   const Training off(false);
-  Texts texts_s(static_cast<size_t>(samples), {prompt.begin(), prompt.end()});
-  std::vector<bool> goes_on_s(texts_s.size(), true);
-  int64_t going = samples;
-  std::unique_ptr<DecodingState> state;
-  int64_t read = 0;  // positions in the state; everything of the texts when there is one
+  std::vector<bool> goes_on_s(texts_s_.size(), true);
+  auto going = static_cast<int64_t>(texts_s_.size());
   for (int64_t i = 0; i < count && going > 0; ++i) {
-    int64_t news = 1;
-    if (!state || read == context) {
-      news = std::min<int64_t>(static_cast<int64_t>(texts_s[0].size()), state ? (context + 1) / 2 : context);
-      state = model.init_state(samples);
-      read = 0;
+    if (!state_ || read_ + unread_ > context_) {  // a full context: its later half is read again
+      const int64_t wanted = state_ ? std::max((context_ + 1) / 2, unread_) : context_;
+      unread_ = std::min({static_cast<int64_t>(texts_s_[0].size()), wanted, context_});
+      state_ = model_.init_state(static_cast<int64_t>(texts_s_.size()));
+      read_ = 0;
     }
-    const std::vector<double> logits_sv = values_of(model.advance(last_ids(texts_s, news, device), *state));
-    read += news;
-    const size_t vocab = logits_sv.size() / texts_s.size();
-    for (size_t s = 0; s < texts_s.size(); ++s) {
+    const std::vector<double> logits_sv = values_of(model_.advance(last_ids(texts_s_, unread_, device_), *state_));
+    read_ += unread_;
+    unread_ = 1;
+    const size_t vocab = logits_sv.size() / texts_s_.size();
+    for (size_t s = 0; s < texts_s_.size(); ++s) {
       // A text that has ended goes on in silence, beside the others.
-      const auto sample = static_cast<int64_t>(s);
-      texts_s[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling, static_cast<uint64_t>(i), static_cast<uint64_t>(s)));
-      if (goes_on_s[s] && !use(sample, texts_s[s].back())) {
+      const auto index = static_cast<uint64_t>(drawn_);
+      texts_s_[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling_, index, s));
+      if (goes_on_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back())) {
         goes_on_s[s] = false;
         --going;
       }
     }
+    ++drawn_;
   }
+}
+
+void generate_samples(const Model& model, std::span<const int64_t> prompt, int64_t samples, int64_t count, const Sampling& sampling,
+    Device device, const std::function<bool(int64_t sample, int64_t token)>& use, int64_t context) {
+  Continuation texts(model, samples, sampling, device, context);
+  texts.append(prompt);
+  texts.draw(count, use);
 }
 
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,

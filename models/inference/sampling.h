@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -40,6 +41,32 @@ void generate(const Model& model, std::span<const int64_t> prompt, int64_t count
 
 inline constexpr int64_t kMaxSamples = 65536;
 void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSamples
+
+// Several texts that begin alike and go on in turns: ids are given to all of them, and then drawn for each. The key/value cache is kept
+// between the turns.
+class Continuation {
+ public:
+  // The arguments are those of generate_samples.
+  Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context = 0);
+  ~Continuation();
+
+  // Appends the ids to every text; they are read with the next draw.
+  void append(std::span<const int64_t> ids);
+  // Draws `count` ids for every text, or until `use` has returned false for all of them. What was drawn is part of the text.
+  // Error: nothing was appended yet.
+  void draw(int64_t count, const std::function<bool(int64_t sample, int64_t token)>& use);
+
+ private:
+  const Model& model_;
+  Sampling sampling_;
+  Device device_;
+  int64_t context_;
+  std::vector<std::vector<int64_t>> texts_s_;  // as many ids in each
+  std::unique_ptr<DecodingState> state_;
+  int64_t read_ = 0;    // positions in the state
+  int64_t unread_ = 0;  // the last ids of every text, which the state does not have
+  int64_t drawn_ = 0;   // draws so far, which numbers them
+};
 
 // The same for several texts at once, which begin with the same prompt; each has draws of its own, and sample 0 the draws of generate.
 // Errors also: as for check_samples.

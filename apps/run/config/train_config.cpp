@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
@@ -38,8 +39,12 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   given("validation", c.validation, "files or folders; [] for the end of data").decides().may_change().file(names_data_file);
   const Fields splitting = given.when(c.validation.empty(), "validation: []");
   splitting("train_fraction", c.train_fraction, "part of data that trains, the rest is validation").within({0, 1, false, false});
-  given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs").decides();
-  const Fields fields = field.when(c.format != DocumentFormat::text, "format: tsv or jsonl");
+  given("format", c.format, "of both; jsonl: an object per line; tsv: columns between tabs; messages: a conversation per line").decides();
+  const Fields talking = field.when(is_chat(c), "format: messages");
+  talking("chat", c.chat,
+      "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} in the "
+      "place of a text");
+  const Fields fields = field.when(c.format == DocumentFormat::jsonl || c.format == DocumentFormat::tsv, "format: tsv or jsonl");
   fields("text_field", c.text_field, "with the text of a document; jsonl: a name, empty: text; tsv: a column from 1, empty: the last");
   const Fields labels = field.when(is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "the same of the label, a word or an integer from 0 to model.classes - 1; shards have theirs");
@@ -49,13 +54,13 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       "char or byte; word, bpe or wordpiece: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
       .decides()
       .file(names_vocabulary_file);
-  const Fields ending = field.when(has_pieces(c), "tokenizer: word, bpe, wordpiece or a file");
+  const Fields ending = field.when(has_pieces(c) && !is_chat(c), "tokenizer: word, bpe, wordpiece or a file");
   ending("eos", c.eos, "put <eos> behind every line or document; none: as a tokenizer file says");
 }
 
 // The order in which training goes through the data.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
-  const Fields packing = read_by(field.when(!is_sorting(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
+  const Fields packing = read_by(field.when(!is_sorting(c) && !is_chat(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")
@@ -99,8 +104,8 @@ void visit_watch_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
   field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
   field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
-  const bool scores = !is_sorting(c) && c.model.traits().writes_text();
-  const Fields scoring = all.when(scores, "data that is not generated and a family that writes text");
+  const bool scores = !is_sorting(c) && !is_chat(c) && c.model.traits().writes_text();
+  const Fields scoring = all.when(scores, "data that is neither generated nor messages and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: they score all that the loss counts")
       .at_least(0);
   field("patience", c.patience, "training ends at the evaluation that comes so many steps after the best one, or more; 0: never")
@@ -158,6 +163,12 @@ void check_classifier(const TrainConfig& c) {
   if (c.format == DocumentFormat::text && !c.label_field.empty()) fail("label_field: only jsonl and tsv have fields, but format: text");
 }
 
+void check_chat(const TrainConfig& c) {
+  if (is_sorting(c)) fail("format: messages, but data: sorter is generated");
+  if (!c.model.traits().writes_text()) fail("format: messages, but model.family: {} writes no text", {name_of(c.model.family)});
+  chat_template(c.chat);
+}
+
 // The folder of the run is runs/NAME, not a path out of runs/, and of a name that can be typed.
 void check_name(const std::string& name) {
   const auto control = [](unsigned char c) { return c < 32 || c == 127; };
@@ -208,6 +219,7 @@ void check(const TrainConfig& config) {
   check_name(config.name);
   check_data(config);
   if (is_sorting(config)) check_sorting(config);
+  if (is_chat(config)) check_chat(config);
   if (config.init.empty() && !config.init_changes.empty()) fail("init_changes: there is no init that this run could differ from");
   const Schedule& schedule = config.schedule;
   if (schedule.kind != Schedule::Kind::constant && schedule.min_lr > schedule.lr)

@@ -53,6 +53,7 @@ struct TrainConfig {
   DocumentFormat format = DocumentFormat::text;
   std::string text_field, label_field;
   std::vector<std::string> labels;
+  std::vector<std::string> chat = {"chatml"};  // data/tokenizers/chat.h
   Order order = Order::crops;
   std::vector<double> weights;
   int64_t shuffle_buffer = 1024;
@@ -105,8 +106,11 @@ inline bool is_sorting(const TrainConfig& config) { return config.data == std::v
 inline bool is_classifier(const TrainConfig& config) { return config.model.traits().objective == Objective::label; }
 // The names of a classifier's classes; their numbers where they have no names.
 std::vector<std::string> class_names(const TrainConfig& config);
-// True if training goes through the documents in a random order; a classifier always does.
-inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config); }
+inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
+// True if training goes through the documents in a random order; a classifier always does, and so do conversations.
+inline bool is_shuffled(const TrainConfig& config) {
+  return config.order == Order::shuffled || is_classifier(config) || is_chat(config);
+}
 
 void visit_fields(TrainConfig& config, const Fields& field);
 

@@ -5,10 +5,13 @@
 
 #include "core/error.h"
 #include "core/files/checksum.h"
+#include "apps/terminal/progress.h"
+#include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"
 #include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
@@ -48,6 +51,14 @@ bool is_cut(const TrainConfig& config) { return config.validation.empty(); }
 bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config.weights.empty(); }
 
 // ---- Tokenizers
+// The tokenizer that the texts of the config are encoded by: lines of messages by one that knows their template.
+std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
+  if (!is_chat(config)) return tokenizer;
+  if (!tokenizer)
+    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or that of init", {config.tokenizer});
+  return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
+}
+
 // Null: it is made from the texts.
 std::shared_ptr<const Tokenizer> read_tokenizer(const TrainConfig& config) {
   if (find_tokenizer_kind(config.tokenizer)) return nullptr;
@@ -109,6 +120,7 @@ void check_shards_do(const TrainConfig& config, const std::string& path) {
   const auto reject = [&](const char* key, const std::string& value, const char* option) {
     fail("{}: {}, but {} holds tokens already; ricci-prepare {} makes such", {key, value, path, option});
   };
+  if (is_chat(config)) fail("format: messages, but {} holds tokens already; data names files with lines of messages", {path});
   if (config.eos != Eos::none) reject("eos", name_of(config.eos), "--eos");
   const bool reads_text = !config.validation.empty() && !are_shards(config.validation);
   if (config.format != DocumentFormat::text && !reads_text) reject("format", name_of(config.format), "--format");
@@ -169,9 +181,10 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
     for (const std::string& path : config.data) sources.push_back(source_of(config, {path}, is_cut(config)));
   else sources.push_back(source_of(config, config.data, is_cut(config)));
   if (!tokenizer) tokenizer = read_tokenizer(config);
+  const auto encoder = encoder_of(config, tokenizer);
   Parts parts;
-  for (const StoredSource& stored : open_sources(sources, tokenizer, request_of(config, sources), default_cache_folder())) {
-    tokenizer = stored.tokenizer;
+  for (const StoredSource& stored : open_sources(sources, encoder, request_of(config, sources), default_cache_folder())) {
+    if (!is_chat(config)) tokenizer = stored.tokenizer;
     parts.train.push_back(stored.train);
     if (stored.validation) parts.validation.push_back(*stored.validation);
   }
@@ -188,6 +201,26 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
         {tokens.name()});
   if (tokens.classes() > classes)
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
+}
+
+// ---- Conversations
+// The training keeps those that have something to learn from. Returns a line with counts.
+std::string keep_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
+  const int64_t context = config.context.value_or(config.model.ctx);
+  int64_t count = 0, cut = 0, left_out = 0;
+  const auto add = [&](const Conversations& kept) {
+    count += kept.count();
+    cut += kept.cut();
+    left_out += kept.left_out();
+  };
+  for (Tokens& each : train) {
+    const Conversations kept(each, context);
+    add(kept);
+    each = kept;
+  }
+  add(Conversations(validation, context));
+  return format_message("{} conversations, {} of them cut to a context of {}; {} left out, which have no answer within it\n",
+      {with_commas(count), with_commas(cut), context, with_commas(left_out)});
 }
 
 // ---- The sorter
@@ -220,8 +253,10 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   if (!is_cut(config)) parts.validation.push_back(open_tokens(config, config.validation, tokenizer));
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
+  const Tokens validation = join(std::move(parts.validation));
+  if (is_chat(config)) note += keep_conversations(config, parts.train, validation);
   const Tokens train = join(parts.train);
-  return {tokenizer, std::move(parts.train), train, join(std::move(parts.validation)), note, config.labels};
+  return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
@@ -235,7 +270,7 @@ Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& pa
   std::vector<Tokens> all;
   if (are_shards(paths))
     for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), *tokenizer));
-  else all.push_back(open_source(source_of(config, paths, false), tokenizer, default_cache_folder()).train);
+  else all.push_back(open_source(source_of(config, paths, false), encoder_of(config, tokenizer), default_cache_folder()).train);
   for (const Tokens& each : all) check_labels(config, each);
   return join(std::move(all));
 }

@@ -66,7 +66,8 @@ std::unique_ptr<Feed> feed_of(const Corpus& corpus, const TrainConfig& config, R
                                               .seed = config.seed,
                                               .shuffle_buffer = config.shuffle_buffer,
                                               .weights = config.weights,
-                                              .whole_documents = is_classifier(config),
+                                              .whole_documents = is_classifier(config) || is_chat(config),
+                                              .conversations = is_chat(config),
                                               .full_width = config.cuda_graph});
     return std::make_unique<StreamFeed<SequenceStream>>(std::move(stream), mine, layout.micro_batches, layout.sequences);
   }

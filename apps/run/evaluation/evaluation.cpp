@@ -5,6 +5,7 @@
 #include "apps/run/corpus/micro_batches.h"
 #include "apps/terminal/table.h"
 #include "core/error.h"
+#include "data/feeds/conversations.h"
 #include "data/feeds/feed.h"
 #include "data/feeds/sorter.h"
 
@@ -87,6 +88,7 @@ std::vector<ScoredRun> only(std::span<const ScoredRun> scored, bool classifiers)
 
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride) {
   if (is_classifier(config)) return {DocumentBatches(tokens, batch, context), context, evaluate_classes};
+  if (is_chat(config)) return {ConversationBatches(tokens, batch, context), context};
   if (is_sorting(config)) return {SortingBatches(tokens, config.sorting.length, batch, config.seed), context, evaluate_predictions};
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
   if (config.eval_from >= window)

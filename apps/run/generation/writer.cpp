@@ -54,28 +54,6 @@ char32_t read_escape(std::string_view text, size_t& at, const char* option) {
   return known->code;
 }
 
-// ---- Writing
-// One text while it is made.
-struct Writing {
-  DecodeState decoding;
-  StopStrings stops;
-  Written written;
-
-  // Returns what this piece adds to the text.
-  std::string add(const std::string& piece) {
-    const std::string text = stops.next(piece);
-    written.text += text;
-    written.stopped = stops.met();
-    return text;
-  }
-  std::string end(const Tokenizer& tokenizer) {
-    std::string text = add(tokenizer.decode_end(decoding));
-    const std::string held = stops.end();
-    written.text += held;
-    return text + held;
-  }
-};
-
 }  // namespace
 
 std::string unescape(std::string_view text, const char* option) {
@@ -92,6 +70,20 @@ std::string given_text(const std::string& text, const std::string& file, const c
   return file.empty() ? unescape(text, option) : read_text(file);
 }
 
+std::string Writing::add(const std::string& piece) {
+  const std::string text = stops.next(piece);
+  written.text += text;
+  written.stopped = stops.met();
+  return text;
+}
+
+std::string Writing::end(const Tokenizer& tokenizer) {
+  std::string text = add(tokenizer.decode_end(decoding));
+  const std::string held = stops.end();
+  written.text += held;
+  return text + held;
+}
+
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
   std::vector<int64_t> ids = tokenizer.encode(prompt);
   if (ids.empty()) fail("the prompt '{}' has no tokens for the {} tokenizer", {one_line(prompt), tokenizer.name()});
@@ -103,7 +95,7 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
   const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt);
-  std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_behind(ids), StopStrings(options.stops), {}});
+  std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_behind(ids), StopStrings(options.stops)});
   const auto use = [&](int64_t sample, int64_t token) {
     Writing& writing = writings[static_cast<size_t>(sample)];
     ++writing.written.tokens;

@@ -81,6 +81,16 @@ struct Written {
   bool stopped = false;  // by a stop string
 };
 
+// One text while it is made.
+struct Writing {
+  DecodeState decoding;
+  StopStrings stops;
+  Written written = {};
+
+  std::string add(const std::string& piece);     // returns what this piece adds to the text
+  std::string end(const Tokenizer& tokenizer);  // what was held back
+};
+
 // The ids of a prompt. Error: there are none.
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt);
 

@@ -69,6 +69,12 @@ void answer_lines(std::string_view lines, int64_t& number, int output, const std
   write_all(output, together);
 }
 
+std::string list_json(const std::vector<int64_t>& numbers) {
+  std::string json = "[";
+  for (const int64_t number : numbers) json += (json.size() > 1 ? ", " : "") + std::to_string(number);
+  return json + "]";
+}
+
 }  // namespace
 
 void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer) {
@@ -97,9 +103,18 @@ std::string encode_json(const Tokenizer& tokenizer, std::string_view line) {
   std::vector<int64_t> ids;
   tokenizer.append_ids(text.text(), 0, ids);
   tokenizer.append_end(text.text(), ids);
-  std::string json = R"({"ids": [)";
-  for (size_t i = 0; i < ids.size(); ++i) json += (i > 0 ? ", " : "") + std::to_string(ids[i]);
-  return json + "]}";
+  return R"({"ids": )" + list_json(ids) + "}";
+}
+
+std::string chat_json(const ChatTokenizer& chat, std::string_view line) {
+  std::vector<int64_t> ids, answers;
+  chat.append_ids(line, 0, ids);
+  const int64_t vocab = chat.vocab_size() / 2;
+  for (int64_t& id : ids) {
+    answers.push_back(id / vocab);
+    id %= vocab;
+  }
+  return R"({"ids": )" + list_json(ids) + R"(, "answers": )" + list_json(answers) + "}";
 }
 
 std::string decode_json(const Tokenizer& tokenizer, std::string_view line) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "data/tokenizers/chat.h"
 #include "data/tokenizers/tokenizer.h"
 
 namespace ricci::apps {
@@ -16,6 +17,8 @@ void filter_lines(int input, int output, const std::function<std::string(std::st
 // {"text": "..."} to {"ids": [1, 2, 3]} and back. Other members of a line are passed over. Text that is not UTF-8 once decoded has
 // U+FFFD where it is not.
 std::string encode_json(const Tokenizer& tokenizer, std::string_view line);
+// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 where a model learns the token.
+std::string chat_json(const ChatTokenizer& chat, std::string_view line);
 std::string decode_json(const Tokenizer& tokenizer, std::string_view line);
 
 }  // namespace ricci::apps

@@ -1,0 +1,82 @@
+#include "apps/run/generation/talk.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "core/json/value.h"
+#include "data/text/utf8.h"
+
+namespace ricci::apps {
+
+Talk::Talk(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options)
+    : tokenizer_(*open.run.tokenizer()),
+      chat_(chat),
+      options_(options),
+      text_(open.model, 1, options.sampling, open.device, open.context),
+      before_(chat.start()) {}
+
+Written Talk::answer(std::span<const Message> messages, const std::function<void(const std::string& piece)>& show) {
+  std::vector<int64_t> ids = before_;
+  for (const Message& message : messages) chat_.append_message(message, ids);
+  for (int64_t& id : ids) id %= tokenizer_.vocab_size();
+  ids.insert(ids.end(), chat_.answer().begin(), chat_.answer().end());
+  text_.append(ids);
+  Writing writing{tokenizer_.state_behind(chat_.answer()), StopStrings(options_.stops)};
+  const auto tell = [&](const std::string& piece) {
+    if (!piece.empty()) show(piece);
+  };
+  bool ended = false, has_end = false;
+  text_.draw(options_.tokens, [&](int64_t, int64_t token) {
+    ++writing.written.tokens;
+    ended = chat_.ends_answer(token);
+    has_end = token == chat_.end();
+    if (!ended) tell(writing.add(tokenizer_.decode_next(token, writing.decoding)));
+    return !ended && !writing.stops.met();
+  });
+  tell(writing.end(tokenizer_));
+  writing.written.stopped |= ended;
+  before_ = chat_.rest();
+  if (!has_end) before_.insert(before_.begin(), chat_.end());
+  return writing.written;
+}
+
+void answer_messages(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options, std::istream& lines) {
+  int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    try {
+      const Written written = Talk(open, chat, options).answer(messages_of(line), [](const std::string&) {});
+      std::printf("{\"answer\": %s, \"tokens\": %lld, \"end\": \"%s\"}\n", quoted_json(replace_invalid_utf8(written.text), true).c_str(),
+          static_cast<long long>(written.tokens), written.stopped ? "stop" : "length");
+      std::fflush(stdout);
+    } catch (const Error& error) {
+      fail("line {}: {}", {number, error.what()});
+    }
+  }
+}
+
+void converse(const OpenModel& open, const ChatTokenizer& chat, const WritingOptions& options, const std::string& system) {
+  Talk talk(open, chat, options);
+  std::vector<Message> messages;
+  if (!system.empty()) messages.push_back({Speaker::system, system});
+  const bool asks = ::isatty(STDIN_FILENO);
+  const auto print = [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  if (asks) print("> ");
+  for (std::string line; std::getline(std::cin, line);) {
+    if (!line.empty()) {
+      check_utf8("stdin", line, 0);
+      messages.push_back({Speaker::user, line});
+      talk.answer(messages, print);
+      messages.clear();
+      print("\n");
+    }
+    if (asks) print("> ");
+  }
+}
+
+}  // namespace ricci::apps

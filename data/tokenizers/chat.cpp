@@ -1,0 +1,164 @@
+#include "data/tokenizers/chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/json/value.h"
+#include "data/text/utf8.h"
+#include "data/tokenizers/eos_tokenizer.h"
+#include "data/tokenizers/unicode.h"
+
+namespace ricci {
+namespace {
+
+constexpr std::string_view kContent = "{content}";
+constexpr JsonLimits kLineLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
+
+// The two named templates write all roles in the same way.
+ChatTemplate same_for_all(const std::string& start, const std::string& before, const std::string& between, const std::string& end,
+    const std::string& rest, bool trims) {
+  const auto message = [&](const std::string& role) { return before + role + between + std::string(kContent) + end + rest; };
+  return {start, message("system"), message("user"), message("assistant"), end, before + "assistant" + between, trims};
+}
+
+size_t count_of(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+// Python's str.strip(), which templates call as trim.
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char32_t code) { return (unicode_classes()[code] & unicode::space) != 0 || (code >= 0x1c && code <= 0x1f); };
+  for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_space(c.code);) text.remove_prefix(c.bytes);
+  for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_space(c.code);)
+    text.remove_suffix(c.bytes);
+  return text;
+}
+
+}  // namespace
+
+ChatTemplate chat_template(const std::vector<std::string>& named) {
+  if (named == std::vector<std::string>{"chatml"}) return same_for_all("", "<|im_start|>", "\n", "<|im_end|>", "\n", false);
+  if (named == std::vector<std::string>{"llama3"})
+    return same_for_all("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "", true);
+  if (named.size() != 6)
+    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got {} of them", {named.size()});
+  const ChatTemplate form{named[0], named[1], named[2], named[3], named[4], named[5]};
+  for (const auto& [key, text] : {std::pair{"system", form.system}, {"user", form.user}, {"assistant", form.assistant}})
+    if (const size_t count = count_of(text, kContent); count != 1)
+      fail("chat: {}: '{}' has {} {} times, expected once", {key, one_line(text), std::string(kContent), count});
+  if (form.end.empty()) fail("chat: end: is empty, expected the token that ends an answer");
+  if (!form.assistant.starts_with(form.answer + std::string(kContent) + form.end))
+    fail("chat: assistant: '{}' does not begin with answer, {} and end", {one_line(form.assistant), std::string(kContent)});
+  return form;
+}
+
+std::vector<Message> messages_of(std::string_view line) {
+  const JsonValue object = parse_json(line, "JSON", kLineLimits);
+  if (!object["messages"].is_list()) fail("expected an object with a list \"messages\"");
+  if (!object["tools"].items().empty()) fail("\"tools\": conversations with tools are not read");
+  std::vector<Message> messages;
+  for (const JsonValue& each : object["messages"].items()) {
+    const auto reject = [&](const std::string& why) { fail("message {}: {}", {messages.size() + 1, why}); };
+    const JsonValue &role = each["role"], &content = each["content"];
+    if (!role.is_text()) reject("expected an object with a text \"role\"");
+    const auto names = choices(Speaker());
+    const auto* const known = std::find(names.begin(), names.end(), role.text());
+    if (known == names.end()) reject("role '" + one_line(role.text()) + "', expected " + list_of<Speaker>());
+    if (!each["tool_calls"].items().empty()) reject("\"tool_calls\": conversations with tools are not read");
+    if (!content.is_text()) reject(std::string("\"content\" is ") + (content.is_list() ? "a list" : "no text") + ", expected a text");
+    messages.push_back({static_cast<Speaker>(known - names.begin()), content.text()});
+  }
+  if (messages.empty()) fail("\"messages\" is empty");
+  return messages;
+}
+
+ChatTokenizer::ChatTokenizer(std::shared_ptr<const Tokenizer> tokenizer, ChatTemplate form)
+    : tokenizer_(std::move(tokenizer)), pieces_(dynamic_cast<const PieceTokenizer*>(tokenizer_.get())), form_(std::move(form)) {
+  if (dynamic_cast<const EosTokenizer*>(tokenizer_.get()))
+    fail("chat: the tokenizer puts a piece behind every line or document; the template ends answers, so that none is needed");
+  if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {name()});
+  for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant}) check_markers(text);
+  if (!find_added(form_.end)) fail("chat: end: '{}' is no added token of the tokenizer", {one_line(form_.end)});
+  start_ = pieces_->encode(form_.start);
+  answer_ = pieces_->encode(form_.answer);
+  system_ = frame_of(form_.system);
+  user_ = frame_of(form_.user);
+  assistant_ = frame_of(form_.assistant);
+}
+
+const AddedToken* ChatTokenizer::find_added(std::string_view content) const {
+  const auto& all = pieces_->added_tokens();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const AddedToken& token) { return token.content == content; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Error: what is written as a marker is none.
+void ChatTokenizer::check_markers(const std::string& text) const {
+  for (size_t at = text.find("<|"); at != text.npos; at = text.find("<|", at + 2)) {
+    const size_t end = text.find("|>", at);
+    if (end == text.npos) return;
+    const std::string marker = text.substr(at, end + 2 - at);
+    if (!find_added(marker))
+      fail("chat: the tokenizer has no added token '{}'; ricci-tokenize train TEXTS --from FILE --keep-all --special '{}' makes one",
+          {one_line(marker), one_line(marker)});
+  }
+}
+
+ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {
+  const size_t at = text.find(kContent);
+  const std::string before = text.substr(0, at), behind = text.substr(at + kContent.size());
+  size_t last = 0, first = behind.size();  // the end of the last added token before the text, and the start of the first behind it
+  for (const AddedToken& token : pieces_->added_tokens()) {
+    if (const size_t found = before.rfind(token.content); found != before.npos) last = std::max(last, found + token.content.size());
+    first = std::min(first, behind.find(token.content));
+  }
+  return {pieces_->encode(before.substr(0, last)), before.substr(last), behind.substr(0, first), pieces_->encode(behind.substr(first))};
+}
+
+void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>& ids) const {
+  const bool counts = message.role == Speaker::assistant;
+  const Frame& other = message.role == Speaker::system ? system_ : user_;
+  const Frame& frame = counts ? assistant_ : other;
+  const std::string_view content = form_.trims ? trimmed(message.content) : std::string_view(message.content);
+  std::vector<int64_t> text, lead;
+  pieces_->append_plain_text(frame.lead + std::string(content) + frame.trail, text);
+  if (counts) {
+    // What counts begins with the token of the first byte of the text, which may hold white space of the lead, too.
+    pieces_->append_plain_text(frame.lead, lead);
+    size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
+    while (begin < std::min(lead.size(), text.size()) && pieces_->decode({text.data(), begin + 1}).size() <= frame.lead.size()) ++begin;
+    for (size_t i = begin; i < text.size(); ++i) text[i] += tokenizer_->vocab_size();
+  }
+  ids.insert(ids.end(), frame.before.begin(), frame.before.end());
+  ids.insert(ids.end(), text.begin(), text.end());
+  const size_t end = ids.size();
+  ids.insert(ids.end(), frame.behind.begin(), frame.behind.end());
+  if (counts) ids[end] += tokenizer_->vocab_size();
+}
+
+bool ChatTokenizer::ends_answer(int64_t id) const {
+  const auto& all = pieces_->added_tokens();
+  return id == end() || std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && token.special; });
+}
+
+std::string ChatTokenizer::to_json() const {
+  std::string json = R"({"name":"chat","trims":)" + std::string(form_.trims ? "true" : "false") + R"(,"template":[)";
+  for (const std::string& text : {form_.start, form_.system, form_.user, form_.assistant, form_.end, form_.answer})
+    json += (json.ends_with('[') ? "" : ",") + quoted_json(text);
+  return json + R"(],"tokenizer":)" + tokenizer_->to_json() + "}";
+}
+
+void ChatTokenizer::append_ids(std::string_view line, int64_t, std::vector<int64_t>& ids) const {
+  const std::vector<Message> messages = messages_of(line);
+  ids.insert(ids.end(), start_.begin(), start_.end());
+  for (const Message& message : messages) append_message(message, ids);
+}
+
+void ChatTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
+  text += tokenizer_->decode_next(id % tokenizer_->vocab_size(), state);
+}
+
+}  // namespace ricci
