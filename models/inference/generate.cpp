@@ -68,11 +68,12 @@ void Continuation::draw(int64_t count, const std::function<bool(int64_t sample, 
     const std::vector<double> logits_sv = values_of(model_.advance(last_ids(texts_s_, unread_, device_), *state_));
     read_ += unread_;
     unread_ = 1;
-    const size_t vocab = logits_sv.size() / texts_s_.size();
+    const size_t vocab = logits_sv.size() / texts_s_.size(),
+                 pieces = sampling_.pieces > 0 ? std::min(vocab, static_cast<size_t>(sampling_.pieces)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
       // A text that has ended goes on in silence, beside the others.
       const auto index = static_cast<uint64_t>(drawn_);
-      texts_s_[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling_, index, s));
+      texts_s_[s].push_back(draw_token({logits_sv.data() + s * vocab, pieces}, sampling_, index, s));
       if (goes_on_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back())) {
         goes_on_s[s] = false;
         --going;

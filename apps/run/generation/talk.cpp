@@ -14,7 +14,7 @@ Talk::Talk(const OpenModel& open, const ChatTokenizer& chat, const WritingOption
     : tokenizer_(*open.run.tokenizer()),
       chat_(chat),
       options_(options),
-      text_(open.model, 1, options.sampling, open.device, open.context),
+      text_(open.model, 1, options.sampling.among(tokenizer_.vocab_size()), open.device, open.context),
       before_(chat.start()) {}
 
 Written Talk::answer(std::span<const Message> messages, const std::function<void(const std::string& piece)>& show) {
