@@ -1,5 +1,5 @@
-// ricci: the programs by one name. Without a word it lists them, `ricci train run.yaml` is `ricci-train run.yaml`, and `ricci help train`
-// is `ricci-train --help`. The programs are beside it.
+// ricci: the programs by one name. Without a word it lists them, `ricci train run.yaml` is `ricci-train run.yaml`, `ricci help train`
+// is `ricci-train --help`, and `ricci runs` is `ricci-plot --list`. The programs are beside it.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -65,7 +65,8 @@ void check_known(const std::string& name) {
 int main(int argc, char** argv) {
   std::vector<std::string> words;
   return run_app(
-      argc, argv, {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM tells more of one.", true, true},
+      argc, argv,
+      {"ricci", "ricci PROGRAM ... starts ricci-PROGRAM; ricci help PROGRAM tells more of one; ricci runs lists runs.", true, true},
       [&](CLI::App& app) {
         app.prefix_command();
         app.footer([] { return "Programs:\n" + list(); });
@@ -73,6 +74,10 @@ int main(int argc, char** argv) {
           words = app.remaining();
           if (words.size() == 2 && words[0] == "help") words = {words[1], "--help"};
           if (words == std::vector<std::string>{"help"}) throw CLI::CallForHelp();
+          if (!words.empty() && words[0] == "runs") {
+            words[0] = "--list";
+            words.insert(words.begin(), "plot");
+          }
           if (!words.empty()) check_known(words[0]);
         });
       },

@@ -1,11 +1,16 @@
-// ricci-plot: curves of one or several runs, as an SVG drawing or a page with values under the pointer.
+// ricci-plot: curves of one or several runs, as an SVG drawing or a page with values under the pointer; or the list of runs.
 //   ricci-plot runs/a runs/b -o plot.html
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 
 #include "apps/lab/plot/curves.h"
+#include "apps/lab/plot/listing.h"
 #include "apps/lab/report/report.h"
+#include "apps/run/folder/places.h"
 #include "core/error.h"
+#include "core/files/file.h"
 
 using namespace ricci;
 using namespace ricci::apps;
@@ -14,9 +19,13 @@ namespace {
 
 struct Options {
   std::vector<std::string> runs;
-  ReportOptions report{.json = {}, .out = "plot.svg"};
+  ReportOptions report;
   ChartOptions chart = {.smooth = 20};
+  bool list = false;
+  std::string watched;  // a page
 };
+
+constexpr int kWatchSeconds = 5;
 
 // Measured values that lie outside of their panels.
 int64_t count_outside(const Chart& chart) {
@@ -29,10 +38,54 @@ int64_t count_outside(const Chart& chart) {
   return count;
 }
 
-int plot(const Options& options) {
-  check(options.report);
+// The list of the runs, with a chart as soon as one of them has a record.
+Report watched_report(const Options& options) {
+  const std::vector<std::string> paths = options.runs.empty() ? all_runs() : options.runs;
+  Report report = list_runs(paths);
+  std::vector<std::string> begun;
+  for (const std::string& path : paths) {
+    std::string nothing;
+    if (is_folder(find_run(path)) && read_run(path, nothing).records > 0) begun.push_back(path);
+  }
+  if (!begun.empty()) report.chart = make_chart(read_all_records(begun), options.chart);
+  return report;
+}
+
+// Until SIGINT, SIGTERM or SIGHUP comes, which is blocked elsewhere, the page is written anew; the last page does not load itself again.
+int watch(const Options& options) {
+  sigset_t ending = {};
+  ::sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, signal);
+  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  const Theme theme = parse_theme(options.report.theme);
+  const timespec pause{.tv_sec = kWatchSeconds, .tv_nsec = 0};
+  for (bool first = true;; first = false) {
+    const Report report = watched_report(options);
+    write_file_atomically(options.watched, page_of(report, theme, kWatchSeconds));
+    if (first) std::printf("%s: written anew every %d s, and loads itself again; Ctrl-C ends\n", options.watched.c_str(), kWatchSeconds);
+    std::fflush(stdout);
+    if (::sigtimedwait(&ending, nullptr, &pause) < 0) continue;
+    write_file_atomically(options.watched, page_of(report, theme));
+    return 0;
+  }
+}
+
+void check(const Options& options) {
+  ReportOptions files = options.report;
+  if (!options.watched.empty()) files.out = options.watched;
+  check(files, !options.list && options.watched.empty());
   if (const double steps = options.chart.smooth; steps != 0 && !(steps >= 1 && steps <= 1e9))
     fail("--smooth: expected a number of steps from 1 to 1e9, or 0, got {}", {steps});
+}
+
+int plot(Options options) {
+  check(options);
+  if (!options.watched.empty()) return watch(options);
+  if (options.list) {
+    tell(list_runs(options.runs.empty() ? all_runs() : options.runs), options.report);
+    return 0;
+  }
+  if (options.report.out.empty()) options.report.out = "plot.svg";
   std::vector<std::string> skipped;
   const std::vector<RunRecords> runs = read_all_records(options.runs, &skipped);
   for (const std::string& run : skipped) std::fprintf(stderr, "left out: %s\n", run.c_str());
@@ -59,15 +112,28 @@ int main(int argc, char** argv) {
   return run_app(
       argc, argv, {"ricci-plot", "Curves of one or several runs, as an SVG drawing or a page with values under the pointer."},
       [&](CLI::App& app) {
-        app.add_option("runs", options.runs, "Folders of runs, such as runs/quickstart")->required();
-        add_output_options(app, options.report, "The file to write: .svg or .html");
+        CLI::Option* const runs = app.add_option(
+            "runs", options.runs, "Folders or names of runs, such as runs/quickstart; --list and --watch take all by default");
+        add_output_options(app, options.report, "The file to write, .svg or .html; plot.svg if not given");
+        CLI::Option* const list = app.add_flag(
+            "--list", options.list, "Print a table of the runs: state, step, best loss, age of the last record, and differing keys");
+        add_json_flag(app, options.report);
+        app.get_option("--json")->needs(list);
+        CLI::Option* const watched =
+            app.add_option("--watch", options.watched, "Write this page (.html) anew every 5 seconds until Ctrl-C; it loads itself again")
+                ->excludes(list)
+                ->excludes("--output");
+        app.parse_complete_callback([=] {
+          if (!*runs && !*list && !*watched) throw CLI::RequiredError("runs");
+        });
         app.add_option("--keys", chart.keys, "Metrics to draw, such as train_loss; the usual ones if not given")->delimiter(',');
         app.add_option("--x", chart.x,
                "step, tokens or time: that of training, without evaluations and without pauses between two sessions of a run")
             ->capture_default_str();
         app.add_option("--smooth", chart.smooth,
-               "Steps over which noisy curves are averaged: what lies so many steps back has 1/e of the weight, however often a run wrote "
-               "a record; 0 draws what was measured")
+               "Steps of the window over which noisy curves are averaged, half before and half after each record, however often a run "
+               "wrote "
+               "one; 0 draws what was measured")
             ->capture_default_str();
         app.add_flag("--log-x", chart.log_x, "Logarithmic x axis");
         app.add_flag("--log-y", chart.log_y, "Logarithmic y axes");

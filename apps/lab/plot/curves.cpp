@@ -33,13 +33,6 @@ Look look_of(const std::string& key) {
   return {key.c_str(), key.c_str(), "", "", true, false};
 }
 
-// The values of a key that are finite.
-std::vector<double> finite(const RunRecords& run, const std::string& key) {
-  std::vector<double> values = run.column(key);
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  return values;
-}
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -119,11 +112,11 @@ bool add_metric(Chart& chart, const std::vector<RunRecords>& runs, const std::st
   return drawn;
 }
 
-void average_curves(Chart& chart, double constant) {
+void average_curves(Chart& chart, double width) {
   for (Panel& panel : chart.panels) {
     const Axis y = y_axis_of(panel, chart);
     for (Curve& curve : panel.curves)
-      if (!curve.steps.empty()) curve = averaged(std::move(curve), constant, y);
+      if (!curve.steps.empty()) curve = averaged(std::move(curve), width, y);
   }
 }
 
@@ -149,15 +142,6 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const std::vector<RunReco
 // ---- The table
 std::string whole(double value) { return std::abs(value) < 1e18 ? with_commas(std::llround(value)) : fmt::format("{:.3g}", value); }
 std::string loss_text(double value) { return std::abs(value) < 1e9 ? fmt::format("{:.4f}", value) : fmt::format("{:.3g}", value); }
-
-// The lowest validation loss and its step.
-Point best_of(const RunRecords& run) {
-  const std::vector<double> losses = run.column("val_loss"), steps = run.column("step");
-  Point best{kNotMeasured, kNotMeasured};
-  for (size_t i = 0; i < losses.size(); ++i)
-    if (std::isfinite(losses[i]) && std::isfinite(steps[i]) && !(losses[i] >= best.y)) best = {steps[i], losses[i]};
-  return best;
-}
 
 // ---- Averages
 double gap_of(double earlier, double later) { return std::max(later - earlier, 1.0); }
@@ -229,6 +213,14 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
   return chart;
 }
 
+Point best_evaluation(const RunRecords& run) {
+  const std::vector<double> losses = run.column("val_loss"), steps = run.column("step");
+  Point best{kNotMeasured, kNotMeasured};
+  for (size_t i = 0; i < losses.size(); ++i)
+    if (std::isfinite(losses[i]) && std::isfinite(steps[i]) && !(losses[i] >= best.y)) best = {steps[i], losses[i]};
+  return best;
+}
+
 ResultTable summary(const std::vector<RunRecords>& runs) {
   ResultTable table;
   const auto add = [&](const char* heading, const auto& text, const auto& value) {
@@ -247,35 +239,42 @@ ResultTable summary(const std::vector<RunRecords>& runs) {
   add("steps", whole, last("step"));
   add("tokens", whole, last("tokens"));
   add("last training loss", loss_text, last("train_loss"));
-  add("best validation loss", loss_text, [](const RunRecords& run) { return best_of(run).y; });
-  add("at step", whole, [](const RunRecords& run) { return best_of(run).x; });
+  add("best validation loss", loss_text, [](const RunRecords& run) { return best_evaluation(run).y; });
+  add("at step", whole, [](const RunRecords& run) { return best_evaluation(run).x; });
   add("tokens/s, median", whole, [](const RunRecords& run) { return median(finite(run, "tokens_per_s")); });
   return table;
 }
 
-// Between two records the curve is a straight line, and every point of it weighs exp(-its distance / constant). With the gap in units of
-// the constant: the sums so far keep the share exp(-gap), the line adds 1 - exp(-gap), which its two ends divide between them.
-std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant) {
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double width) {
   std::vector<Point> result = points;
-  double sum = 0, weight = 0;
-  for (size_t i = 1; i < points.size(); ++i) {
-    const double gap = gap_of(steps[i - 1], steps[i]) / constant;
-    const double kept = std::exp(-gap), added = -std::expm1(-gap), of_earlier = added / gap - kept;
-    sum = kept * sum + of_earlier * points[i - 1].y + (added - of_earlier) * points[i].y;
-    weight = kept * weight + added;
-    result[i].y = sum / weight;
+  std::vector<double> at(points.size());  // steps from the first record on
+  for (size_t i = 1; i < points.size(); ++i) at[i] = at[i - 1] + gap_of(steps[i - 1], steps[i]);
+  const auto value = [&](size_t segment, double step) {  // on the straight line that ends at a record
+    const double along = (step - at[segment - 1]) / (at[segment] - at[segment - 1]);
+    return points[segment - 1].y + along * (points[segment].y - points[segment - 1].y);
+  };
+  size_t first = 1;  // the segment in which the window begins; it begins further left for no later record
+  for (size_t i = 1; i + 1 < points.size(); ++i) {
+    const double half = std::min({width / 2, at[i], at.back() - at[i]}), low = at[i] - half, high = at[i] + half;
+    while (at[first] <= low) ++first;
+    double sum = 0;
+    for (size_t segment = first; segment < points.size() && at[segment - 1] < high; ++segment) {
+      const double from = std::max(low, at[segment - 1]), to = std::min(high, at[segment]);
+      sum += (to - from) * (value(segment, from) + value(segment, to)) / 2;
+    }
+    result[i].y = sum / (high - low);
   }
   return result;
 }
 
-Curve averaged(Curve measured, double constant, const Axis& y) {
+Curve averaged(Curve measured, double width, const Axis& y) {
   Curve curve = std::move(measured);
   curve.raw = std::move(curve.points);
   const std::vector<Point>& raw = curve.raw;
   const auto is_shown = [&](const Point& point) { return y.shows(point.y); };
   const auto first = std::find_if(raw.begin(), raw.end(), is_shown);
   if (first == raw.end()) {
-    curve.points = smoothed(raw, curve.steps, constant);
+    curve.points = smoothed(raw, curve.steps, width);
     return curve;
   }
   const auto end = std::find_if(raw.rbegin(), raw.rend(), is_shown).base();
@@ -284,7 +283,7 @@ Curve averaged(Curve measured, double constant, const Axis& y) {
   const auto step = curve.steps.begin() + (first - raw.begin());
   const std::vector<double> steps(step, step + (end - first));
   bridge(points, steps, y);
-  curve.points = smoothed(points, steps, constant);
+  curve.points = smoothed(points, steps, width);
   return curve;
 }
 

@@ -1,4 +1,5 @@
-// ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them.
+// ricci-plot, in the order to read: records.h has the numbers of runs, curves.h makes a chart of them, and
+// listing.h a list of the runs.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ namespace ricci::apps {
 struct ChartOptions {
   std::vector<std::string> keys = {};  // empty: losses, learning rate, gradient norm and speed, as far as they were measured
   std::string x = "step";              // step, tokens or time
-  double smooth = 0;                   // steps, the time constant of the moving average of noisy curves; 0: as measured
+  double smooth = 0;                   // steps, the window over which noisy curves are averaged; 0: as measured
   bool log_x = false, log_y = false;
   bool full_range = false;  // y axes show every value, however far it lies from the others
   std::string title = {};
@@ -27,18 +28,22 @@ Chart make_chart(const std::vector<RunRecords>& runs, const ChartOptions& option
 // Error: the run has no time either.
 std::vector<double> training_seconds(const RunRecords& run);
 
+// The step and the value of the lowest validation loss; kNotMeasured where there is none.
+Point best_evaluation(const RunRecords& run);
+
 // The last and the best values of each run.
 ResultTable summary(const std::vector<RunRecords>& runs);
 
-// The exponential moving average of y over `constant` steps, where steps[i] is the step of points[i]. Between two records y is taken as
-// a straight line, so that the curve does not depend on how often a run wrote a record:
-//   average(s) = integral of exp((t - s) / constant) y(t) dt / integral of exp((t - s) / constant) dt,   t from the first record to s
-// The division makes it unbiased at the start, as Adam's correction does. Records that are less than a step apart count as one step.
-std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double constant);
+// The mean of y over a window of `width` steps around each record, where steps[i] is the step of points[i]. Between two records y is taken
+// as a straight line, so that the curve does not depend on how often a run wrote a record:
+//   average(s) = integral of y(t) dt / (2 h),   t from s - h to s + h,   h = min(width / 2, s - first step, last step - s)
+// As the window is centred everywhere, a straight line stays itself: the averages are neither later than the values nor above a falling
+// curve at its ends. Records that are less than a step apart count as one step.
+std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<double>& steps, double width);
 
 // The curve with the averages of its points, which become its `raw`. Values that the y axis does not show do not enter: a straight line
 // between the nearest shown values takes their place. So a single value far from all others, which is a mark at the border, moves no
 // average. The averages go from the first value that is shown to the last. Where none is shown, all values enter.
-Curve averaged(Curve measured, double constant, const Axis& y);
+Curve averaged(Curve measured, double width, const Axis& y);
 
 }  // namespace ricci::apps

@@ -1,6 +1,7 @@
 #include "apps/lab/plot/records.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -83,8 +84,9 @@ void read_lines(RunRecords& run) {
   for (auto& [key, column] : run.columns) column.resize(static_cast<size_t>(run.records), kNotMeasured);
 }
 
-// A run; where it has no record, `nothing` gets the reason.
-RunRecords read(const std::string& path_or_name, std::string& nothing) {
+}  // namespace
+
+RunRecords read_run(const std::string& path_or_name, std::string& nothing) {
   const std::string path = find_run(path_or_name);
   RunRecords run;
   std::error_code error;
@@ -102,7 +104,11 @@ RunRecords read(const std::string& path_or_name, std::string& nothing) {
   return run;
 }
 
-}  // namespace
+std::vector<double> finite(const RunRecords& run, const std::string& key) {
+  std::vector<double> values = run.column(key);
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return values;
+}
 
 std::vector<double> RunRecords::column(const std::string& key) const {
   const auto found = columns.find(key);
@@ -117,7 +123,7 @@ std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, 
   std::multiset<std::string> names;
   for (const std::string& path : paths) {
     std::string reason;
-    RunRecords run = read(path, reason);
+    RunRecords run = read_run(path, reason);
     if (!reason.empty()) {
       nothing.push_back(std::move(reason));
       continue;

@@ -26,8 +26,13 @@ struct RunRecords {
 // and `skipped` gets a line that names it.
 // Errors: no such run, no run has a record, a line that is no JSON object, a value that is no number: FILE:LINE: what is wrong.
 std::vector<RunRecords> read_all_records(const std::vector<std::string>& paths, std::vector<std::string>* skipped = nullptr);
-// The records of one run. Error: it has none yet.
+// The records of one run. Where it has none yet, `nothing` gets a line that says so.
+RunRecords read_run(const std::string& path_or_name, std::string& nothing);
+// The same. Error: it has none yet.
 RunRecords read_records(const std::string& path_or_name);
+
+// The values of a key that are finite.
+std::vector<double> finite(const RunRecords& run, const std::string& key);
 
 // Error: the key is in no run; names the nearest one.
 void check_key(const std::vector<RunRecords>& runs, const std::string& key);

@@ -87,7 +87,8 @@ svg.addEventListener('pointermove', move);
 svg.addEventListener('pointerdown', move);
 svg.addEventListener('pointerleave', hide);
 const is_dark = () => (root.dataset.theme || (chart.theme === 'auto' ? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light') : chart.theme)) === 'dark';
-document.querySelector('button').addEventListener('click', () => root.dataset.theme = is_dark() ? 'light' : 'dark');
+if (sessionStorage.theme) root.dataset.theme = sessionStorage.theme;
+document.querySelector('button').addEventListener('click', () => root.dataset.theme = sessionStorage.theme = is_dark() ? 'light' : 'dark');
 )";
 
 Value points_of(const Curve& curve, int columns) {
@@ -121,11 +122,12 @@ std::string embedded(const Value& value) {
 }
 
 // A page, well-formed as XML too where its body is.
-std::string page(const std::string& title, const std::string& style, const std::string& body, Theme theme) {
+std::string page(const std::string& title, const std::string& style, const std::string& body, Theme theme, int reload) {
+  const std::string refresh = reload ? "<meta http-equiv=\"refresh\" content=\"" + std::to_string(reload) + "\"/>\n" : "";
   return "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta "
-         "name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
-         escaped(title) + "</title>\n<style>" + kStyle + style + style_of(theme) + "</style>\n</head>\n<body>\n<main>\n" + body +
-         "</body>\n</html>\n";
+         "name=\"viewport\" content=\"width=device-width\"/>\n" +
+         refresh + "<title>" + escaped(title) + "</title>\n<style>" + kStyle + style + style_of(theme) +
+         "</style>\n</head>\n<body>\n<main>\n" + body + "</body>\n</html>\n";
 }
 
 std::string html_table(const ResultTable& table) {
@@ -147,11 +149,11 @@ std::string html_notes(const std::vector<std::string>& notes) {
 
 }  // namespace
 
-std::string page_of(const Report& report, Theme theme) {
+std::string page_of(const Report& report, Theme theme, int reload) {
   const std::string table = html_table(report.table), notes = html_notes(report.notes);
   if (!report.chart) {
     const std::string figure = report.drawing ? "<figure class=\"wide\">\n" + report.drawing(theme, false) + "</figure>\n" : "";
-    return text_page(report.title, figure + table + notes, theme);
+    return text_page(report.title, figure + table + notes, theme, reload);
   }
   const Chart& chart = *report.chart;
   Value::List panels;
@@ -162,11 +164,11 @@ std::string page_of(const Report& report, Theme theme) {
       "<button>light / dark</button>\n" + to_svg(chart, theme, false) + "<div class=\"wide\">" + table + "</div>\n" + notes +
           "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
           embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
-      theme);
+      theme, reload);
 }
 
-std::string text_page(const std::string& title, const std::string& body, Theme theme) {
-  return page(title, kTextStyle, "<h1>" + escaped(title) + "</h1>\n" + body + "</main>\n", theme);
+std::string text_page(const std::string& title, const std::string& body, Theme theme, int reload) {
+  return page(title, kTextStyle, "<h1>" + escaped(title) + "</h1>\n" + body + "</main>\n", theme, reload);
 }
 
 }  // namespace ricci::apps

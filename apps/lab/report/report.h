@@ -48,10 +48,11 @@ void tell(const Report& report, const ReportOptions& options);
 // Writes the drawing or the page alone.
 void draw(const Report& report, const std::string& file, const std::string& theme);
 
-// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes.
-std::string page_of(const Report& report, Theme theme);
+// A page that needs no other file: the chart with values under the pointer, or the drawing; the table; the notes. A page with `reload`
+// is loaded anew by the browser after that many seconds.
+std::string page_of(const Report& report, Theme theme, int reload = 0);
 // A page of headings, sentences, tables and drawings, well-formed as XML too. `body` is the HTML below the title.
-std::string text_page(const std::string& title, const std::string& body, Theme theme);
+std::string text_page(const std::string& title, const std::string& body, Theme theme, int reload = 0);
 
 // A curve for each value of the column `curves`, in the order of the table, in a panel for each column that is drawn, over the column `x`;
 // both are named by their headings. Values that are not above 0 are left out: both axes are logarithmic.

@@ -35,6 +35,15 @@ std::string found(const std::string& path) {
 
 bool is_run(const std::string& folder) { return is_there(folder + "/config.yaml") || is_there(folder + "/metrics.jsonl"); }
 
+// A list of runs locks each for a moment, to see whether a process has it.
+bool lock_patiently(const Folder& folder) {
+  for (int i = 0; i < 10; ++i) {
+    if (folder.lock()) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string folder_of_runs(const TrainConfig& config) {
@@ -89,7 +98,7 @@ Folder RunLock::enter(const std::string& path, std::vector<std::string>& made) {
     const std::vector<std::string> now = make_folders(path);
     made.insert(made.end(), now.begin(), now.end());
     Folder folder(path);
-    if (!folder.lock()) fail("{}: another ricci-train is at work in it", {path});
+    if (!lock_patiently(folder)) fail("{}: another ricci-train is at work in it", {path});
     if (folder.is_at_its_path()) return folder;
   }
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -38,39 +39,66 @@ double at(const std::vector<Point>& points, double x) {
 }  // namespace
 
 TEST_CASE("curves: the moving average is the integral it claims to be") {
-  const std::vector<Point> points = {{1, 8}, {3, 4}, {4, -2}, {9, 5}};
-  const std::vector<double> steps = {1, 3, 4, 9};
-  const double constant = 2.5;
-  const std::vector<Point> average = smoothed(points, steps, constant);
-  CHECK(average[0].y == 8);
-  for (size_t n = 1; n < points.size(); ++n) {
-    // The midpoint rule over 1000 pieces of each gap.
-    double sum = 0, weight = 0;
-    for (size_t i = 1; i <= n; ++i)
-      for (int k = 0; k < 1000; ++k) {
-        const double along = (k + 0.5) / 1000, gap = steps[i] - steps[i - 1], t = steps[i - 1] + along * gap;
-        const double w = std::exp((t - steps[n]) / constant) * gap;
-        sum += w * (points[i - 1].y + along * (points[i].y - points[i - 1].y)), weight += w;
-      }
-    CHECK(average[n].y == doctest::Approx(sum / weight).epsilon(1e-5));
-    CHECK(average[n].x == points[n].x);
+  const std::vector<Point> points = {{1, 8}, {3, 4}, {4, -2}, {9, 5}, {10, 1}};
+  const std::vector<double> steps = {1, 3, 4, 9, 10};
+  for (const double width : {1.0, 2.5, 5.0, 100.0}) {
+    CAPTURE(width);
+    const std::vector<Point> average = smoothed(points, steps, width);
+    CHECK(average.front().y == 8);
+    CHECK(average.back().y == 1);
+    for (size_t n = 1; n + 1 < points.size(); ++n) {
+      // The midpoint rule over 1000 pieces of each gap.
+      const double half = std::min({width / 2, steps[n] - 1, 10 - steps[n]});
+      double sum = 0, weight = 0;
+      for (size_t i = 1; i < points.size(); ++i)
+        for (int k = 0; k < 1000; ++k) {
+          const double along = (k + 0.5) / 1000, gap = steps[i] - steps[i - 1], t = steps[i - 1] + along * gap;
+          const double w = std::abs(t - steps[n]) <= half ? gap : 0;
+          sum += w * (points[i - 1].y + along * (points[i].y - points[i - 1].y)), weight += w;
+        }
+      CHECK(average[n].y == doctest::Approx(sum / weight).epsilon(1e-2));
+      CHECK(average[n].x == points[n].x);
+    }
   }
 }
 
-TEST_CASE("curves: a constant stays itself from the first record on, for any constant of time") {
+TEST_CASE("curves: averages do not lag: a straight line stays itself up to its ends, and a parabola rises by h^2 / 3") {
+  for (const int every : {1, 3, 10}) {
+    CAPTURE(every);
+    const auto [line, steps] = measure(1, 301, every, [](int step) { return 5 - 0.01 * step; });
+    for (const double width : {2.0, 20.0, 77.0, 1e9}) {
+      const std::vector<Point> average = smoothed(line, steps, width);
+      for (size_t i = 0; i < line.size(); ++i) CHECK(average[i].y == doctest::Approx(line[i].y).epsilon(1e-12));
+    }
+  }
+  const auto [parabola, steps] = measure(0, 400, 1, [](int step) { return 1.0 * step * step; });
+  const std::vector<Point> average = smoothed(parabola, steps, 40);
+  // Between two records the straight line is above the parabola, by 1/6 on average.
+  for (const size_t i : {20u, 100u, 380u}) CHECK(average[i].y == doctest::Approx(parabola[i].y + 400 / 3.0 + 1 / 6.0).epsilon(1e-9));
+  CHECK(average[5].y == doctest::Approx(25 + 25 / 3.0 + 1 / 6.0).epsilon(1e-9));
+}
+
+TEST_CASE("curves: the default average of a falling loss is what was measured, from the first record to the last") {
+  // As the loss of a small model over 300 steps, with a record every 10.
+  const auto [points, steps] = measure(1, 301, 10, [](int step) { return 2.4 + 1.8 * std::exp(-step / 40.0); });
+  const std::vector<Point> average = smoothed(points, steps, 20);
+  for (size_t i = 0; i < points.size(); ++i) CHECK(std::abs(average[i].y - points[i].y) < 0.025);
+}
+
+TEST_CASE("curves: a constant stays itself from the first record on, for any window") {
   const auto [points, steps] = measure(1, 500, 7, [](int) { return 3.25; });
-  for (const double constant : {1.0, 20.0, 1e4, 1e9})
-    for (const Point& point : smoothed(points, steps, constant)) CHECK(point.y == doctest::Approx(3.25).epsilon(1e-6));
+  for (const double width : {1.0, 20.0, 1e4, 1e9})
+    for (const Point& point : smoothed(points, steps, width)) CHECK(point.y == doctest::Approx(3.25).epsilon(1e-6));
 }
 
 TEST_CASE("curves: two equal runs with other log_every have the same average") {
   const auto line = [](int step) { return 5 - 0.01 * step; };
   const auto loss = [](int step) { return 1.5 + 3 * std::exp(-step / 90.0); };
-  for (const double constant : {5.0, 20.0, 100.0}) {
-    CAPTURE(constant);
+  for (const double width : {5.0, 20.0, 100.0}) {
+    CAPTURE(width);
     const auto average = [&](int every, const auto& f) {
       const auto [points, steps] = measure(1, 1501, every, f);
-      return smoothed(points, steps, constant);
+      return smoothed(points, steps, width);
     };
     for (const int every : {10, 50}) {
       CAPTURE(every);
@@ -83,17 +111,16 @@ TEST_CASE("curves: two equal runs with other log_every have the same average") {
   }
 }
 
-TEST_CASE("curves: noise is averaged, the more the longer the constant") {
+TEST_CASE("curves: noise is averaged, the more the wider the window") {
   std::mt19937 random(1);
   const auto [points, steps] = measure(1, 20'000, 1, [&](int) { return std::normal_distribution<double>()(random); });
-  const auto deviation = [&](double constant) {
+  const auto deviation = [&](double width) {
     double squares = 0;
-    const std::vector<Point> average = smoothed(points, steps, constant);
+    const std::vector<Point> average = smoothed(points, steps, width);
     for (size_t i = 1000; i < average.size(); ++i) squares += average[i].y * average[i].y;
     return std::sqrt(squares / static_cast<double>(average.size() - 1000));
   };
-  // The squares of the weights exp(-t / constant) / constant sum to 1 / (2 constant).
-  for (const double constant : {5.0, 20.0, 50.0}) CHECK(deviation(constant) == doctest::Approx(std::sqrt(0.5 / constant)).epsilon(0.15));
+  for (const double width : {10.0, 20.0, 50.0}) CHECK(deviation(width) == doctest::Approx(std::sqrt(1 / width)).epsilon(0.15));
 }
 
 TEST_CASE("curves: records of one step, and a file without steps, count as one step each") {
