@@ -75,7 +75,7 @@ class ShuffledSequences {
 
   struct Place {
     int64_t taken = 0;  // sequences
-    StreamPlace block;  // where those start that the buffer holds, or is to hold next
+    StreamPlace block;  // stream position from which the shuffle buffer was, or will be, filled
   };
   Place place() const { return {taken_, block_}; }
   // Error: there is no such place.

@@ -28,7 +28,7 @@ struct MixerShape {
   bool causal = true;  // no position hears from a later one
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
-  double norm_eps = 1e-5;  // of its norms
+  double norm_eps = 1e-5;  // in its norms
   InitialWeights init{};
 };
 

@@ -180,7 +180,7 @@ Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   return plan;
 }
 
-// What Tape::print writes.
+// The lines that Tape::print writes.
 std::string text_of(const Tape& tape) {
   char* text = nullptr;
   size_t bytes = 0;

@@ -76,7 +76,7 @@ std::vector<PartedTensor> tensors_of(Model& model, const Optimizer& optimizer, c
   std::map<std::string, Dtype> dtypes;
   model.each_parameter([&](const std::string& path, Parameter& p) { dtypes[path] = sums_of(p.value.dtype()); });
   optimizer.each_state_block([&](const std::string& name, const Shape& shape, const std::vector<StateBlock>& blocks) {
-    const std::string path = name.substr(0, name.rfind('.'));  // of blocks.0.fc.weight.m
+    const std::string path = name.substr(0, name.rfind('.'));  // blocks.0.fc.weight of blocks.0.fc.weight.m
     all.push_back(parted(kOptimizerPrefix + name, shape, dtypes.at(path), blocks, hands, path));
   });
   return all;
@@ -100,7 +100,7 @@ Tensor load_tensor(const SafetensorsFile& file, const PartedTensor& t) {
   return file.load(t.name);
 }
 
-// What the metadata of a checkpoint tell beside the state of the training.
+// The metadata of a checkpoint beside the state of the training.
 struct Counters {
   int64_t optimizer_steps = 0;
   RandomState random = {};

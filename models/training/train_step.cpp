@@ -28,7 +28,7 @@ Tensor scalar(double value, Device device) {
   return t;
 }
 
-// Of integers, which is exact in any order.
+// Adds integers, which is exact in any order.
 double sum_over_ranks(Ranks& ranks, double number) {
   const Tensor sum({1}, Dtype::f64);
   *sum.data<double>() = number;

@@ -58,7 +58,7 @@ template <class T> struct MeanBackward {
   }
 };
 
-// Whether a later element of a column is the largest instead: the first of equal ones stays, the last NaN goes before everything.
+// True if a later element of a column is the largest instead: the first of equal ones stays, the last NaN goes before everything.
 template <class T> HD bool replaces(T value, T largest) {
   using A = Accumulator<T>;
   return A(value) > A(largest) || A(value) != A(value);

@@ -20,10 +20,10 @@ template <class A> struct Rows {
   int64_t row;
 };
 
-// Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest.
-// The walks behind it have many short classes, whose rows cost most, and so are as few as can be.
+// Walks of three levels each. If levels % 3 != 0 the first walk takes the rest: it has one long class, so it is the cheapest per
+// row. Later walks have many short classes, whose rows cost most.
 HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
-// For the walk behind the last it is the number of levels.
+// first_level(walks) is the number of levels, so that level counts are differences.
 HD int first_level(const Problem& problem, int walk) {
   const int behind = kWalkLevels * (walks_of(problem) - walk);
   return problem.used > behind ? problem.used - behind : 0;

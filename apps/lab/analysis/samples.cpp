@@ -100,7 +100,7 @@ void measure(Samples& samples, const Tokenizer& tokenizer, const KneserNey& ngra
   samples.bleu = bleu.value();
 }
 
-// The runs take turns, so that what else the machine does falls on all of them.
+// The runs take turns, so that background load affects all equally.
 std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOptions& options) {
   const int64_t length = options.prompt + options.tokens;
   std::vector<Samples> all;

@@ -64,7 +64,7 @@ template <int q, class T> __device__ inline void walk_forward(const BlockWalk<T>
 // Where a lane stores the sum that it has after a block: of its row in the class and its level.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
-  A* dc;        // of row 0 of the block at base 0
+  A* dc;        // row 0 of the block at base 0
   int64_t row;  // from a row of the class to the next
   int first, begin, end;
   bool stores, active;

@@ -10,12 +10,12 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-constexpr int kColumns = 32;       // of a slice: one for each lane of a warp
-constexpr int kCoefficients = 4;   // of a row and a walk in shared memory: three, and one that fills the 16 bytes
+constexpr int kColumns = 32;       // per slice: one for each lane of a warp
+constexpr int kCoefficients = 4;   // per row and walk in shared memory: three, and one that fills the 16 bytes
 constexpr int kForwardWalks = 4;   // at most, of a forward kernel
 constexpr int kBackwardWalks = 3;  // at most, of a backward kernel
 constexpr int kTileLevels = 6;     // at most, of a part with tiles
-template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // of a block: as many as leave 64 registers, or 128
+template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // per block: as many as leave 64 registers, or 128
 
 struct Part {
   int first, levels;  // first .. first + levels - 1

@@ -10,7 +10,7 @@ namespace ricci::shift_and_sum_kernels {
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is asked for. alone: the class has just eight
 // rows, and base is 0; behind_alone: the block before that one in a walk backward, base is 8.
 enum class Around { inside, edge, alone, behind_alone };
-// Whether row u of a block may have a row `shift` before it.
+// True if row u of a block may have a row `shift` before it.
 template <Around kAround, int u, int shift> inline constexpr bool kReaches = kAround != Around::alone || u >= shift;
 
 // Every 2^q-th of the rows that are held, from row m on, at the lane's column.
@@ -19,14 +19,14 @@ template <class A, int q> struct ClassRows {
   const A* values_;
   A* to;
   const A* c;
-  int rows;  // of the class
+  int rows;  // in the class
 
   __device__ A value(int i) const { return values_[i * kRow]; }
   __device__ A gradient(int i) const { return to[i * kRow]; }
   __device__ A coefficient(int i, int l) const { return c[i * kCoefficientRow + l]; }
   __device__ void store(int i, A v) const { to[i * kRow] = v; }
 
-  // Whether row base + offset exists.
+  // True if row base + offset exists.
   template <Around kAround, int offset> __device__ bool has(int base) const {
     if constexpr (kAround == Around::inside) return true;
     if constexpr (kAround == Around::edge) return base + offset >= 0 && base + offset < rows;
@@ -66,7 +66,7 @@ template <class A, int q> struct ForwardWalk {
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
   A v0[kWalkRows], v1[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
-  LaneSums<A> dc;  // of the block
+  LaneSums<A> dc;  // sums over the block
 
   // Behind the last row of a class: no gradient is there.
   __device__ void begin() {
