@@ -1,6 +1,6 @@
 // Training sequences from one or several corpora, without an end. The documents come in a random order. They
-// are packed behind one another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
-// sequences. Everything follows from the seed, and where the stream stands is a short text, so that a training that goes on reads
+// are packed one after another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
+// sequences. Everything follows from the seed, and the place of the stream is a short text, so that a training that goes on reads
 // what it would have read.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,7 @@ class DocumentOrder {
   // Fills ids from here on.
   void read(std::span<int64_t> ids);
   void skip(int64_t tokens);
-  // The rest of the document, and its label; and a step to the document behind it.
+  // The rest of the document, and its label; and a step to the document after it.
   TokenSpan rest() const { return {document_.first + place_.token, document_.end}; }
   int64_t label() const;
   void skip_document() { pass(rest().size()); }
@@ -67,7 +67,7 @@ class ShuffledSequences {
  public:
   ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed);
 
-  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence behind it in the stream. A whole
+  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence after it in the stream. A whole
   // document: its first tokens, at most as many as the context. skip: it is not read.
   std::vector<int64_t> read();
   LabelledIds read_document();

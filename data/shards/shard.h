@@ -56,7 +56,7 @@ struct ShardHeader {
   uint32_t is_last = 0;    // in its corpus
   uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
   int64_t classes = 0;     // labels are 0 ... classes - 1; 0: there are none
-  uint64_t body_hash = 0;  // hash_of_file of everything behind the header
+  uint64_t body_hash = 0;  // hash_of_file of everything after the header
   uint64_t own_hash = 0;   // hashes everything above
 
   uint64_t hash() const;
@@ -103,7 +103,7 @@ struct PrepareProgress {
 struct ShardOptions {
   int64_t shard_tokens;
   bool whole_documents;         // each in one shard
-  int64_t first_documents = 0;  // a shard ends behind so many; 0: anywhere
+  int64_t first_documents = 0;  // a shard ends after so many; 0: anywhere
 };
 
 // The header of the first shard of a corpus.

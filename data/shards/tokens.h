@@ -1,4 +1,4 @@
-// Tokens, whatever holds them: shards, generated rows, or several of these behind one another. Reading order of this folder: tokens.h;
+// Tokens, whatever holds them: shards, generated rows, or several of these one after another. Reading order of this folder: tokens.h;
 // shard.h: the format of a shard, its writer and reader; document_reader.h and pieces.h: documents and texts in pieces, and their ids;
 // prepare.h: the shards of ricci-prepare; store.h: the shards of texts in the cache.
 #pragma once
@@ -71,7 +71,7 @@ uint64_t hash_of_documents(const Tokens& tokens);  // in one shard
 // Error: two of them were made by different tokenizers.
 void check_same_tokenizer(std::span<const Tokens> sources);
 
-// Several sources behind one another, as one, which has labels where all of them have. One source stays as it is.
+// Several sources one after another, as one, which has labels where all of them have. One source stays as it is.
 // Errors: no source; different tokenizers, or vocabularies of different sizes.
 Tokens join(std::vector<Tokens> sources);
 
@@ -123,7 +123,7 @@ class ShardedTokens final : public TokenSource {
     TokenSpan tokens;        // in the file
     int64_t first_document;  // in the file
     int64_t documents;
-    int64_t first, documents_before;  // token of the source; documents in front of this part
+    int64_t first, documents_before;  // token of the source; documents before this part
   };
   ShardedTokens() = default;
   enum class Unit : uint8_t { shards, documents, blocks };  // the last two: all is one shard of documents, or of blocks

@@ -15,7 +15,7 @@ struct archive;
 
 namespace ricci {
 
-// f(), with "data: " in front of its error.
+// f(), with "data: " before its error.
 template <class F> auto about_data(const F& f) {
   try {
     return f();

@@ -12,7 +12,7 @@
 namespace ricci {
 namespace {
 
-// The rows of a matrix as f64, one behind the other.
+// The rows of a matrix as f64, one after the other.
 std::vector<double> values_of(const Tensor& logits_sv) {
   const Tensor host = to(convert(logits_sv, Dtype::f64), Device::cpu);
   return {host.data<double>(), host.data<double>() + host.size()};

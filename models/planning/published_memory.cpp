@@ -38,7 +38,7 @@ class Formula {
     return row;
   }
 
-  // The embeddings and the logits with their gradient stand beside the layers of the finest scale. `scored`: positions with logits.
+  // The embeddings and the logits with their gradient are beside the layers of the finest scale. `scored`: positions with logits.
   PublishedMemory with_ends(PublishedMemory row, double scored) const {
     row.embedding = u(s_.length);
     row.logits = 2 * kBytes * s_.batch * scored * s_.vocab;

@@ -28,7 +28,7 @@ template <class T> struct BlockWalk {
   }
 
   // Calls begin(m, first, end) and walk(m, first, end) for the rows first .. end - 1 of class m that are the warp's. A walk that
-  // begins within a class first reads rows in front of it, which another warp may be about to write: `begin` does that before any
+  // begins within a class first reads rows before it, which another warp may be about to write: `begin` does that before any
   // walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;

@@ -2,7 +2,7 @@
 // positions of a sequence do not all fit, the levels are divided: those from `first` on connect only positions whose distance is
 // a multiple of step = 2^first. Such a class of positions, rows 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it
 // the levels are shifts by 1, 2, 4, ... rows. A class that is still too long is cut into tiles of rows. What a tile's rows depend
-// on lies at most halo = 2^levels - 1 rows away; a tile holds these rows too and computes them again.
+// on is at most halo = 2^levels - 1 rows away; a tile holds these rows too and computes them again.
 #pragma once
 #include <vector>
 
@@ -49,7 +49,7 @@ struct Plan {
 HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 
 // The numbers of shared memory for a row that is held. The forward needs its values; the backward the gradient too, and the
-// values in front of every walk but the first. Both need the coefficients.
+// values before every walk but the first. Both need the coefficients.
 HD int buffers_of(int levels, bool backward) {
   const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;

@@ -103,7 +103,7 @@ template <class T> struct Copy {
   }
 };
 
-// Coefficients in shared memory: those of the three levels of a walk stand together, a row after the other, a walk after the other.
+// Coefficients in shared memory: those of the three levels of a walk are together, a row after the other, a walk after the other.
 // Levels that dropout skips have zeros, and so have those that a walk is short of.
 template <class T>
 __device__ void copy_coefficients(

@@ -1,5 +1,5 @@
 // The walks of walk.h on a GPU: the same formulas, but a warp walks over 32 columns, one for each lane, in shared memory. Rings of rows
-// stand in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
+// are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
 // warp are at the same row: a coefficient is one load for all of them, and conditions on rows are those of the warp.
 #pragma once
 #include "ops/shift_and_sum/gpu/lane_sums.h"
@@ -61,7 +61,7 @@ template <class A, int q> struct ForwardWalk {
   }
 };
 
-// From the last row to the first. The rows of v lie up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2
+// From the last row to the first. The rows of v are up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2
 // at i - 4. The coefficients of levels 0 and 1 are read there, and again when g comes to them: there are no registers to keep them in.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
@@ -96,7 +96,7 @@ template <class A, int q> struct BackwardWalk {
  private:
   template <Around kAround, int u, int shift> __device__ static A product(A g, A v) { return kReaches<kAround, u, shift> ? g * v : A(0); }
 
-  // Row base + u - 7 of v0, the row behind it of v1 and the row base + u - 4 of v2, which it returns.
+  // Row base + u - 7 of v0, the row after it of v1 and the row base + u - 4 of v2, which it returns.
   template <Around kAround, int u> __device__ A walk_values(const Io& io, int base) {
     const int i = base + u;
     v0[(u + 1) % 8] = io.template has<kAround, u - 7>(base) ? io.value(i - 7) : A(0);
