@@ -73,7 +73,7 @@ std::optional<SafetensorsFile> SafetensorsFile::find(const FilePlace& place) {
   return file ? std::optional<SafetensorsFile>(SafetensorsFile(std::move(*file))) : std::nullopt;
 }
 
-// write_file_atomically puts a new file in the place of an old one, but cp writes into the old one; size and time tell.
+// write_file_atomically puts a new file in the place of an old one, but cp writes into the old one; size and time show it.
 void SafetensorsFile::read(int64_t position, void* into, int64_t bytes) const {
   const size_t got = file_.read(into, static_cast<size_t>(bytes), position);
   if (got < static_cast<size_t>(bytes) || file_.size() != size_ || file_.changed() != changed_)

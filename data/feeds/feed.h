@@ -26,13 +26,13 @@ struct Batch {
   std::vector<int64_t> labels_b = {}, lengths_b = {};
 };
 
-// The steps of a training, one after the other, without an end. A step has so many micro-batches; who shares it with others asks for a
+// The steps of a training, one after the other, without an end. A step has a number of micro-batches; a rank that shares it asks for a
 // range of them.
 class Feed {
  public:
   virtual ~Feed() = default;
   virtual std::vector<Batch> next() = 0;  // the micro-batches of a step, or its own of them; errors: the data cannot be read
-  // The place of the feed after the steps taken so far, as a short text; empty where the number of the step tells it.
+  // The place of the feed after the steps taken so far, as a short text; empty where it follows from the number of the step.
   virtual std::string place() const { return ""; }
   // Goes to the start of a step; place: the one after the step before it. Error: there is no such place.
   virtual void go_to(int64_t step, const std::string& place) = 0;

@@ -68,7 +68,7 @@ class ShuffledSequences {
   ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed);
 
   // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence after it in the stream. A whole
-  // document: its first tokens, at most as many as the context. skip: it is not read.
+  // document: its first tokens, at most `context` of them. skip: it is not read.
   std::vector<int64_t> read();
   LabelledIds read_document();
   void skip() { next(); }
@@ -99,10 +99,10 @@ class ShuffledSequences {
 class SequenceStream {
  public:
   // Errors: no corpus; one that is shorter than context + 1, or has no labels where whole documents are asked for; different
-  // tokenizers; weights that are not as many as the corpora, or not positive.
+  // tokenizers; a number of weights that is not that of the corpora, or not positive.
   SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options);
 
-  // The batches `mine` of the next step, which has `batches` of so many sequences each. The others are passed without being read.
+  // The batches `mine` of the next step, which has `batches` batches of `sequences`. The others are passed without being read.
   // Error: mine is not a range of them.
   std::vector<Batch> next_step(Range mine, int64_t batches, int64_t sequences);
   std::vector<Batch> next_step(int64_t batches, int64_t sequences) { return next_step({0, batches}, batches, sequences); }

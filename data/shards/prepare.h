@@ -16,7 +16,7 @@ namespace ricci {
 
 struct PrepareOptions {
   DocumentOptions documents;
-  // A shard ends with the piece of a document that brings it to so many; a labelled document is in one shard.
+  // A shard ends with the piece of a document that fills it; a labelled document is in one shard.
   int64_t shard_tokens = 16 << 20;
 };
 

@@ -36,11 +36,11 @@ constexpr int64_t kMaxShards = 64;      // about; all of them stay open
 
 bool is_text(const StoreSource& source) { return source.documents.format == DocumentFormat::text; }
 
-// ---- What tells one store from another
+// ---- The identity of a store
 struct StoreKey {
   std::string place;    // what was asked for, and of which files: a changed file takes the place of what it was
   uint64_t stamp = 0;   // whether the files are as they were
-  bool settled = true;  // whether the stamp will tell that
+  bool settled = true;  // whether the stamp will show that
 };
 
 std::string options_of(const StoreSource& source) {

@@ -21,14 +21,14 @@ class TokenSource {
 
   virtual int64_t size() const = 0;  // tokens
   virtual int64_t vocab_size() const = 0;
-  virtual uint64_t hash() const = 0;            // hashes the ids in their order: tells one corpus from another
+  virtual uint64_t hash() const = 0;            // hashes the ids in their order: distinguishes corpora
   virtual uint64_t tokenizer_hash() const = 0;  // Tokenizer::hash; 0: it is not known
   virtual const std::string& name() const = 0;  // for messages
 
   // The ids [first, first + ids.size()). Safe from several threads. Error: outside the source.
   virtual void read(int64_t first, std::span<int64_t> ids) const = 0;
 
-  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens that tell of no documents have in their
+  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens without known documents have in their
   // place blocks of kBlock tokens. Spans count from the start of the source, and cover all of it in order.
   static constexpr int64_t kBlock = 4096;
   virtual int64_t shards() const { return 1; }
@@ -64,7 +64,7 @@ class Tokens {
   std::shared_ptr<const TokenSource> source_;
 };
 
-// Checkpoints hold the hash of the tokens that a run learns. It does not tell how they are cut into shards.
+// Checkpoints hold the hash of the tokens that a run learns. It does not depend on how they are cut into shards.
 uint64_t hash_of_text(const Tokens& tokens);
 uint64_t hash_of_documents(const Tokens& tokens);  // in one shard
 
@@ -98,7 +98,7 @@ class ShardedTokens final : public TokenSource {
 
   // The first documents, about `fraction` of all, and the rest. Error: one of the two would be empty.
   std::pair<ShardedTokens, ShardedTokens> split(double fraction) const;
-  // The tokens of the first so many files, and the rest; either may be empty.
+  // The tokens of the first files, and the rest; either may be empty.
   std::pair<ShardedTokens, ShardedTokens> split_files(int64_t files) const;
   // All as one shard under another name and hash: of blocks, as a text is, or of the documents of all shards. hash 0: it is computed.
   ShardedTokens as_one_shard(const std::string& name, bool is_text, uint64_t hash) const;

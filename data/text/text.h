@@ -53,7 +53,7 @@ class TextSource {
   // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
   std::string name() const;
 
-  // Identity for caches: the same paths; and the same files as the system tells, unread: their sizes, times and inodes.
+  // Identity for caches: the same paths; and the same files by the system's record, unread: their sizes, times and inodes.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
   // True where any change of the files behind their look-up has changed their stamps: they had not just been written.

@@ -72,7 +72,7 @@ struct Passage {
   std::string_view text;
   int64_t first_byte = 0;       // in the whole text; for messages
   bool ends = false;            // a document, so that the ids that mark its end follow
-  std::string_view place = {};  // for messages; empty: none is told
+  std::string_view place = {};  // for messages; empty if there is none
 };
 
 // The ids of a part of a passage; the parts of all passages come in their order.

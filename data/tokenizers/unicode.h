@@ -6,7 +6,7 @@
 
 namespace ricci {
 
-// Bits of a class, which tells what kind of character a code point is.
+// Bits of a class, the kind of character of a code point.
 namespace unicode {
 inline constexpr uint8_t letter = 1;       // \p{L}
 inline constexpr uint8_t number = 2;       // \p{N}

@@ -13,7 +13,7 @@ namespace ricci {
 class JsonValue;
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
-inline constexpr int64_t kSpareIds = 1024;  // a file may leave out so many ids
+inline constexpr int64_t kSpareIds = 1024;  // ids that a file may leave out
 
 class Vocabulary {
  public:

@@ -18,7 +18,7 @@ std::vector<double> values_of(const Tensor& logits_sv) {
   return {host.data<double>(), host.data<double>() + host.size()};
 }
 
-using Texts = std::vector<std::vector<int64_t>>;  // as many ids in each
+using Texts = std::vector<std::vector<int64_t>>;  // the same number of ids in each
 
 // The last `count` ids of every text.
 Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {

@@ -88,7 +88,7 @@ class PeakNotes {
     lasting_ = held[static_cast<size_t>(HeldFor::parameters)] + held[static_cast<size_t>(HeldFor::optimizer_state)];
   }
 
-  // To be told the bytes of each tensor before they are counted.
+  // Called with the bytes of each tensor before they are counted.
   void operator()(int64_t bytes) {
     const int64_t now = memory_use(device_).current + bytes - before_;
     const bool may_be_most = lasting_ >= 0 && now - lasting_ > memory_.working;

@@ -14,7 +14,7 @@ constexpr double kBytes = 2;  // per value
 // 12 in the totals.
 constexpr double kNormsAlone = 10, kNorms = 11, kNormsOfTotals = 12;
 
-// Top-down the first position that hears all scales 1, 4, 16 and 64.
+// Top-down the first position that reads all scales 1, 4, 16 and 64.
 constexpr double kFirstFull = 63;
 
 class Formula {

@@ -37,7 +37,7 @@ PartedTensor whole(const std::string& name, const Tensor& tensor) {
   return {name, tensor.shape(), tensor.dtype(), {{{0, tensor.size()}, tensor}}, {}};
 }
 
-// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none are told, as it has all.
+// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none, as it has all.
 using Hands = std::map<std::string, std::vector<std::vector<Range>>>;
 Hands hands_of(Model& model, const Ranks& ranks) {
   Hands hands;
@@ -144,7 +144,7 @@ TrainState state_of(const Metadata& metadata, const std::string& path) {
   if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
     fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {path, state.step, state.best_step});
   if (metadata.contains("schedule_steps")) state.schedule_steps = number_of<int64_t>(metadata, path, "schedule_steps");
-  // Older files told it by the loss of the step.
+  // Older files have the loss of the step instead.
   state.awaits_evaluation = metadata.contains("awaits_evaluation") || metadata.contains("unrecorded_loss");
   if (const auto place = metadata.find("data_place"); place != metadata.end()) state.data_place = place->second;
   return state;

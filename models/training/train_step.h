@@ -61,7 +61,7 @@ struct TrainStepOptions {
 
 // Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
 // step into equal micro-batches has the same gradient. With topdown's bag_weights this holds for whole windows that are all scored: a
-// bag loss is the mean over the cells of its micro-batch, and weighs as many targets as the micro-batch scores.
+// bag loss is the mean over the cells of its micro-batch, and weighs the targets that the micro-batch scores.
 class TrainStep {
  public:
   // For forward_backward() alone.
@@ -72,7 +72,7 @@ class TrainStep {
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, as many on each.
+  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, equally long.
   // Errors: a gradient is left from before; fewer micro-batches than leaves, or not this rank's; a parameter that one rank or leaf has a
   // gradient for and another has not; as for StepGraph::run.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& telling = {});
@@ -100,7 +100,7 @@ class TrainStep {
     Share share;
     RandomState random;
     LeafSums* sums = nullptr;
-    GradientListener* listener = nullptr;  // hears of the last backward
+    GradientListener* listener = nullptr;  // notified by the last backward
     TapeOptions options = {};
   };
   std::vector<Tensor> gradient(const Work& work) const;
