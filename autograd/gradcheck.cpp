@@ -53,7 +53,7 @@ std::vector<Parameter> inputs_on(Device device, const std::vector<Tensor>& input
   return all;
 }
 
-// Goes back to the random numbers that come next on this thread now, and once more at its end.
+// Restores the random state at its begin and at its end, so that each call of f draws the same dropout.
 struct SameRandomNumbers {
   RandomState state = random_state();
   void again() const { set_random_state(state); }

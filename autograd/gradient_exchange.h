@@ -70,7 +70,7 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   // After the last backward: sends what is left, waits, and adds. Returns the gradient of each of layout().blocks_of(rank), flat; empty
   // where the parameter got none here.
   std::vector<Tensor> finish();
-  // Whether each parameter got a gradient in this step here, as a text of 0 and 1. It must be the same on all ranks.
+  // A flag per parameter that got a gradient in this step here, as a text of 0 and 1. It must be the same on all ranks.
   const std::string& reached() const { return reached_; }
 
   // Sends the values of the own blocks to all and takes theirs.
@@ -97,7 +97,7 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   Ranks& ranks_;
   size_t rank_;
   int64_t all_leaves_;
-  std::vector<std::vector<Range>> subtrees_;  // of each rank
+  std::vector<std::vector<Range>> subtrees_;  // per rank
   size_t most_subtrees_ = 0;
   GradientLayout layout_;
   LeafSums leaves_;
@@ -106,7 +106,7 @@ class GradientExchange final : public GradientListener, public MemoryHolder {
   std::vector<std::vector<size_t>> parameters_in_;                      // [bucket]
   std::vector<std::vector<size_t>> buckets_of_;                         // [parameter], rising
 
-  // Of the step:
+  // State of the current step:
   std::string reached_;                    // 0, 1; - where that is not known yet
   std::vector<size_t> missing_;            // parameters of each bucket
   size_t next_ = 0;                        // bucket to be sent

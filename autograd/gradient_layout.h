@@ -38,7 +38,7 @@ class GradientLayout {
   GradientLayout(const std::vector<Parameter*>& trained, int64_t ranks, int64_t bucket_bytes = 0);
 
   int64_t ranks() const { return ranks_; }
-  Dtype dtype() const { return dtype_; }  // of the sums
+  Dtype dtype() const { return dtype_; }  // the dtype of the sums
   // The elements of the layout that each bucket holds, padded to a multiple of `ranks` blocks.
   const std::vector<Range>& buckets() const { return buckets_; }
   Range owned(size_t bucket, int64_t rank) const;  // elements of the layout
@@ -49,7 +49,7 @@ class GradientLayout {
     int64_t at;
   };
   std::vector<Part> parts(const Range& range) const;
-  // What a rank owns, in the order of the parameters and rising in each.
+  // The blocks that a rank owns, in the order of the parameters and rising in each.
   std::vector<OwnedBlock> blocks_of(int64_t rank) const;
 
  private:

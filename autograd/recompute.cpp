@@ -50,7 +50,7 @@ template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, 
   return f(inputs);
 }
 
-// What the second run of f needs beside the inputs.
+// State that the second run of f needs beside its inputs.
 struct Replay {
   RandomState random;
   TapeOptions tape;

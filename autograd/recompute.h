@@ -13,8 +13,8 @@ namespace ricci {
 // f(inputs), bit for bit, dropout included. Gradients reach the inputs and the parameters that f uses. Other tensors that f
 // captures are constants; one that is recorded on a tape is an error, since its gradient would be lost: pass it as an input, or
 // detached(). f is copied, and what it refers to must live until the backward.
-// The gradients have the same bits too, but for inputs that are used several times inside and outside as well: those
-// terms are added in another order.
+// The gradients have the same bits, too, except when an input is used several times inside f and also outside of it: its
+// terms are then added in another order.
 // On a tape that looks for NaN and infinity, those inside f are found too, in its forward and its backward. While the forward
 // runs, it then keeps as much as without recomputation.
 // Errors, in backward: an input was changed; f captures a recorded tensor; f gives results of other shapes than before.

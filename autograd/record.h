@@ -80,7 +80,7 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
   }
 
   Kept kept_;
-  std::array<uint64_t, kKept> version_{};  // versions only grow: of several tensors under one index the sum is enough
+  std::array<uint64_t, kKept> version_{};  // for a kept vector the sum of the versions: it grows if one changes
 };
 
 // Several outputs. They get their places on the tape and are returned.
@@ -120,8 +120,8 @@ bool wants_gradient(int input);
 Dtype gradient_dtype(int input);
 
 // The gradient that input i of that op has by now, so that a matrix product can accumulate into it.
-// Its dtype is gradient_dtype(i). Empty when there is none, or somebody else holds it. It is handed over: what the op returns
-// for the input takes its place. Error: no gradient of the input is wanted.
+// Its dtype is gradient_dtype(i). Empty if there is none, or if it is shared. The caller owns it: what the op returns for
+// the input replaces it. Error: no gradient of the input is wanted.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

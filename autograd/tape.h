@@ -20,7 +20,7 @@ using Grads = std::vector<Tensor>;
 struct Node {
   const char* op;
   CallSite site;
-  std::vector<int> inputs;   // slots; -1: a constant
+  std::vector<int> inputs;   // slots (drawn at the end of this file); -1 is a constant
   std::vector<int> outputs;  // slots
   bool moves = false;        // its outputs are elements of its inputs (Moved in autograd/record.h)
   virtual ~Node() = default;

@@ -56,7 +56,7 @@ int count_indices(std::string_view suffix) {
 
 // The shape with its leading indices merged until `rank` indices are left.
 Shape merged_to(int rank, const Shape& shape) {
-  if (shape.rank() + 1 < rank) return shape;  // too few, which check_rank says
+  if (shape.rank() + 1 < rank) return shape;  // the rank is too small: check_rank reports it
   const int together = shape.rank() - rank + 1;
   Shape merged{1};
   for (int i = 0; i < shape.rank(); ++i) i < together ? merged.set(0, merged[0] * shape[i]) : merged.push_back(shape[i]);

@@ -25,7 +25,7 @@ struct DimsInput {
 
   enum class Elements : uint8_t { floating, i64, any };
   const Tensor* tensor;
-  Elements elements = Elements::floating;  // those that float have one dtype
+  Elements elements = Elements::floating;  // all floating-point inputs share one dtype
   bool may_be_empty = false;
   bool merges = false;
 };

@@ -13,7 +13,7 @@
 
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
-// Before a loop whose index selects registers: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it a loop.
+// For a loop whose index is that of a register array, which would spill: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it a loop.
 #define RICCI_PRAGMA(text) _Pragma(#text)
 #define UNROLL(times) RICCI_PRAGMA(unroll times)
 
@@ -34,7 +34,7 @@ using emu::dynamic_shared;
 
 #endif
 
-// Who compiles what, line by line:
+// The two compilers, line by line:
 //   in a file.cu                         g++ makes of it                                 nvcc makes of it
 //   struct Scale { __device__ ... };     a C++ struct; the emulator calls it             device code
 //   SHARED(float, tile, [32]);           memory of the emulated block, full of NaN       __shared__ float tile[32];

@@ -31,7 +31,7 @@ struct Recorder {
   std::map<std::string, Work> lines = {};
   double last = seconds_now(), flops = 0;
   Device device = Device::cpu;  // the GPU that ops ran on, if any did
-  Dtype dtype = Dtype::f32;     // of the last product
+  Dtype dtype = Dtype::f32;     // the last product's
 
   void restart() {
     lines.clear();
@@ -83,11 +83,11 @@ void print_at_end() {
   }
 }
 
-// What was loaded last ends first: so the table is printed before the end of all that was loaded for ops by now, a GPU's libraries
+// The library loaded last ends first: so the table is printed before the end of all that was loaded for ops by now, a GPU's libraries
 // included.
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
-// What a thread made first ends last, and all of it before any library. So the table is printed while what ops on a device have made for
+// A thread's first object ends last, and all of it before any library. So the table is printed while what ops on a device have made for
 // this thread, such as the blocks of the emulator, is still there: its peaks are measured by more ops.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {

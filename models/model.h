@@ -47,7 +47,7 @@ class Model final : public MemoryHolder {
   Tensor advance_all(const Tensor& ids_bc, DecodingState& state) const;
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
-  // For people to look at (models/inspection): the layers in which positions hear from each other, what the last map reads, and the
+  // For people to look at (models/inspection): the layers in which positions exchange information, what the last map reads, and the
   // embeddings of tokens without positions.
   std::vector<MixingLayer> layers() const;
   Tensor hidden(const Inputs& inputs) const;

@@ -25,7 +25,7 @@ struct Options {
   RunOptions run;
   uint64_t memory = 0;  // bytes
   int64_t ranks = 1;
-  bool as_json = false, published = false;
+  bool as_json = false, published = false, tape = false;
 };
 
 // One way to compute the same step.
@@ -142,6 +142,12 @@ int plan(const Options& options) {
   config.max_ranks = config.max_ranks.value_or(options.ranks);
   check(config);  // with max_ranks
   print_warnings(config);
+  if (options.tape) {
+    StepShape shape = shape_of(config, options);
+    shape.recompute_blocks = config.recompute == Recompute::blocks;
+    std::fputs(tape_of_step(config.model, shape).c_str(), stdout);
+    return 0;
+  }
   const std::vector<Level> levels = levels_of(config, options);
   if (options.as_json) print(json_text(json_of(table_of(config, levels, options))));
   else print_all(config, levels, options);
@@ -164,7 +170,10 @@ int main(int argc, char** argv) {
         CLI::Option* const as_json = app.add_flag("--json", options.as_json, "Print JSON");
         CLI::Option* const published = app.add_flag("--published", options.published,
             "Print the multi-scale paper's table 8 by its formula instead, and what becomes of it with other attentions");
-        for (CLI::Option* unread : {memory, ranks, as_json, app.get_option("run")}) published->excludes(unread);
+        CLI::Option* const tape = app.add_flag("--tape", options.tape,
+            "Print the tape of one micro-batch instead: a line per op, its output, its inputs, and the bytes that it keeps");
+        for (CLI::Option* unread : {memory, as_json}) tape->excludes(unread);
+        for (CLI::Option* unread : {memory, ranks, as_json, tape, app.get_option("run")}) published->excludes(unread);
       },
       [&] { return plan(options); });
 }

@@ -27,7 +27,7 @@ struct Options {
 
 constexpr int kWatchSeconds = 5;
 
-// Measured values that lie outside of their panels.
+// Measured values that are outside of their panels.
 int64_t count_outside(const Chart& chart) {
   const Layout layout = layout_of(chart);
   int64_t count = 0;

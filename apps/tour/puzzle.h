@@ -1,4 +1,4 @@
-// What the puzzles of apps/tour/puzzles share. A puzzle is a kernel or a gradient with a hole, and a check that runs it on the emulator:
+// The common part of the puzzles. A puzzle is a kernel or a gradient with a hole, and a check that runs it on the emulator:
 //   PUZZLE(3, "block sum") { ... launch(...); expect("sum", sum, {8256}); }
 #pragma once
 #include <vector>

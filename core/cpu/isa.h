@@ -16,7 +16,7 @@ const char* name_of(Isa isa);
 bool cpu_has_bf16_tiles();
 
 #if defined(__x86_64__)
-#ifdef __clang__  // takes the widest vectors by itself, and passes over a list of which it does not know every word
+#ifdef __clang__  // takes the widest vectors by itself; it ignores the whole list if it does not know one entry
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt"
 #else
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt,prefer-vector-width=512"

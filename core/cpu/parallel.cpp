@@ -47,9 +47,9 @@ thread_local bool inside = false;  // a parallel_for within a parallel_for runs 
 thread_local bool (*stop_when)() = nullptr;  // see StopWhen
 
 // The chunks of one call. Every thread has a share of neighbours and takes them in order; then it helps the others with
-// theirs. A tensor's elements are so mostly worked on by the thread that made them, in whose caches they still are.
+// theirs. So the same thread usually handles the same elements, and finds them in its cache.
 struct Work {
-  static constexpr int kMaxShares = 32;  // with more threads some have one together
+  static constexpr int kMaxShares = 32;  // with more threads, several share one
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;

@@ -48,7 +48,7 @@ class DiskFull : public Error {
 class FileWriter {
  public:
   void write(std::string_view bytes);                        // error: names the path, the system's reason and how far it came
-  void overwrite(int64_t position, std::string_view bytes);  // of those written before; error: as the system says
+  void overwrite(int64_t position, std::string_view bytes);  // bytes that were written before; error: the system's
   int64_t written() const { return written_; }
 
  private:
@@ -60,7 +60,7 @@ class FileWriter {
 };
 
 // Replaces the file at `place`, or makes it, with what `write` produces: written beside it as .NAME.tmp-RANDOM, synced,
-// renamed, and the folder synced. Returns the new file, whatever has its name by now. On any error up to the renaming, one
+// renamed, and the folder synced. Returns the new file, open, even if its name was replaced since. On any error up to the renaming, one
 // thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
 // are kept, but not setuid, and fewer of them where it belongs to another user. While it is written, the temporary file is locked (flock);
 // older ones of the same name whose writers were killed are removed. A path leads through links to the file behind them; in a folder that

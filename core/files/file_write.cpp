@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kMark = ".tmp-";
 
-// `error`: the errno that the message tells.
+// `error`: the errno in the message.
 [[noreturn]] void fail_writing(int error, const std::string& message) {
   if (error == ENOSPC || error == EDQUOT) throw DiskFull(message);
   throw Error(message);
@@ -109,7 +109,7 @@ bool keep_rights(int descriptor, const FilePlace& old) {
   return ::fchmod(descriptor, rights) == 0;
 }
 
-// A new file with a name of its own, locked: the lock tells it from what a killed program left. One that
+// A new file with a name of its own, locked: the lock distinguishes it from leftovers of a killed program. One that
 // remove_abandoned_files took away between the two calls is made again.
 Descriptor create_locked(const Folder& folder, const std::string& name, std::string& temporary) {
   for (;;) {

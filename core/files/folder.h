@@ -71,7 +71,7 @@ struct FilePlace {
   std::string name;
 };
 
-// What the path leads to; links are followed. A path that cannot be looked at does not count as missing. Error: names the path and the
+// The target of the path; links are followed. A path that cannot be looked at does not count as missing. Error: names the path and the
 // reason.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);

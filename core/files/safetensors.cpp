@@ -23,7 +23,7 @@ struct ElementType {
   int64_t bytes;
   int dtype;  // a Dtype, or -1: Tensor has no such type
 };
-// The types that Tensor has stand first, in the order of Dtype.
+// The types that Tensor has are first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4, int(Dtype::f32)}, {"F64", 8, int(Dtype::f64)}, {"BF16", 2, int(Dtype::bf16)},
     {"I64", 8, int(Dtype::i64)}, {"F16", 2, -1}, {"I32", 4, -1}, {"I16", 2, -1}, {"I8", 1, -1}, {"U64", 8, -1}, {"U32", 4, -1},
     {"U16", 2, -1}, {"U8", 1, -1}, {"BOOL", 1, -1}, {"C64", 8, -1}, {"F8_E4M3", 1, -1}, {"F8_E5M2", 1, -1}};
@@ -50,7 +50,7 @@ float float_of_half(uint16_t bits) {
   return std::bit_cast<float>(sign | wide_exponent << 23 | static_cast<uint32_t>(fraction) << 13);
 }
 
-// Elements lie in the file without alignment. Returns the place behind the last value.
+// Elements are in the file without alignment. Returns the place after the last value.
 template <class Bits, class Convert> float* widen(std::string_view from, float* values, const Convert& value_of) {
   for (; !from.empty(); from.remove_prefix(sizeof(Bits))) {
     Bits bits;
@@ -73,7 +73,7 @@ std::optional<SafetensorsFile> SafetensorsFile::find(const FilePlace& place) {
   return file ? std::optional<SafetensorsFile>(SafetensorsFile(std::move(*file))) : std::nullopt;
 }
 
-// write_file_atomically puts a new file in the place of an old one, but cp writes into the old one; size and time tell.
+// write_file_atomically puts a new file in the place of an old one, but cp writes into the old one; size and time show it.
 void SafetensorsFile::read(int64_t position, void* into, int64_t bytes) const {
   const size_t got = file_.read(into, static_cast<size_t>(bytes), position);
   if (got < static_cast<size_t>(bytes) || file_.size() != size_ || file_.changed() != changed_)

@@ -39,7 +39,7 @@ SizeClass class_of(int64_t bytes) {
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
 }
 
-// Memory and swap. Linux promises more than there is, and ends the program when the promise falls due; a line is better.
+// Memory and swap. Linux overcommits and kills the process later; we refuse early, with a message.
 int64_t machine_bytes() {
   struct sysinfo machine = {};
   if (::sysinfo(&machine) != 0) return INT64_MAX;

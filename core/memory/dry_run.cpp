@@ -18,7 +18,7 @@ bool dry_run_state::alive = false;
 
 namespace {
 
-// Stands in front of a device's allocator from its first dry run on. Its own blocks are addresses without memory: hardly anything
+// Stands before a device's allocator from its first dry run on. Its own blocks are addresses without memory: hardly anything
 // touches them, and what reads them finds zeros.
 class DryAllocator final : public Allocator {
  public:

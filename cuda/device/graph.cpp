@@ -32,7 +32,7 @@ struct Session {
   Device device;
   Block* block;                                          // record()'s; null: measuring
   OffsetHeap* plan = nullptr;                            // measure()'s
-  std::map<void*, int64_t> offset = {};                  // where what was allocated since would lie
+  std::map<void*, int64_t> offset = {};                  // where what was allocated since would be
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
 };
 

@@ -22,7 +22,7 @@ constexpr int64_t kMaxColumns = 4096;             // in a task
 constexpr int64_t kTaskTerms = int64_t{1} << 21;  // about this many at least, before c is cut up for the threads
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kPad = 16;      // elements between panels: at multiples of 4096 bytes they would share few lines of a cache
-constexpr int64_t kStretch = 16;  // terms of one panel, where lines lie together, before the next panel's
+constexpr int64_t kStretch = 16;  // terms of one panel, where lines are together, before the next panel's
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }

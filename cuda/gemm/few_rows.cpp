@@ -1,5 +1,5 @@
-// c_mn = sum_k a_mk b_kn for one row m, or a few, as in decoding: bound by reading b. Where b lies along k, a few of its
-// columns at a time are multiplied by all rows; where it lies along n, a strip of columns is summed in registers.
+// c_mn = sum_k a_mk b_kn for one row m, or a few, as in decoding: bound by reading b. Where b is along k, a few of its
+// columns at a time are multiplied by all rows; where it is along n, a strip of columns is summed in registers.
 #include <algorithm>
 
 #include "core/cpu/isa.h"

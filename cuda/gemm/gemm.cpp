@@ -27,7 +27,7 @@ void check_epilogue(const Gemm& g) {
   }
 }
 
-// The stride of an extent of 1 says nothing: it becomes what a dense matrix has.
+// An extent of 1 has no meaningful stride: we set the dense one, so that fast paths apply.
 void make_dense(MatrixAt& at, int64_t rows, int64_t columns) {
   if (columns == 1) at.column_stride = rows > 1 && at.row_stride == 1 ? rows : 1;
   if (rows == 1) at.row_stride = at.column_stride == 1 ? columns : 1;

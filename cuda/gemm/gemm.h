@@ -46,3 +46,10 @@ bool gemm_fused(const Gemm& g);
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci
+
+// The ladder. Each rung is tested against a plain loop. Times have not been measured rung by rung yet.
+//   cuda/gemm/tiled.cu              72  any strides, tiles of 16 x 16 in shared memory: a number is read from memory once per 16 uses
+//   cuda/gemm/few_rows.cpp         139  a few rows of a: the time is that of reading b
+//   cuda/gemm/blocked.cpp          256  panels that stay in the caches, sums that stay in registers (tile.h)
+//   cuda/gemm/onednn.cpp           109  the library's kernels for the processor, in pieces that the shape alone decides
+//   cuda/toolkit/cublas.cpp         45  cuBLASLt: tensor cores, and bias, gelu or sums within the product

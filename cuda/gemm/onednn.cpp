@@ -25,15 +25,15 @@ namespace onednn {
 namespace {
 
 constexpr int64_t kMaxTerms = 8192;  // longer sums are made in parts: pieces then find a and b in the caches
-// The same for f32 where the columns of a lie together, as in gradients of weights. Such products take 0.85 to 1.00 of the processor time
+// The same for f32 where the columns of a are together, as in gradients of weights. Such products take 0.85 to 1.00 of the processor time
 // that they take with sums over all terms at once (tests/bench/results/2026-11-22-products.json).
 constexpr int64_t kMaxTermsF32 = 512;
-constexpr int64_t kMaxOfColumn = 2047;  // terms of a b whose columns lie together: of more, gemm_blocked is faster
-// Rows of an f32 a whose columns lie together: of more, gemm_blocked takes 0.5 to 0.98 of the time.
+constexpr int64_t kMaxOfColumn = 2047;  // terms of a b whose columns are together: of more, gemm_blocked is faster
+// Rows of an f32 a whose columns are together: of more, gemm_blocked takes 0.5 to 0.98 of the time.
 constexpr int64_t kMaxRowsOfTransposed = 1023;
 constexpr double kMaxTermsBf16 = 1 << 26;  // multiplications; of more, gemm_blocked makes GPT-2's steps 6% faster
 
-// The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that lie far apart in
+// The product as the library makes it. It adds its blocks of terms to c one after the other: rows of f32 that are far apart in
 // memory would be fetched for each, so such a c is made without gaps in a buffer and copied.
 Gemm as_made(const Gemm& g) {
   if (g.dtype != Dtype::bf16 || !g.c_f32 || g.accumulate || g.batch != 1) return g;

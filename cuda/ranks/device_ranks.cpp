@@ -82,7 +82,7 @@ void DeviceRanks::check(Exchange& e, int error, const char* call) {
   fail("NCCL: {} in {}{}; NCCL_DEBUG=INFO says more", {text, call, where().empty() ? "" : " of " + where()});
 }
 
-// What went wrong by now, on any rank, with what runs.
+// The first error by now, on any rank, in an operation that runs.
 void DeviceRanks::look_at(Exchange& e) {
   int state = 0;
   const int error = e.table.state(state);

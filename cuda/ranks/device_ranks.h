@@ -28,7 +28,7 @@ class DeviceRanks final : public Ranks {
   void sum(const Tensor& numbers) override;
   using Ranks::from_first;
   void from_first(const Tensor& t) override;
-  void wait_but_for(int64_t last) override;  // of the cpu; on a device all have ended
+  void wait_but_for(int64_t last) override;  // for the cpu; on a device all have ended
   void wait_patiently() override;
   void wait_for_first() override;
   void wait_until(const std::function<bool()>& done) override { within_->wait_until(done); }

@@ -1,4 +1,4 @@
-// What tensors of a device are carried with: NCCL's functions, with what they mean there. For cuda it is NCCL (cuda/toolkit/nccl.cpp), for
+// The functions that carry tensors between devices: NCCL's, with their meaning there. For cuda it is NCCL (cuda/toolkit/nccl.cpp), for
 // cuda_emulated a table that copies to the CPU, lets other ranks carry and copies back (emulated_table.cpp).
 #pragma once
 #include <cstddef>
@@ -23,7 +23,7 @@ struct DeviceTable {
   std::function<int(void* shares, size_t bytes_of_one, int rank)> all_gather;  // in place
   std::function<int(double* numbers, size_t count)> sum;                       // in place
   std::function<int(void* data, size_t bytes)> from_first;                     // in place
-  std::function<int(int& state)> state;                                        // of the communicator, also of what runs by now
+  std::function<int(int& state)> state;                                        // the communicator's state, also of what runs now
   std::function<int()> abort;                                                  // ends the communicator, and what runs on it
   std::function<std::string(int error)> text;                                  // "unhandled system error"
 };

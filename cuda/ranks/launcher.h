@@ -1,4 +1,4 @@
-// Who started this process, and how many with it. Launchers say so in the environment.
+// The launcher of this process, and the number of processes. Launchers write both to the environment.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@ namespace ricci {
 
 struct Launcher {
   std::string name;    // "mpirun", "srun", "mpiexec"; empty: none
-  int rank = 0;        // of this process among those started
+  int rank = 0;        // this process's number among those started
   int count = 1;       // at least so many were started
   bool counts = true;  // false: `count` is only what the rank says
 };

@@ -287,7 +287,7 @@ void MpiRanks::end_testing() {
 // An error that all ranks meet is told by rank 0: what a launcher sends to end the others reaches them while they nap.
 void MpiRanks::end_all(const std::string& line) {
   for (const int signal : kEndingSignals) std::signal(signal, SIG_DFL);
-  ::usleep(static_cast<useconds_t>(std::min(rank_, 10)) * 500'000);  // each behind the one before
+  ::usleep(static_cast<useconds_t>(std::min(rank_, 10)) * 500'000);  // each after the one before
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
   MPI_Abort(MPI_COMM_WORLD, 1);

@@ -23,7 +23,7 @@ class Ranks {
   // The ranks that a launcher started; alone() where it started one, or where there is none. The first call joins them, the others return
   // the same. Errors: several were started and this program has no MPI; launcher and MPI do not agree on their number.
   static Ranks& join();
-  // What join() returned last; alone() before.
+  // The last result of join(); alone() before.
   static Ranks& joined();
   // Before the program ends: MPI wants to be told. No rank may be in an exchange.
   static void leave();
@@ -39,7 +39,7 @@ class Ranks {
   const std::string& machine(int rank) const { return machines_[size_t(rank)]; }  // empty where it is alone
   std::string name(int rank) const;                                               // "rank 3 on node07"
   int machine_count() const;
-  // What carries tensors of a device, with its version: "Open MPI 4.1.4", "NCCL 2.28.9". Loads it. Empty: alone.
+  // The library that carries tensors between devices, with its version: "Open MPI 4.1.4", "NCCL 2.28.9". Loads it. Empty: alone.
   virtual std::string carrier(Device device) const;
 
   // ---- Exchanges. They are begun here and have ended after wait(); until then the tensors are kept alive, and nobody may write to any of
@@ -67,7 +67,7 @@ class Ranks {
   virtual void wait_patiently();
   // The same where rank 0 alone does what may last: it waits for the others as wait() does, so that one that is stuck is noticed.
   virtual void wait_for_first() { wait_patiently(); }
-  // What the others are built of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
+  // The part that the others are made of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
   virtual void wait_until(const std::function<bool()>& done);
 
   // MPI moves only when it is called. While one lives, a thread does that every millisecond.

@@ -1,4 +1,4 @@
-// Who waits for whom. No library of messages notices that a process is stopped or stuck. A rank that has waited for `rank_timeout` tells
+// The ranks waited for. No library of messages notices that a process is stopped or stuck. A rank that has waited for `rank_timeout` tells
 // all others so; whoever else waits, or comes to wait, tells it as well, and whoever does not is waited for. Five seconds later the
 // lowest rank that told prints what it knows and ends all. A rank whose wait ends after all takes its word back.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace ricci {
 
-// What one rank tells: it waits, since when and where; or it does not wait any more.
+// A message of one rank: it waits, since when and where; or it does not wait any more.
 struct WaitNote {
   bool waits = false;
   double seconds = 0;

@@ -39,7 +39,7 @@ void allow_shared_memory(const char* name, const void* function, int bytes) {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // what can be forgotten is: the next call is not to blame
+  cudaGetLastError();  // clears the sticky error, so that the next call does not report it again
   fail("{}", {gpu_failure(what, status, cudaGetErrorString(status), waits())});
 }
 

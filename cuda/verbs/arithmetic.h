@@ -17,7 +17,7 @@ void fill(const Tensor& y_i, std::initializer_list<double> values, const char* f
 // y *= factor
 void multiply_by(const Tensor& y, double factor, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-// Sums over what broadcasting `shape` to x's shape repeated. `dtype` is x's, or f32 where x is bf16: then nothing is rounded.
+// Undoes a broadcast: sums x back to `shape`. `dtype` is x's, or f32 where x is bf16: then nothing is rounded.
 Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype);
 inline Tensor sum_to(const Tensor& x, const Shape& shape) { return sum_to(x, shape, x.dtype()); }
 Tensor convert(const Tensor& x, Dtype dtype);  // the same values, rounded to another floating-point dtype

@@ -110,7 +110,7 @@ template <class Program> struct ColumnTotal {
   }
 };
 
-// Chunks of at least 256 rows, so many that they fill a GPU together with the columns.
+// At least 256 rows per chunk, and enough chunks that chunks x blocks of columns fill a GPU.
 template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   using Value = typename Program::Value;
   constexpr int64_t kBlocks = 2048, kMin = 256;

@@ -3,9 +3,9 @@
 // GPUs like memory in pieces of 16 bytes. A functor that touches nothing but element i of some arrays, of which it reads
 // the ones with const elements and writes the others, may name them:
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
-// Then a thread has as many neighbours as 16 bytes hold of the narrowest: it reads them into registers, points its copy of
-// the functor there, and writes what comes out. In and out may be one array under two names.
-// Where a functor has a member on_gpu(), what that returns takes its place in a GPU's threads.
+// Then each thread loads 16 bytes of the array with the narrowest elements, and as many elements of the others, into registers, and runs
+// its copy of the functor on these. Input and output may be one array under two names.
+// A functor may have a member on_gpu(): it returns the functor that GPU threads run instead.
 #pragma once
 #include <type_traits>
 #include <utility>

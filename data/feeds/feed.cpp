@@ -27,10 +27,10 @@ Batch padding(int64_t rows, int64_t context) {
   return {rows, context, std::vector<int64_t>(size, 0), std::vector<int64_t>(size, kNoTarget), 0};
 }
 
-// Row b gets the tokens from `first` on, in front of `end`, and their followers from `scored_from` on as targets, which
+// Row b gets the tokens from `first` on, before `end`, and their followers from `scored_from` on as targets, which
 // may be none. first + 1 < end.
 void fill_row(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int64_t scored_from, int64_t end) {
-  const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is in front of end
+  const int64_t targets = std::min(batch.context, end - 1 - first);  // positions whose follower is before end
   const int64_t skipped = std::clamp<int64_t>(scored_from - first - 1, 0, targets);
   std::vector<int64_t> text(static_cast<size_t>(targets + 1));
   tokens.read(first, text);

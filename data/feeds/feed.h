@@ -29,15 +29,15 @@ struct Batch {
 // Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. -1: there is no such id.
 void leave_out(int64_t id, Batch& batch, std::span<int64_t> targets);
 
-// The steps of a training, one after the other, without an end. A step has so many micro-batches; who shares it with others asks for a
+// The steps of a training, one after the other, without an end. A step has a number of micro-batches; a rank that shares it asks for a
 // range of them.
 class Feed {
  public:
   virtual ~Feed() = default;
   virtual std::vector<Batch> next() = 0;  // the micro-batches of a step, or its own of them; errors: the data cannot be read
-  // The place of the feed behind the steps taken so far, as a short text; empty where the number of the step tells it.
+  // The place of the feed after the steps taken so far, as a short text; empty where it follows from the number of the step.
   virtual std::string place() const { return ""; }
-  // Goes to the start of a step; place: the one behind the step before it. Error: there is no such place.
+  // Goes to the start of a step; place: the one after the step before it. Error: there is no such place.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 };
 
@@ -116,7 +116,7 @@ class ColumnBatches {
 // Evaluation over a whole text: windows of `context` tokens, each `stride` after the one before. The first window
 // scores all its targets, the others the last `stride`, so that every token but the first is scored once, with at least
 // context - stride tokens before it (fewer at the start of the text). stride = context: windows that do not overlap.
-// No window scores what its positions in front of `from` predict.
+// No window scores what its positions before `from` predict.
 class Windows {
  public:
   // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
@@ -139,11 +139,11 @@ struct LabelledIds {
   int64_t label = -1;
 };
 
-// One row per document, in Batch::labels_b its label and in lengths_b its length; behind the document the row is filled with 0.
+// One row per document, in Batch::labels_b its label and in lengths_b its length; after the document the row is filled with 0.
 // The rows are as long as the longest document, or `width` where that is more.
 Batch batch_of(std::span<const LabelledIds> documents, int64_t width = 0);
 
-// The tokens of one document, of which those behind the first `context` are left out.
+// The tokens of one document, of which those after the first `context` are left out.
 LabelledIds read_document(const Tokens& tokens, const TokenSpan& document, int64_t label, int64_t context);
 
 // Error: the documents have no labels, or there are none.
@@ -163,7 +163,7 @@ class DocumentBatches {
  private:
   Tokens tokens_;
   int64_t batch_, context_;
-  std::vector<int64_t> before_;  // documents in front of each shard, and of all
+  std::vector<int64_t> before_;  // documents before each shard, and of all
 };
 
 }  // namespace ricci

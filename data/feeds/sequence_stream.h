@@ -1,6 +1,6 @@
 // Training sequences from one or several corpora, without an end. The documents come in a random order. They
-// are packed behind one another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
-// sequences. Everything follows from the seed, and where the stream stands is a short text, so that a training that goes on reads
+// are packed one after another and cut into sequences, or each is a sequence under its label. A shuffle buffer mixes the
+// sequences. Everything follows from the seed, and the place of the stream is a short text, so that a training that goes on reads
 // what it would have read.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,7 @@ class DocumentOrder {
   // Fills ids from here on.
   void read(std::span<int64_t> ids);
   void skip(int64_t tokens);
-  // The rest of the document, and its label; and a step to the document behind it.
+  // The rest of the document, and its label; and a step to the document after it.
   TokenSpan rest() const { return {document_.first + place_.token, document_.end}; }
   int64_t label() const;
   void skip_document() { pass(rest().size()); }
@@ -68,15 +68,15 @@ class ShuffledSequences {
  public:
   ShuffledSequences(const Tokens& tokens, const StreamOptions& options, uint64_t seed);
 
-  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence behind it in the stream. A whole
-  // document: its first tokens, at most as many as the context. skip: it is not read.
+  // The next sequence. Packed: context + 1 tokens, the last of which is the first of the sequence after it in the stream. A whole
+  // document: its first tokens, at most `context` of them. skip: it is not read.
   std::vector<int64_t> read();
   LabelledIds read_document();
   void skip() { next(); }
 
   struct Place {
     int64_t taken = 0;  // sequences
-    StreamPlace block;  // where those start that the buffer holds, or is to hold next
+    StreamPlace block;  // stream position from which the shuffle buffer was, or will be, filled
   };
   Place place() const { return {taken_, block_}; }
   // Error: there is no such place.
@@ -100,10 +100,10 @@ class ShuffledSequences {
 class SequenceStream {
  public:
   // Errors: no corpus; one that is shorter than context + 1, or has no labels where whole documents are asked for; different
-  // tokenizers; weights that are not as many as the corpora, or not positive.
+  // tokenizers; a number of weights that is not that of the corpora, or not positive.
   SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options);
 
-  // The batches `mine` of the next step, which has `batches` of so many sequences each. The others are passed without being read.
+  // The batches `mine` of the next step, which has `batches` batches of `sequences`. The others are passed without being read.
   // Error: mine is not a range of them.
   std::vector<Batch> next_step(Range mine, int64_t batches, int64_t sequences);
   std::vector<Batch> next_step(int64_t batches, int64_t sequences) { return next_step({0, batches}, batches, sequences); }

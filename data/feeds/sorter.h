@@ -1,4 +1,4 @@
-// A task that is generated: to sort. A row is a sequence of symbols 0 .. symbols - 1 and behind it the same symbols in order,
+// A task that is generated: to sort. A row is a sequence of symbols 0 .. symbols - 1 and after it the same symbols in order,
 //   x_1 .. x_n  s_1 .. s_n
 // A model reads all of it but the last symbol and predicts s_1 .. s_n, from position n - 1 on. (A prediction of s_c at the position of
 // x_c would ask a causal model for what it cannot know yet.)
@@ -11,7 +11,7 @@
 
 namespace ricci {
 
-// Rows behind one another. About one sequence of eight is held out: no row for training has it.
+// Rows one after another. About one sequence of eight is held out: no row for training has it.
 class SortingRows final : public TokenSource {
  public:
   enum class Part : uint8_t { training, held_out };

@@ -58,7 +58,7 @@ class DocumentReader final : public PieceReader {
 
   // Errors: unreadable files, text that is not in its encoding, and the records'.
   bool next(DocumentPiece& piece) override;
-  int64_t bytes_of_files() const override;  // with those in front of `from`
+  int64_t bytes_of_files() const override;  // with those before `from`
 
  private:
   bool next_anywhere(DocumentPiece& piece);

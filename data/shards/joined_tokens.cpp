@@ -1,4 +1,4 @@
-// Several sources of tokens behind one another.
+// Several sources of tokens one after another.
 #include <algorithm>
 
 #include "core/error.h"
@@ -33,7 +33,7 @@ class JoinedTokens final : public TokenSource {
 
  private:
   std::vector<Tokens> sources_;
-  std::vector<int64_t> first_, shards_before_;  // by source, and behind the last one
+  std::vector<int64_t> first_, shards_before_;  // by source, and after the last one
   std::string name_;
 };
 

@@ -16,7 +16,7 @@ struct DocumentPiece {
   std::string text;
   bool starts = false, ends = false;  // the document
   int32_t label = -1;
-  InputPlace end;          // behind this piece
+  InputPlace end;          // after this piece
   std::string place;       // for messages: "a.jsonl:17", "a.txt: document 3"
   int64_t first_byte = 0;  // the place in the document where the piece starts
 };
@@ -29,7 +29,7 @@ class PieceReader {
   virtual int64_t bytes_of_files() const = 0;  // read so far
 };
 
-// All of a text as one document, whatever files it comes from; or as two, where it is cut in front of a character.
+// All of a text as one document, whatever files it comes from; or as two, where it is cut before a character.
 class TextReader final : public PieceReader {
  public:
   // cut: the number of that character, from 1; 0: the text is not cut.
@@ -42,7 +42,7 @@ class TextReader final : public PieceReader {
  private:
   TextSource text_;
   TextPieces pieces_;
-  bool is_cut_;  // there is a second document behind this one
+  bool is_cut_;  // there is a second document after this one
   bool starts_ = true;
 };
 

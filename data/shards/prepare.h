@@ -1,5 +1,5 @@
 // A corpus as prepared shards: its documents are read by one thread, encoded by all, and written in their order, so that the bytes
-// do not depend on the number of threads. A later run continues behind the last sound shard.
+// do not depend on the number of threads. A later run continues after the last sound shard.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@ namespace ricci {
 
 struct PrepareOptions {
   DocumentOptions documents;
-  // A shard ends with the piece of a document that brings it to so many; a labelled document is in one shard.
+  // A shard ends with the piece of a document that fills it; a labelled document is in one shard.
   int64_t shard_tokens = 16 << 20;
 };
 
@@ -26,7 +26,7 @@ void write_tokenizer(const Folder& folder, const Tokenizer& tokenizer);
 // The tokenizer whose vocabulary is the characters of the documents. Errors: they cannot be read; no characters.
 std::shared_ptr<const Tokenizer> char_tokenizer_of(const TextSource& files, const DocumentOptions& options);
 
-// Writes tokenizer.json and the shards into the folder; sound shards that are there are kept, a damaged one and those behind it
+// Writes tokenizer.json and the shards into the folder; sound shards that are there are kept, a damaged one and those after it
 // made again.
 // Errors: in reading, encoding and writing; the folder holds shards of other inputs, settings or tokenizer, whatever their
 // numbers, or another program is preparing shards in it; no tokens.

@@ -228,7 +228,7 @@ namespace {
 
 constexpr size_t kMaxOpen = 64;  // the system limits open files
 
-// Widens packed ids; returns where the first stands that is outside of the vocabulary, or -1.
+// Widens packed ids; returns where the first is that is outside of the vocabulary, or -1.
 template <class Id> int64_t widen(const char* packed, std::span<int64_t> ids, int64_t vocab_size) {
   int64_t largest = -1;
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -56,7 +56,7 @@ struct ShardHeader {
   uint32_t is_last = 0;    // in its corpus
   uint32_t goes_on = 0;    // the first document here is the rest of the last one of the shard before
   int64_t classes = 0;     // labels are 0 ... classes - 1; 0: there are none
-  uint64_t body_hash = 0;  // hash_of_file of everything behind the header
+  uint64_t body_hash = 0;  // hash_of_file of everything after the header
   uint64_t own_hash = 0;   // hashes everything above
 
   uint64_t hash() const;
@@ -76,7 +76,7 @@ struct ShardLayout {
 // True where a file starts with the magic number of either format.
 bool is_shard(const OpenFile& file);
 
-// Reads and checks the header, and that the file is as long as it tells. The body is not read: check_shard_body().
+// Reads and checks the header, and that the file is as long as it says. The body is not read: check_shard_body().
 // Errors name the file: not a shard, of another version, a damaged header, cut short or continued.
 ShardLayout read_shard_header(const OpenFile& file);
 
@@ -103,7 +103,7 @@ struct PrepareProgress {
 struct ShardOptions {
   int64_t shard_tokens;
   bool whole_documents;         // each in one shard
-  int64_t first_documents = 0;  // a shard ends behind so many; 0: anywhere
+  int64_t first_documents = 0;  // a shard ends after this number; 0: anywhere
 };
 
 // The header of the first shard of a corpus.
@@ -116,7 +116,7 @@ void write_shards(PieceReader& reader, const TextSource& files, const Tokenizer&
     const ShardOptions& options, Prepared& all, const std::function<void(const PrepareProgress&)>& progress = {});
 
 // Reads the shards of a corpus, each at any place by one system call, so that memory does not grow with what was read. Safe from several
-// threads. Errors: a shard was cut while it was in use, or is no longer what its layout tells.
+// threads. Errors: a shard was cut while it was in use, or is no longer as its layout says.
 class ShardFiles {
  public:
   struct Shard {

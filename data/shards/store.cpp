@@ -36,11 +36,11 @@ constexpr int64_t kMaxShards = 64;      // about; all of them stay open
 
 bool is_text(const StoreSource& source) { return source.documents.format == DocumentFormat::text; }
 
-// ---- What tells one store from another
+// ---- The identity of a store
 struct StoreKey {
   std::string place;    // what was asked for, and of which files: a changed file takes the place of what it was
   uint64_t stamp = 0;   // whether the files are as they were
-  bool settled = true;  // whether the stamp will tell that
+  bool settled = true;  // whether the stamp will show that
 };
 
 std::string options_of(const StoreSource& source) {
@@ -85,7 +85,7 @@ std::optional<Description> read_description(const std::string& folder) {
 }
 
 // ---- Opening
-// The tokens behind a description, whose hashes are found here where it has none.
+// The tokens after a description, whose hashes are found here where it has none.
 StoredSource stored(
     const ShardedTokens& all, const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, Description& description) {
   const auto open = [&](const ShardedTokens& tokens, const TextSource& files, uint64_t& hash) -> Tokens {
@@ -133,7 +133,7 @@ std::optional<StoredSource> find_store(
 }
 
 // ---- Making
-// The character, or the document, that a source of so many is cut in front of; 0: it is not cut.
+// The character, or the document, that a source of so many is cut before; 0: it is not cut.
 int64_t cut_of(const StoreSource& source, int64_t units) {
   if (source.train_fraction == 0) return 0;
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(units) * source.train_fraction));

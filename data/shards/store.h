@@ -1,5 +1,5 @@
 // The tokens of texts, JSONL and TSV: shards in the cache, made when a source is opened for the first time and found there later without
-// reading it. While the files are as they were, which their sizes and times tell, a source is not read again; a source is read twice at
+// reading it. While the files are as they were, by their sizes and times, a source is not read again; a source is read twice at
 // first, or three times where a vocabulary is trained on it.
 #pragma once
 #include <cstdint>
@@ -34,7 +34,7 @@ struct StoredSource {
 
 // A tokenizer that is made from the sources; no keys: none is.
 struct TokenizerRequest {
-  std::vector<std::string> keys;  // with the sources the first tells which tokenizer is made; one that is given may be of any of them
+  std::vector<std::string> keys;  // with the sources the first decides which tokenizer is made; one that is given may be of any of them
   bool reads_characters = false;  // make() gets the characters of all sources; of documents with line ends
   std::function<std::shared_ptr<const Tokenizer>(const std::string& characters, const std::vector<int64_t>& cuts, int64_t all_cut)> make;
 };
@@ -48,7 +48,7 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
 // One source, with a tokenizer that is given.
 StoredSource open_source(const StoreSource& source, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& cache_folder);
 
-// The documents of a source of JSONL or TSV, one behind the other with a line end behind each; no more than the first so many.
+// The documents of a source of JSONL or TSV, one after the other with a line end after each; `documents` at most.
 std::string joined_documents(const StoreSource& source, int64_t documents);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Tokens, whatever holds them: shards, generated rows, or several of these behind one another. Reading order of this folder: tokens.h;
+// Tokens, whatever holds them: shards, generated rows, or several of these one after another. Reading order of this folder: tokens.h;
 // shard.h: the format of a shard, its writer and reader; document_reader.h and pieces.h: documents and texts in pieces, and their ids;
 // prepare.h: the shards of ricci-prepare; store.h: the shards of texts in the cache.
 #pragma once
@@ -21,7 +21,7 @@ class TokenSource {
 
   virtual int64_t size() const = 0;  // tokens
   virtual int64_t vocab_size() const = 0;
-  virtual uint64_t hash() const = 0;               // hashes the ids in their order: tells one corpus from another
+  virtual uint64_t hash() const = 0;               // hashes the ids in their order: distinguishes corpora
   virtual uint64_t tokenizer_hash() const = 0;     // Tokenizer::hash; 0: it is not known
   virtual int64_t first_id() const { return -1; }  // Marks::first: an id that is no target
   virtual const std::string& name() const = 0;     // for messages
@@ -29,7 +29,7 @@ class TokenSource {
   // The ids [first, first + ids.size()). Safe from several threads. Error: outside the source.
   virtual void read(int64_t first, std::span<int64_t> ids) const = 0;
 
-  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens that tell of no documents have in their
+  // The documents, shard by shard: the unit in which a training order is shuffled. Tokens without known documents have in their
   // place blocks of kBlock tokens. Spans count from the start of the source, and cover all of it in order.
   static constexpr int64_t kBlock = 4096;
   virtual int64_t shards() const { return 1; }
@@ -66,14 +66,14 @@ class Tokens {
   std::shared_ptr<const TokenSource> source_;
 };
 
-// Checkpoints hold the hash of the tokens that a run learns. It does not tell how they are cut into shards.
+// Checkpoints hold the hash of the tokens that a run learns. It does not depend on how they are cut into shards.
 uint64_t hash_of_text(const Tokens& tokens);
 uint64_t hash_of_documents(const Tokens& tokens);  // in one shard
 
 // Error: two of them were made by different tokenizers.
 void check_same_tokenizer(std::span<const Tokens> sources);
 
-// Several sources behind one another, as one, which has labels where all of them have. One source stays as it is.
+// Several sources one after another, as one, which has labels where all of them have. One source stays as it is.
 // Errors: no source; different tokenizers, or vocabularies of different sizes.
 Tokens join(std::vector<Tokens> sources);
 
@@ -100,7 +100,7 @@ class ShardedTokens final : public TokenSource {
 
   // The first documents, about `fraction` of all, and the rest. Error: one of the two would be empty.
   std::pair<ShardedTokens, ShardedTokens> split(double fraction) const;
-  // The tokens of the first so many files, and the rest; either may be empty.
+  // The tokens of the first files, and the rest; either may be empty.
   std::pair<ShardedTokens, ShardedTokens> split_files(int64_t files) const;
   // All as one shard under another name and hash: of blocks, as a text is, or of the documents of all shards. hash 0: it is computed.
   ShardedTokens as_one_shard(const std::string& name, bool is_text, uint64_t hash) const;
@@ -126,7 +126,7 @@ class ShardedTokens final : public TokenSource {
     TokenSpan tokens;        // in the file
     int64_t first_document;  // in the file
     int64_t documents;
-    int64_t first, documents_before;  // token of the source; documents in front of this part
+    int64_t first, documents_before;  // token of the source; documents before this part
   };
   ShardedTokens() = default;
   enum class Unit : uint8_t { shards, documents, blocks };  // the last two: all is one shard of documents, or of blocks

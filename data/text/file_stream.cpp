@@ -38,7 +38,7 @@ constexpr struct Mark {
     {"compress", "\x1f\x9d\x90"sv, 3, false}, {"lzop", "\x89LZO\0\r\n\x1a\n"sv, 9, false}};
 constexpr size_t kLongestMark = 10;
 
-// The format that the start of a file tells. Null: a plain file.
+// The format of a file, from its first bytes. Null: a plain file.
 const Mark* find_mark(std::string_view bytes) {
   std::string start(bytes.substr(0, kLongestMark));
   if (start.size() > 3 && start[3] >= '1' && start[3] <= '9') start[3] = '9';  // a level of bzip2
@@ -235,7 +235,7 @@ struct MemberStream::Tar {
   }
 
   // Empty blocks end an archive. The library takes the end of the file for one as well, and so one that was cut between members.
-  // A compressed file tells by itself whether it is whole.
+  // A compressed file itself shows whether it is whole.
   void check_end() const {
     const int64_t consumed = archive_filter_bytes(handle.get(), 0);
     const bool at_end_of_file = consumed == given && (archive_read_header_position(handle.get()) == consumed || !is_empty_block(last));

@@ -15,7 +15,7 @@ struct archive;
 
 namespace ricci {
 
-// f(), with "data: " in front of its error.
+// f(), with "data: " before its error.
 template <class F> auto about_data(const F& f) {
   try {
     return f();
@@ -28,7 +28,7 @@ template <class F> auto about_data(const F& f) {
 struct TextFile {
   std::filesystem::path path;  // or the name of a built-in text
   int64_t bytes;               // on disk
-  uint64_t stamp;              // hash of what the system tells of it; of its bytes where it is built in
+  uint64_t stamp;              // hash of the system's record of it; of its bytes where it is built in
   bool settled = true;
   std::optional<std::string_view> built_in = {};
   std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters

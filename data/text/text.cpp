@@ -203,7 +203,7 @@ std::string_view TextStream::read_block() {
   return {};
 }
 
-// Bytes of the block in front of the first byte of this character of the text; all of the block where it is not in it.
+// Bytes of the block before the first byte of this character of the text; all of the block where it is not in it.
 size_t TextStream::bytes_up_to(int64_t character) {
   const int64_t here = count_characters(block_), wanted = character - characters_;
   characters_ += std::min(here, wanted);

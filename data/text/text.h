@@ -23,7 +23,7 @@ std::filesystem::path find_data(const std::string& path);
 // Like find_data, but returns nothing where neither exists. Both fail if one of the places cannot be looked at.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
 
-// A text that the program carries: its name may stand where a path does.
+// A text that the program carries: its name may be where a path does.
 struct BuiltInText {
   std::string name;
   std::string_view text;  // outlives every source of it
@@ -53,7 +53,7 @@ class TextSource {
   // For messages: "input.txt", "a.txt and 2 more", "input.txt (train)".
   std::string name() const;
 
-  // Identity for caches: the same paths; and the same files as the system tells, unread: their sizes, times and inodes.
+  // Identity for caches: the same paths; and the same files by the system's record, unread: their sizes, times and inodes.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
   // True where any change of the files behind their look-up has changed their stamps: they had not just been written.
@@ -99,7 +99,7 @@ class TextStream {
   bool in_member_ = false;
   bool entered_;            // the part has begun
   std::string_view block_;  // read, and not returned yet
-  int64_t passed_ = 0;      // bytes of the joined text in front of it
+  int64_t passed_ = 0;      // bytes of the joined text before it
   int64_t characters_ = 0;  // that begin there; counted while the part has a border to come
   int64_t closed_ = 0;      // bytes on disk of the files that are done
   int64_t offset_ = 0;
@@ -118,7 +118,7 @@ class TextPieces {
     int64_t offset;         // its first byte's place in the joined text
     bool ends;              // it is the last piece of the part, which is empty only where the part is
   };
-  // Nothing behind the last piece. Errors: TextStream's.
+  // Nothing after the last piece. Errors: TextStream's.
   std::optional<Piece> next();
   // Behind the last piece of the part: next() goes on with the rest of the text.
   void read_rest();
@@ -127,7 +127,7 @@ class TextPieces {
  private:
   TextStream stream_;
   CompletePrefix complete_prefix_;
-  std::string held_;  // the last piece and what is behind it
+  std::string held_;  // the last piece and what is after it
   size_t used_ = 0;   // bytes of the last piece
   int64_t offset_ = 0;
   bool ended_ = false;

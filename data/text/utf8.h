@@ -17,10 +17,10 @@ struct Utf8Character {
   size_t bytes = 0;  // 0: no valid character starts here
 };
 
-// The character that starts at byte `at`, which lies inside the text.
+// The character that starts at byte `at`, which is inside the text.
 Utf8Character decode_utf8(std::string_view text, size_t at);
 
-// The character whose bytes end in front of byte `at`, which may be the end of the text.
+// The character whose bytes end before byte `at`, which may be the end of the text.
 Utf8Character decode_utf8_before(std::string_view text, size_t at);
 
 // Appends the 1 to 4 bytes of a valid code point.

@@ -1,4 +1,4 @@
-// Another tokenizer, with a piece such as <eos> behind every line or every document.
+// Another tokenizer, with a piece such as <eos> after every line or every document.
 #pragma once
 #include "core/choice.h"
 #include "data/tokenizers/tokenizer.h"
@@ -10,7 +10,7 @@ constexpr auto choices(Eos) { return std::array{"none", "line", "document"}; }
 
 class EosTokenizer final : public Tokenizer {
  public:
-  // line: the piece stands in place of the end of each line, and is written as one. document: see append_end.
+  // line: the piece is in place of the end of each line, and is written as one. document: see append_end.
   // Errors: the vocabulary has no such piece; `behind` is none.
   EosTokenizer(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, std::string piece);
 
@@ -37,7 +37,7 @@ class EosTokenizer final : public Tokenizer {
   int64_t id_;
 };
 
-// The tokenizer with the piece behind each line or document; added to the vocabulary where it is not in it. none: as it is.
+// The tokenizer with the piece after each line or document; added to the vocabulary where it is not in it. none: as it is.
 // Error: its kind has no written pieces.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos behind, const std::string& piece);
 

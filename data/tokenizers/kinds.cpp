@@ -75,7 +75,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names under which merges and their vocabulary stand side by side; what comes before them, as in gpt2-merges.txt, is the same.
+// Names under which merges and their vocabulary are side by side; what comes before them, as in gpt2-merges.txt, is the same.
 constexpr std::pair<const char*, const char*> kPairs[] = {
     {"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}, {"vocab.bpe", "vocab.json"}, {"merges.txt", "encoder.json"}};
 constexpr const char* kVocabTxt = "vocab.txt";
@@ -114,7 +114,7 @@ Vocabulary read_vocabulary(const std::string& path) {
   return Vocabulary::of_json(root);
 }
 
-// read(), with the path in front of its error.
+// read(), with the path before its error.
 template <class Read> auto naming(const std::string& path, const Read& read) {
   try {
     return read();

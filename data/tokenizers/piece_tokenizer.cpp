@@ -82,7 +82,7 @@ size_t PieceTokenizer::complete_prefix(std::string_view text) const {
   return whole(start) ? start : 0;
 }
 
-// A token that takes the white space behind it may take more of it than is known yet: the text ends in front of such a one.
+// A token that takes the white space after it may take more of it than is known yet: the text ends before such a one.
 PieceTokenizer::Range PieceTokenizer::last_plain(std::string_view text) const {
   constexpr size_t longest_character = 4;
   size_t start = 0;

@@ -48,7 +48,7 @@ class PieceTokenizer : public Tokenizer {
   struct Range {
     size_t begin, end;
   };
-  // The text behind the last added token.
+  // The text after the last added token.
   Range last_plain(std::string_view text) const;
 
   Vocabulary vocabulary_;

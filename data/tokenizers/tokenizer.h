@@ -12,7 +12,7 @@ namespace ricci {
 // The state of decoding from one token to the next.
 struct DecodeState {
   std::string held;      // the first bytes of a character; the next tokens bring the others
-  bool at_start = true;  // no word stands before: the next one is written without a space
+  bool at_start = true;  // no word is before: the next one is written without a space
 };
 
 // The ids of tokens that mark where a text begins and ends; -1 and an empty list: there are none.
@@ -40,7 +40,7 @@ class Tokenizer {
   // The same token by token, for text that is shown while it is made: what is certain once this id is known. The bytes of a
   // character come together. Error: an id outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
-  // The state behind ids whose text is shown already, such as a prompt.
+  // The state after ids whose text is shown already, such as a prompt.
   DecodeState state_behind(std::span<const int64_t> ids) const;
   // The text held back when no more tokens come: the bytes of a character that was never completed.
   std::string decode_end(DecodeState& state) const;
@@ -52,7 +52,7 @@ class Tokenizer {
 
   // For streams: appends the ids of a piece that starts at byte `offset` of the whole text; the offset is for messages.
   virtual void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids) const = 0;
-  // Bytes of the text that encode to the same ids whatever text follows; the text behind them encodes on its own.
+  // Bytes of the text that encode to the same ids whatever text follows; the text after them encodes on its own.
   virtual size_t complete_prefix(std::string_view text) const = 0;
   // Appends the ids that mark the end of a document, if the tokenizer has such. `last`: the last bytes of the document.
   virtual void append_end(std::string_view /*last*/, std::vector<int64_t>& /*ids*/) const {}
@@ -86,7 +86,7 @@ struct Passage {
   std::string_view text;
   int64_t first_byte = 0;       // in the whole text; for messages
   bool ends = false;            // a document, so that the ids that mark its end follow
-  std::string_view place = {};  // for messages; empty: none is told
+  std::string_view place = {};  // for messages; empty if there is none
   bool starts = false;          // a document, so that marks().first comes before it
 };
 

@@ -6,13 +6,13 @@
 
 namespace ricci {
 
-// Bits of a class, which tells what kind of character a code point is.
+// Bits of a class, the kind of character of a code point.
 namespace unicode {
 inline constexpr uint8_t letter = 1;       // \p{L}
 inline constexpr uint8_t number = 2;       // \p{N}
 inline constexpr uint8_t space = 4;        // \s: the property White_Space
 inline constexpr uint8_t punctuation = 8;  // \p{P}, and all of ASCII's signs, $ + < = > ^ ` | ~ among them
-inline constexpr uint8_t nonspacing = 16;  // \p{Mn}: accents that stand over or under a letter
+inline constexpr uint8_t nonspacing = 16;  // \p{Mn}: accents that are over or under a letter
 inline constexpr uint8_t other = 32;       // control, format and private use; not the unassigned ones, which may become letters
 inline constexpr uint8_t ideograph = 64;   // a Chinese character, as BERT defines it
 }  // namespace unicode
@@ -26,7 +26,7 @@ bool is_word_character(char32_t code);
 // Normalisation form C: an accent and its letter become one character where there is one.
 std::string compose_characters(std::string_view text);
 
-// True where form C of a text with these two neighbours is form C of both sides, one behind the other, and has the two as they are.
+// True where form C of a text with these two neighbours is form C of both sides, one after the other, and has the two as they are.
 bool composes_apart(char32_t before, char32_t behind);
 
 // Normalisation form D: a letter with an accent becomes the letter and the accent.

@@ -13,7 +13,7 @@ namespace ricci {
 class JsonValue;
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
-inline constexpr int64_t kSpareIds = 1024;  // a file may leave out so many ids
+inline constexpr int64_t kSpareIds = 1024;  // ids that a file may leave out
 
 class Vocabulary {
  public:
@@ -45,7 +45,7 @@ class Vocabulary {
 struct AddedToken {
   int64_t id = 0;
   std::string content;
-  bool single_word = false;  // only where no letter or digit stands beside it
+  bool single_word = false;  // only where no letter or digit is beside it
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // looked for in the normalised text
@@ -63,13 +63,13 @@ class AddedTokens {
   struct Match {
     size_t begin, end;  // bytes of the text that the token takes, white space included
     int64_t id;         // -1: no token; begin and end are the end of the text
-    size_t next;        // behind its content: the next token may begin with the white space that this one takes
+    size_t next;        // after its content: the next token may begin with the white space that this one takes
   };
-  // The leftmost token at or behind byte `at`, the longest where several start at one place. Tokens before took the text up to `from`.
+  // The leftmost token at or after byte `at`, the longest where several start at one place. Tokens before took the text up to `from`.
   Match find(std::string_view text, size_t from, size_t at) const;
 
   bool empty() const { return tokens_.empty(); }
-  // True where a token stands across byte `at` of the text, or could, once more text follows.
+  // True where a token is across byte `at` of the text, or could, once more text follows.
   bool may_straddle(std::string_view text, size_t at) const;
 
  private:

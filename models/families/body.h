@@ -3,7 +3,7 @@
 //   positions()              rows for the positions, added to the embeddings; empty: it has positions of its own, or none
 //   State                    what it remembers of the tokens read so far; make_state(batch, dtype, device) makes an empty one
 //   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is how many of them one such call takes
-//   each_attention(f)        f(tokens per cell, layer) for every layer in which positions hear from each other: a Stack, a
+//   each_attention(f)        f(tokens per cell, layer) for every layer in which positions exchange information: a Stack, a
 //                            ScaleAttention or a Join. Inspection and recomputation go through it
 //   visit                    as every module
 #pragma once
@@ -27,7 +27,7 @@ concept Body = requires(const B body, const Tensor& e_bcd, const Tensor& lengths
   { body.positions_at_once() } -> std::same_as<int64_t>;
 };
 
-// Each cell hears the coarser cells that are complete, `shift` cells later.
+// Each cell reads the coarser cells that are complete, `shift` cells later.
 struct Join {
   int64_t coarser_tokens, shift;
 };
@@ -61,7 +61,7 @@ template <Body B> struct Shell {
   template <class F> void each_attention(const F& f) { body.each_attention(f); }
 
  protected:
-  // The input of the last map for the next positions, as many at a time as the body takes.
+  // The input of the last map for the next positions, the number at a time that the body takes.
   std::vector<Tensor> read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
     if (length == 0) fail("model: no position to read");

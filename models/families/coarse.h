@@ -61,7 +61,7 @@ struct CoarseBody {
 struct CoarseModel : Shell<CoarseBody> {
   Tensor logits(const Inputs& inputs) const { return output.logits(hidden(inputs), tok); }  // after every whole cell, [b m v]
   // Mean nats per token of the next cell, over the cells followed by a whole one, f64 []. Targets, where they are given, only
-  // tell where the text of a sequence ends: -1 from there on.
+  // say where the text of a sequence ends: -1 from there on.
   Tensor loss(const Inputs& inputs) const { return bag_loss(hidden(inputs), output, tok, inputs, body.scale); }
 
   int64_t counted(const Inputs& inputs, int64_t) const {  // tokens in every cell except the first

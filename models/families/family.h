@@ -1,7 +1,7 @@
 // The concept of a family: what a model is as a whole. Every family has a file of its own here; in reading order:
 //   family.h           what a family offers, and the keys that several of them read
 //   body.h             a body: from the embeddings of tokens to what the last map reads, and both ends of a model around it
-//   language_model.h   the shell around a body that tells the next token, and the family decoder, whose body is a Stack
+//   language_model.h   the shell around a body that predicts the next token, and the family decoder, whose body is a Stack
 //   topdown.h, bottomup.h, retina.h                other bodies
 //   classifier.h, coarse.h                         other shells
 //   families.h         the list
@@ -79,7 +79,7 @@ inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t laye
   return stack;
 }
 
-// Adds a line if the context is shorter than a cell of so many tokens.
+// Adds a line if the context is shorter than a cell of `tokens` tokens.
 inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, const std::string& lost, std::vector<std::string>& lines) {
   if (tokens <= c.ctx) return;
   lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}: {}", {key, tokens, c.ctx, lost}));

@@ -1,4 +1,4 @@
-// The shell of every family that tells the next token: token embeddings, a body, the map to the vocabulary.
+// The shell of every family that predicts the next token: token embeddings, a body, the map to the vocabulary.
 //   logits_bcv = body(embed(ids))_bcd W_vd^T + bias_v,   W = tok.weight when tied
 #pragma once
 #include <utility>

@@ -1,5 +1,5 @@
 // family: topdown. A language model from coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its
-// cells, and hears what the next coarser scale made of the cells that are complete by then. e are the token embeddings,
+// cells, and reads what the next coarser scale made of the cells that are complete by then. e are the token embeddings,
 // s_1 = 1 < ... < s_n the scales.
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
 #pragma once
@@ -14,7 +14,7 @@ namespace ricci {
 
 enum class LossFrom : uint8_t {
   start,       // every position counts
-  first_full,  // from the first position on that hears every scale
+  first_full,  // from the first position on that reads every scale
 };
 constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 
@@ -83,7 +83,7 @@ struct TopDown {
 
   int64_t scored_from() const {
     if (config.loss_from == LossFrom::start) return 0;
-    int64_t first = 0;  // cell of scale i that hears all coarser ones
+    int64_t first = 0;  // cell of scale i that reads all coarser ones
     for (size_t i = scales.size() - 1; i-- > 0;) first = first * scales[i + 1].up.ratio + shift_to(i);
     return first;
   }
@@ -145,14 +145,14 @@ struct TopDown {
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  int64_t shift_to(size_t i) const {  // by how many of its cells scale i hears the coarser one later
+  int64_t shift_to(size_t i) const {  // by how many of its cells scale i reads the coarser one later
     return i + 1 < scales.size() ? scales[i + 1].up.ratio - (config.shift == Shift::tight) : 0;
   }
   Tensor combined(size_t i, const Tensor& cells_bmd, const Tensor& z_bmx, int64_t shift) const {
     if (i + 1 == scales.size()) return cells_bmd;
     return scales[i].combine(scales[i + 1].up.beside(cells_bmd, z_bmx, shift));
   }
-  // The next cells of scale i beside what they hear.
+  // The next cells of scale i beside what they read.
   Tensor heard(size_t i, const Tensor& cells_bmd, State& state) const {
     if (i + 1 == scales.size()) return cells_bmd;
     const int64_t ratio = scales[i + 1].up.ratio, shift = shift_to(i), first = state.scales[i].stack.position;

@@ -11,13 +11,13 @@
 namespace ricci {
 namespace {
 
-// The rows of a matrix as f64, one behind the other.
+// The rows of a matrix as f64, one after the other.
 std::vector<double> values_of(const Tensor& logits_sv) {
   const Tensor host = to(convert(logits_sv, Dtype::f64), Device::cpu);
   return {host.data<double>(), host.data<double>() + host.size()};
 }
 
-using Texts = std::vector<std::vector<int64_t>>;  // as many ids in each
+using Texts = std::vector<std::vector<int64_t>>;  // the same number of ids in each
 
 // The last `count` ids of every text.
 Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {

@@ -40,7 +40,7 @@ class Ranking {
     if (rank >= sorted_) sort_to(std::max<size_t>(2 * rank, 64));
     return weight(all_[rank]);
   }
-  // In the order in which they lie.
+  // In the order in which they are.
   double sum_of_weights() const {
     return std::accumulate(all_.begin(), all_.end(), 0.0, [this](double sum, const Candidate& c) { return sum + weight(c); });
   }
@@ -61,7 +61,7 @@ class Ranking {
   double max_, temperature_;
 };
 
-// The token at which `uniform` of the weight lies, among those that together have the share top_p. `total` is the sum of all weights;
+// The token at which `uniform` of the weight is, among those that together have the share top_p. `total` is the sum of all weights;
 // where it is wrong by up to `error` and the token depends on that: none.
 std::optional<int64_t> draw_from(Ranking& ranking, double top_p, double uniform, double total, double error) {
   const auto is_near = [&](double a, double b) { return error > 0 && !(std::abs(a - b) > error); };
@@ -95,7 +95,7 @@ void check(const Sampling& s) {
   if (!(s.top_p > 0 && s.top_p <= 1)) fail("top-p: expected more than 0 and at most 1, got {}", {s.top_p});
 }
 
-// The weights are summed as they lie, which needs no order, and only where rounding may decide, from the largest on.
+// The weights are summed as they are, which needs no order, and only where rounding may decide, from the largest on.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample) {
   Ranking ranking(logits_v, sampling);
   const double uniform = Philox{sampling.seed, sample}.uniform_f64(index), total = ranking.sum_of_weights();

@@ -1,4 +1,4 @@
-// The layers of a model in which positions hear from each other, for people to look at.
+// The layers of a model in which positions exchange information, for people to look at.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ricci {
 struct MixingLayer {
   std::string kind;             // "attention"; "aggregation" of coarser cells by tokens; "join" of cells with coarser ones
   std::string mixer{};          // the name of an attention's mixer
-  int64_t tokens = 1;           // per cell, the positions that hear
+  int64_t tokens = 1;           // per cell, the positions that read
   int64_t block = 0;            // number in its stack
   const void* layer = nullptr;  // as Watch::enter has it
   const void* stack = nullptr;  // as Watch::leave has it

@@ -69,7 +69,7 @@ Mask mask_of(const MixingLayer& layer, const MixingLayer::Heads& heads, int64_t 
   return mask;
 }
 
-// Every coarse cell gives its number, counted from 1; a row that hears none is 0.
+// Every coarse cell gives its number, counted from 1; a row that reads none is 0.
 Mask mask_of_join(const MixingLayer& layer, int64_t tokens) {
   const int64_t key_tokens = layer.join.coarser_tokens, queries = tokens / layer.tokens, keys = tokens / key_tokens;
   const int64_t ratio = key_tokens / layer.tokens;

@@ -1,5 +1,5 @@
 // Tables of a model's layers at work, for people to look at. A text goes through the model as always, while a Watch makes tables of the
-// ops in which positions hear from each other; a test holds the tables to the ops.
+// ops in which positions exchange information; a test holds the tables to the ops.
 #pragma once
 #include <map>
 #include <vector>
@@ -12,13 +12,13 @@ namespace ricci {
 // The factor of the value of position C in position c, for one head.
 struct HeadTable {
   Tensor table_bcC{};     // f64 on the CPU; empty: no key at all
-  int64_t key_scale = 1;  // positions that hear per cell that is heard
+  int64_t key_scale = 1;  // queries per key cell
 };
 
 // A layer and a text.
 struct Observation {
   std::vector<HeadTable> heads;  // empty: the layer has no table, or its cells are longer than the text
-  Tensor coefficients_bncr;      // f64 on the CPU: what each level of a Dispatcher multiplies the values by that it hears
+  Tensor coefficients_bncr;      // f64 on the CPU: what each level of a Dispatcher multiplies the values by that it reads
 };
 
 class Observing final : public Watch {
@@ -70,7 +70,7 @@ struct Mask {
   int64_t keys = 0;
 };
 
-// The masks of a text of so many tokens: one for each kind of layer, in an attention one for each group of heads. Error: a mixer
+// The masks of a text of this length: one for each kind of layer, in an attention one for each group of heads. Error: a mixer
 // without attention.
 std::vector<Mask> masks(const Model& model, int64_t tokens);
 

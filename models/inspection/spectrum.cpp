@@ -12,7 +12,7 @@ namespace ricci {
 namespace {
 
 struct Tridiagonal {
-  std::vector<double> diagonal, below;  // below[i] stands between diagonal[i] and diagonal[i + 1]
+  std::vector<double> diagonal, below;  // below[i] is between diagonal[i] and diagonal[i + 1]
 };
 
 void check_matrix(const char* op, const Tensor& m_kk) {

@@ -40,7 +40,7 @@ constexpr auto choices(NormKind) { return std::array{"layer", "rms"}; }
 
 struct NormConfig {
   NormKind kind = NormKind::layer;
-  bool bias = true;  // of a layer norm
+  bool bias = true;  // for a layer norm
   double eps = 1e-5;
 };
 

@@ -1,4 +1,4 @@
-// The concept of a mixer: the part of a block in which positions hear from each other. Everything else in a block treats each
+// The concept of a mixer: the part of a block in which positions exchange information. Everything else in a block treats each
 // position by itself.
 #pragma once
 #include <array>
@@ -25,10 +25,10 @@ inline void check_heads(int64_t heads, int64_t d) {
 struct MixerShape {
   int64_t d = 0;       // width of what goes in and comes out
   int64_t ctx = 0;     // largest number of positions
-  bool causal = true;  // no position hears from a later one
+  bool causal = true;  // no position reads a later one
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
-  double norm_eps = 1e-5;  // of its norms
+  double norm_eps = 1e-5;  // in its norms
   InitialWeights init{};
 };
 
@@ -37,7 +37,7 @@ struct NoKeys {};
 inline void visit_fields(NoKeys&, const Fields&) {}
 
 // A mixer is a struct that has
-//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position hears;
+//   m(x_bcd, lengths_b) whole sequences -> y_bcd. Positions from lengths_b[b] on are padding, which no position reads;
 //                       empty: there is none
 //   m(x_bcd, cache)     the next positions -> y_bcd, the same as if all had been read at once; without gradient
 //   Cache               what it remembers of the positions read so far; make_cache(batch, dtype, device) makes an empty one
@@ -46,7 +46,7 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   Config              its keys of a run file, listed by visit_fields; NoKeys: none
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
-//   kOnlyCausal         true: it cannot hear from later positions, and `causal` is true unless a run file says otherwise
+//   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file says otherwise
 //   check(config, shape)     throws for what cannot be
 //   warning(config, shape)   what a user should know of a config that works; empty: nothing
 //   each_visibility(f)  where it is an attention: f(first head, heads, the keys that they see) for its heads

@@ -1,4 +1,4 @@
-// A view into layers for people who look at a model (models/inspection): the ops in which positions hear from each other, and the
+// A view into layers for people who look at a model (models/inspection): the ops in which positions exchange information, and the
 // matrices of their scores.
 #pragma once
 #include "cuda/device/device.h"

@@ -1,5 +1,5 @@
 // For a file with kernels of one's own, beside <ricci/ricci.h>: the verbs that run a formula over elements, rows and columns, the
-// one launch for any other kernel, and the mathematics that is the same on every device. cuda/seam.h tells how such a file is
+// one launch for any other kernel, and the mathematics that is the same on every device. cuda/seam.h explains how such a file is
 // compiled twice; ricci_add_kernels() in CMake does it.
 #pragma once
 #include "core/host_device.h"

@@ -33,7 +33,7 @@ struct AveragePool {
   AveragePool(const MixerShape& shape, const AveragePoolConfig& config) : window{config.pool, shape.causal}, ctx(shape.ctx) {}
 
   struct Cache {
-    Tensor recent_bcd;  // as many of the latest positions as a window still reaches; empty at the start
+    Tensor recent_bcd;  // the latest positions that a window still reaches; empty at the start
   };
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {

@@ -28,7 +28,7 @@ struct DispatcherConfig {
   bool drop_level0 = true;
   bool mixer_bias = false;
 
-  // ceil(log2(positions)), at least 1: with so many levels the last position hears the first.
+  // ceil(log2(positions)), at least 1: with this number the last position depends on the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -72,7 +72,7 @@ struct Dispatcher {
     return config.share_heads ? reshape(out(reshape(y_bcd, {b, c, config.heads, d / config.heads})), {b, c, d}) : out(y_bcd);
   }
 
-  // Lengths are not read: padding comes last, and no position hears a later one.
+  // Lengths are not read: padding comes last, and no position reads a later one.
   Tensor operator()(const Arg& x_bcd, const Tensor&) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       return watched_shift_and_sum(v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
@@ -97,7 +97,7 @@ struct Dispatcher {
     Tensor rings_bsd;
     int64_t position = 0;
   };
-  // Levels whose shift is beyond the context never hear anything: they have no ring.
+  // Levels whose shift is beyond the context never receive a value: they have no ring.
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
     const int64_t rings = std::min(levels, Config::levels_for(ctx));
     return {zeros({batch, (int64_t{1} << rings) - 1, d}, dtype, device), 0};

@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// What is sent and what arrives is held until it is waited for. That is the most a rank holds.
+// All that is sent and received is held until it is waited for. That is the most a rank holds.
 class DryRank final : public Ranks, public MemoryHolder {
  public:
   DryRank(int rank, int count) {
@@ -30,7 +30,7 @@ class DryRank final : public Ranks, public MemoryHolder {
   }
 
  private:
-  std::deque<Tensors> kept_;  // of each exchange
+  std::deque<Tensors> kept_;  // per exchange
 };
 
 }  // namespace ricci

@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -85,7 +88,7 @@ class PeakNotes {
     lasting_ = held[static_cast<size_t>(HeldFor::parameters)] + held[static_cast<size_t>(HeldFor::optimizer_state)];
   }
 
-  // To be told the bytes of each tensor before they are counted.
+  // Called with the bytes of each tensor before they are counted.
   void operator()(int64_t bytes) {
     const int64_t now = memory_use(device_).current + bytes - before_;
     const bool may_be_most = lasting_ >= 0 && now - lasting_ > memory_.working;
@@ -177,6 +180,19 @@ Plan plan_rank(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   return plan;
 }
 
+// The lines that Tape::print writes.
+std::string text_of(const Tape& tape) {
+  char* text = nullptr;
+  size_t bytes = 0;
+  std::FILE* const memory = open_memstream(&text, &bytes);
+  if (!memory) fail("plan: the tape was not printed: {}", {system_reason()});
+  tape.print(memory);
+  const bool complete = std::fclose(memory) == 0;
+  const std::unique_ptr<char, void (*)(void*)> owner(text, std::free);
+  if (!complete) fail("plan: the tape was not printed: {}", {system_reason()});
+  return {text, bytes};
+}
+
 // The leaves of each subtree that a rank sends: ranks with the same hold the same, but for the padding of buckets.
 std::vector<int64_t> sums_of(const StepShape& shape, int64_t rank) {
   std::vector<int64_t> leaves;
@@ -229,6 +245,17 @@ StepMemory measure_step(const ModelConfig& config, const OptimizerConfig& optimi
   notes.begin_steps();
   for (int64_t step = 0; step < 2; ++step) training.step(step);
   return memory;
+}
+
+std::string tape_of_step(const ModelConfig& config, const StepShape& shape) {
+  check_shape(config, shape);
+  const Device device = dry_device(shape);
+  const DryRun dry(device, [](int64_t) {});
+  const Setup training(config, {}, shape, 0, device);
+  const Training on;
+  const Tape tape;
+  const Tensor loss = training.model.loss(training.micro_batches[0].inputs);
+  return text_of(tape);
 }
 
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {

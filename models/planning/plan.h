@@ -65,6 +65,9 @@ Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const
 // that is not available, several ranks.
 StepMemory measure_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape);
 
+// The tape after the forward of one micro-batch, as Tape::print writes it, from a dry run. Errors: as for plan_step.
+std::string tape_of_step(const ModelConfig& model, const StepShape& shape);
+
 // The most sequences in a micro-batch for which Plan::process is at most `bytes`; 0: not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
 

@@ -14,7 +14,7 @@ constexpr double kBytes = 2;  // per value
 // 12 in the totals.
 constexpr double kNormsAlone = 10, kNorms = 11, kNormsOfTotals = 12;
 
-// Top-down the first position that hears all scales 1, 4, 16 and 64.
+// Top-down the first position that reads all scales 1, 4, 16 and 64.
 constexpr double kFirstFull = 63;
 
 class Formula {
@@ -38,7 +38,7 @@ class Formula {
     return row;
   }
 
-  // The embeddings and the logits with their gradient stand beside the layers of the finest scale. `scored`: positions with logits.
+  // The embeddings and the logits with their gradient are beside the layers of the finest scale. `scored`: positions with logits.
   PublishedMemory with_ends(PublishedMemory row, double scored) const {
     row.embedding = u(s_.length);
     row.logits = 2 * kBytes * s_.batch * scored * s_.vocab;

@@ -37,7 +37,7 @@ PartedTensor whole(const std::string& name, const Tensor& tensor) {
   return {name, tensor.shape(), tensor.dtype(), {{{0, tensor.size()}, tensor}}, {}};
 }
 
-// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none are told, as it has all.
+// The elements of each trained parameter that each rank has, by the path of the parameter. One rank: none, as it has all.
 using Hands = std::map<std::string, std::vector<std::vector<Range>>>;
 Hands hands_of(Model& model, const Ranks& ranks) {
   Hands hands;
@@ -76,7 +76,7 @@ std::vector<PartedTensor> tensors_of(Model& model, const Optimizer& optimizer, c
   std::map<std::string, Dtype> dtypes;
   model.each_parameter([&](const std::string& path, Parameter& p) { dtypes[path] = sums_of(p.value.dtype()); });
   optimizer.each_state_block([&](const std::string& name, const Shape& shape, const std::vector<StateBlock>& blocks) {
-    const std::string path = name.substr(0, name.rfind('.'));  // of blocks.0.fc.weight.m
+    const std::string path = name.substr(0, name.rfind('.'));  // blocks.0.fc.weight of blocks.0.fc.weight.m
     all.push_back(parted(kOptimizerPrefix + name, shape, dtypes.at(path), blocks, hands, path));
   });
   return all;
@@ -100,7 +100,7 @@ Tensor load_tensor(const SafetensorsFile& file, const PartedTensor& t) {
   return file.load(t.name);
 }
 
-// What the metadata of a checkpoint tell beside the state of the training.
+// The metadata of a checkpoint beside the state of the training.
 struct Counters {
   int64_t optimizer_steps = 0;
   RandomState random = {};
@@ -144,7 +144,7 @@ TrainState state_of(const Metadata& metadata, const std::string& path) {
   if (state.step < 0 || state.step > kMaxSteps || state.best_step > state.step)
     fail("{}: its metadata has step = {} and best_step = {}, which cannot be", {path, state.step, state.best_step});
   if (metadata.contains("schedule_steps")) state.schedule_steps = number_of<int64_t>(metadata, path, "schedule_steps");
-  // Older files told it by the loss of the step.
+  // Older files have the loss of the step instead.
   state.awaits_evaluation = metadata.contains("awaits_evaluation") || metadata.contains("unrecorded_loss");
   if (const auto place = metadata.find("data_place"); place != metadata.end()) state.data_place = place->second;
   return state;

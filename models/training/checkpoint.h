@@ -1,6 +1,6 @@
 // The state of a training as a file. checkpoints/step-00001234.safetensors holds everything that the next step depends on beside the
 // config and the text: the parameters under their own names (for bf16 their f32 masters), the optimizer's state as optimizer.NAME, and
-// as metadata steps, the random state, the best evaluation and, unless the step tells it, the place in the data. A checksum covers the
+// as metadata steps, the random state, the best evaluation and, unless the step gives it, the place in the data. A checksum covers the
 // file.
 #pragma once
 #include <cstdint>
@@ -26,7 +26,7 @@ struct TrainState {
   int64_t schedule_steps = 0;                                  // where the learning rate's schedule ends; 0: an old file, which is silent
   // An interruption came before the evaluation after this step, which is made first when the training goes on.
   bool awaits_evaluation = false;
-  std::string data_place = {};  // where the order of the data goes on; empty where the step tells it
+  std::string data_place = {};  // where the order of the data goes on; empty where it follows from the step
 
   // Notes an evaluation after this step. True: it is the best so far.
   bool improves(double val_loss);

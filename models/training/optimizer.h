@@ -68,8 +68,8 @@ class Optimizer final : public MemoryHolder {
   // gradient reached stay as they are. Error: a parameter that was moved, converted or reshaped since the optimizer was made.
   void step(double learning_rate, double gradient_scale = 1);
 
-  // The same in two halves, for a device that is not waited for: begin_step() counts the step and lays down the numbers that
-  // differ from step to step; update() reads these where they lie, so that it may be recorded (cuda/device/graph.h). It scales the
+  // The same in two halves, for a device that is not waited for: begin_step() counts the step and writes its rates to
+  // device memory; update() reads them there, so that it may be recorded (cuda/device/graph.h). It scales the
   // gradients to a norm of at most `clip` (0: any), and does nothing but clear them where their norm or the loss is not
   // finite. Returns the norm before; loss and norm are f64 scalars on the device.
   void begin_step(double learning_rate);
@@ -107,7 +107,7 @@ class Optimizer final : public MemoryHolder {
   struct State {
     ParameterBlock block;
     Tensor m = {}, v = {};  // means of the gradient and of its square; empty where the rule has none
-    Tensor master = {};     // of a block; else Parameter::master
+    Tensor master = {};     // the block's; a whole parameter has Parameter::master
   };
   void add_state(const ParameterBlock& block, const Shape& shape);
   std::string path_of(size_t parameter) const;

@@ -17,7 +17,7 @@ void copy_elements(const Tensor& to, int64_t to_first, const Tensor& from, int64
   if (count > 0) std::memcpy(bytes_at(to, to_first), bytes_at(from, from_first), static_cast<size_t>(count * size_of(to.dtype())));
 }
 
-// Ranges of a tensor behind one another; empty where there are none.
+// Ranges of a tensor one after another; empty where there are none.
 Tensor packed_like(const PartedTensor& tensor, const std::vector<Range>& ranges) {
   int64_t count = 0;
   for (const Range& range : ranges) count += length(range);

@@ -15,7 +15,7 @@ struct PartedTensor {
   std::string name;
   Shape shape;
   Dtype dtype = Dtype::f32;
-  std::vector<std::pair<Range, Tensor>> mine;  // elements, and a tensor of so many, on any device
+  std::vector<std::pair<Range, Tensor>> mine;  // elements, and a tensor of that size, on any device
   std::vector<std::vector<Range>> of_ranks;    // the same ranges of every rank; empty: every rank has all
 };
 

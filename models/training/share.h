@@ -14,7 +14,7 @@ struct Share {
     return {micro_batches, max_ranks, {max_ranks * rank / ranks, max_ranks * (rank + 1) / ranks}};
   }
   Range micro_batches(int64_t leaf) const { return {all_micro_batches * leaf / max_ranks, all_micro_batches * (leaf + 1) / max_ranks}; }
-  Range micro_batches() const { return {micro_batches(leaves.lo).lo, micro_batches(leaves.hi).lo}; }  // of all leaves of this rank
+  Range micro_batches() const { return {micro_batches(leaves.lo).lo, micro_batches(leaves.hi).lo}; }  // all leaves of this rank
 };
 
 }  // namespace ricci

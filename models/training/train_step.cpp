@@ -28,7 +28,7 @@ Tensor scalar(double value, Device device) {
   return t;
 }
 
-// Of integers, which is exact in any order.
+// Adds integers, which is exact in any order.
 double sum_over_ranks(Ranks& ranks, double number) {
   const Tensor sum({1}, Dtype::f64);
   *sum.data<double>() = number;
@@ -203,8 +203,8 @@ StepResult TrainStep::run(
   return {item(results[0]), item(results[1])};  // only now is a GPU waited for
 }
 
-// One sum tells all ranks every number of the step, each with one owner: the sums of the norm's chunks, the losses of the micro-batches,
-// and from each rank a hash of the parameters that it reached and what it tells.
+// One sum sends every number of the step to all ranks, each with one owner: the sums of the norm's chunks, the losses of the micro-batches,
+// and from each rank a hash of the parameters that it reached and its own numbers.
 StepResult TrainStep::run_shared(
     const std::vector<WeightedInputs>& inputs, const Share& share, int64_t step, const std::vector<double>& telling) {
   exchange_->begin();

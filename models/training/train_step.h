@@ -55,13 +55,13 @@ struct TrainStepOptions {
   double clip = 0;            // largest norm of the gradient; 0: any
   bool cuda_graph = false;    // for a device that has graphs
   int64_t max_ranks = 1;      // leaves, whose gradients are added in a tree (models/training/share.h); at most the micro-batches of a step
-  int64_t micro_batches = 0;  // of a step, of all ranks; 0: as many as run() gets
+  int64_t micro_batches = 0;  // per step, on all ranks together; 0: the number that run() gets
   int64_t bucket_bytes = 0;   // for GradientLayout
 };
 
 // Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
 // step into equal micro-batches has the same gradient. With topdown's bag_weights this holds for whole windows that are all scored: a
-// bag loss is the mean over the cells of its micro-batch, and weighs as many targets as the micro-batch scores.
+// bag loss is the mean over the cells of its micro-batch, and weighs the targets that the micro-batch scores.
 class TrainStep {
  public:
   // For forward_backward() alone.
@@ -72,7 +72,7 @@ class TrainStep {
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // The gradient, its norm clipped, and the optimizer's update. Nothing is updated where loss or norm is not finite.
-  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, as many on each.
+  // On several ranks each has the same result, and the bits that one process has. `telling`: numbers for the other ranks, equally long.
   // Errors: a gradient is left from before; fewer micro-batches than leaves, or not this rank's; a parameter that one rank or leaf has a
   // gradient for and another has not; as for StepGraph::run.
   StepResult run(const std::vector<MicroBatch>& micro_batches, int64_t step, double learning_rate, const std::vector<double>& telling = {});
@@ -85,7 +85,7 @@ class TrainStep {
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
 
   // To be called when a result was not finite: runs the step again with every result looked at, and throws an error that
-  // names the op that made the first NaN or infinity, and the step by its number in messages, which is 1 for the first (step 0).
+  // names the op that made the first NaN or infinity, and the step. Messages count steps from 1, the argument counts from 0.
   [[noreturn]] void explain_nonfinite(const std::vector<MicroBatch>& micro_batches, int64_t step, double loss) const;
 
  private:
@@ -100,7 +100,7 @@ class TrainStep {
     Share share;
     RandomState random;
     LeafSums* sums = nullptr;
-    GradientListener* listener = nullptr;  // of the last backward
+    GradientListener* listener = nullptr;  // notified by the last backward
     TapeOptions options = {};
   };
   std::vector<Tensor> gradient(const Work& work) const;
@@ -117,7 +117,7 @@ class TrainStep {
   Optimizer* optimizer_ = nullptr;
   Ranks* ranks_ = &Ranks::alone();
   std::unique_ptr<GradientExchange> exchange_ = {};  // null: one rank
-  std::vector<int64_t> first_chunk_ = {};            // of each trained parameter in the gradient's norm, and their number
+  std::vector<int64_t> first_chunk_ = {};            // per trained parameter, in the gradient's norm; and their number
   std::vector<double> told_ = {};
   std::unique_ptr<LeafSums> sums_ = {};    // null: one leaf
   std::unique_ptr<StepGraph> graph_ = {};  // null: none asked for

@@ -17,8 +17,8 @@
 
 namespace ricci {
 
-// A view: `width` columns, from `offset` on, of the rows of a tensor [b, c, x]. This is how queries, keys and values are
-// given, the heads one after the other, k = width / heads columns each.
+// A slice of columns: `width` columns of a tensor [b, c, x], from column `offset` on. Queries, keys and values are given
+// so, the heads one after the other, k = width / heads columns each.
 struct Rows {
   Arg of;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on
@@ -70,3 +70,14 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
     const Visibility& sees, const AttentionOptions& options);
 
 }  // namespace ricci
+
+// The ladder. Each rung is tested against the definition. Times have not been measured rung by rung yet.
+//   ops/first_rungs.cpp                     68  contract, mask, softmax, contract: the formula as recorded ops
+//   ops/attention/definition.cpp           138  in f64, with the derivative written out: the tests hold all others to it
+//   ops/attention/gpu/forward.cu           124  blocks of 64 x 64 and online softmax: no c x C matrix in memory
+//   ops/attention/cpu/forward.cpp          119  the same blocks in the caches of CPU threads, as vectorised loops
+//   ops/attention/cpu/bf16_products.cpp     73  the products of these blocks in bf16, by AVX512-BF16 or AMX
+//   ops/attention/flash/forward.cu          98  tensor cores: scores and weights stay in registers
+//   ops/attention/flash/forward_wgmma.cu   155  products of four warps at once, on compute capability 9.0
+//   ops/attention/wide/padded.cpp           81  heads of other widths, padded for flash/
+//   ops/attention/decode/decode.cu         154  few new positions: the time is that of reading the cache

@@ -1,4 +1,4 @@
-// From the arguments of the public ops to a Problem: what is wrong with them is said here.
+// Checks the arguments of the public ops (throws) and makes a Problem of them.
 #include <cmath>
 #include <string>
 

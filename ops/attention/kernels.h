@@ -58,7 +58,7 @@ void forward_gpu(const Problem& problem, const Views& in, const Outputs& out);
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 void backward_gpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients);
 
-// Who computes a problem on a GPU, of views that are those of the forward or all that the backward reads and writes. In bf16 only
+// The implementation that a GPU takes, of views that are those of the forward or all that the backward reads and writes. In bf16 only
 // `blocks` goes without tensor cores: where it must, one line on stderr says so.
 enum class GpuPath : uint8_t {
   flash,     // flash/: in one pass, for some widths of heads

@@ -30,7 +30,7 @@ struct Visibility {
   // Keys are tokens. A window is a number of positions back, the query's own included; 0: none. Error: a negative window.
   static Visibility causal(int64_t window = 0);
   static Visibility not_causal(int64_t window = 0);  // every key; with a window those with t - j < window
-  // Keys are cells of `scale` tokens, of which a query sees those that it has read to their end, between lo and hi tokens back.
+  // Keys are cells of `scale` tokens. A query sees complete cells only, between lo and hi tokens back.
   // Errors: a scale outside 1 .. kMaxTokens, lo below 0, hi not above lo.
   static Visibility cells(int64_t scale, int64_t lo = 0, int64_t hi = kEndless, CellRule rule = CellRule::inside);
   // The same for queries of which the first, t = 0, stands at position `first`: new tokens against keys of earlier ones.

@@ -1,6 +1,6 @@
 // Sorting rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row),
 // lowest byte first. For each byte a block counts the digits of its tile of words, one block adds the counts up over tiles
-// and digits, and each block places its words behind all smaller digits and all equal ones before them.
+// and digits, and each block places its words after all smaller digits and all equal ones before them.
 //   bytes   24 N per byte of the largest id for N rows: words are read twice and written once
 //   floor   N = 65,536 with two bytes on an H200: 3 MB, which is nothing beside its launches
 #include "ops/embedding/row_buckets.h"
@@ -59,7 +59,7 @@ struct CountDigits {
   }
 };
 
-// count[tile][digit] becomes the place of the tile's first word with that digit: behind all smaller digits, and behind
+// count[tile][digit] becomes the place of the tile's first word with that digit: after all smaller digits, and after
 // this digit in earlier tiles. One block, a thread per digit.
 struct AddUp {
   static constexpr int kThreads = kDigits;

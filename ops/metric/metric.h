@@ -17,7 +17,7 @@ enum class Triangle : uint8_t {
 };
 
 HD int64_t packed_size(int64_t k) { return k * (k + 1) / 2; }
-// The k whose triangle has so many entries; -1: none has.
+// The k whose triangle has this number of entries; -1: none has.
 inline int64_t packed_width(int64_t entries) {
   int64_t k = 0;
   while (packed_size(k) < entries) ++k;

@@ -1,7 +1,7 @@
 // contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
 //   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
 // A letter in both factors and the result numbers the products of a batch, one in a factor and the result is a row or a
-// column, one in both factors alone is summed. Neighbouring letters of a kind that lie in memory as one become one extent
+// column, one in both factors alone is summed. Neighbouring letters of a kind that are in memory as one become one extent
 // of the matrix product; what is left over is looped. A letter in one factor alone is summed first.
 #include <algorithm>
 #include <cctype>
@@ -59,7 +59,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   }
 }
 
-// One index, or several merged: how often it counts and how far apart its elements lie in a, b and y (0: not in it).
+// One index, or several merged: how often it counts and how far apart its elements are in a, b and y (0: not in it).
 struct Index {
   int64_t extent = 1, a = 0, b = 0, y = 0;
 };

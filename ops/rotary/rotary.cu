@@ -1,4 +1,4 @@
-// Of the head n of position t, with h = r / 2 and a_i = (first + t) w_i:
+// For head n at position t, with h = r / 2 and a_i = (first + t) w_i:
 //   n_j = x_j s gain_j,  s = 1 / sqrt(sum_j x_j^2 / k + eps)      with gains, else n_j = x_j
 //   y_i = n_i cos a_i - n_{i+h} sin a_i,   y_{i+h} = n_{i+h} cos a_i + n_i sin a_i   for i < h,   y_j = n_j for j >= r
 // Backward: u is dy turned by -a;   with gains g_j = gain_j u_j
@@ -159,7 +159,7 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
 
 template <class T> T* pointer(const Tensor& t) { return t ? t.data<T>() : nullptr; }
 
-// What the backward needs besides tensors.
+// The numbers that the backward needs besides tensors.
 struct Kept {
   Layout of;
   int64_t batch;

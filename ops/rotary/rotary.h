@@ -18,8 +18,8 @@ constexpr auto choices(RopeScaling) { return std::array{"none", "linear", "llama
 struct RotaryFrequencies {
   double theta = 10000;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 8;  // of linear and llama3
-  // Of llama3: a wavelength below trained_ctx / high stays, one above trained_ctx / low is multiplied by the factor, between them the
+  double factor = 8;  // for linear and llama3
+  // For llama3: a wavelength below trained_ctx / high stays, one above trained_ctx / low is multiplied by the factor, between them the
   // frequencies go over from one to the other.
   double low = 1, high = 4;
   int64_t trained_ctx = 8192;

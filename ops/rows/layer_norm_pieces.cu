@@ -107,7 +107,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
     store_sums(sums);
   }
 
-  // A row behind the last has d = 0.
+  // A row after the last has d = 0.
   __device__ void add_row(const Row& row, int odd, Sums& sums) const {
     uint4 dy_words[kPieces], s_words[kPieces];
     const int64_t begin = row.row * of.d;

@@ -62,7 +62,7 @@ template <class T> struct Backward {
   }
 };
 
-// Where every position is in one window, or behind the last: a row per window, and one per sequence for what is behind.
+// Where every position is in one window, or after the last: a row per window, and one per sequence for what is after.
 template <class T> struct BackwardApart {
   using A = Accumulator<T>;
   const T* dy_bmz;

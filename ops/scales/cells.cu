@@ -1,6 +1,6 @@
 // mean:  y_bjd = 1/s sum_q x_b(js+q)d,   dx_b(js+q)d = dy_bjd / s,          q = 0 .. s-1, s the size of a cell
 // max:   y_bjd = max_q x_b(js+q)d,       dx_b(js+q)d = dy_bjd where q is the first with the largest x
-// dx is 0 behind the last whole cell.
+// dx is 0 after the last whole cell.
 //   bytes   N (4 + 4/s) for N numbers in f32, half in bf16, each way; the backward of max reads x again
 //   floor   65,536 rows of 768 in bf16, cells of 4, on an H200: 0.13 GB at 4.8 TB/s 0.03 ms each way
 #include "ops/scales/cells.h"
@@ -58,7 +58,7 @@ template <class T> struct MeanBackward {
   }
 };
 
-// Whether a later element of a column is the largest instead: the first of equal ones stays, the last NaN goes before everything.
+// True if a later element of a column is the largest instead: the first of equal ones stays, the last NaN goes before everything.
 template <class T> HD bool replaces(T value, T largest) {
   using A = Accumulator<T>;
   return A(value) > A(largest) || A(value) != A(value);
@@ -84,7 +84,7 @@ template <class T> struct MaxForward {
   }
 };
 
-// One row per cell, and one per sequence for the positions behind its last cell.
+// One row per cell, and one per sequence for the positions after its last cell.
 template <class T> struct MaxBackward {
   static constexpr int kNeighbours = elements_of_piece<T>();
   const T *x_bcd, *dy_bmd;

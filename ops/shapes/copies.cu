@@ -68,7 +68,7 @@ template <class Word> struct TransposeLoop {
   }
 
  private:
-  // Through a buffer: lines of `from` that lie a power of two apart push each other out of the cache.
+  // Through a buffer: lines of `from` that are a power of two apart push each other out of the cache.
   HD void one_tile(const Word* from, Word* to, int64_t rows, int64_t columns) const {
     Word buffer[kTile][kTile + 1];
     for (int64_t l = 0; l < columns; ++l)

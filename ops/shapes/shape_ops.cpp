@@ -1,4 +1,4 @@
-// reshape, slice, concatenate, permute, cast: no arithmetic, only where elements lie. Each is the backward of another.
+// reshape, slice, concatenate, permute, cast: no arithmetic, only where elements are. Each is the backward of another.
 #include "ops/shapes/shape_ops.h"
 
 #include <numeric>
@@ -68,7 +68,7 @@ Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   return y;
 }
 
-// Also the inverse: at position order[d] stands d.
+// Also the inverse: at position order[d] is d.
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order) {
   std::vector<int> inverse(order.size(), -1);
   bool good = static_cast<int>(order.size()) == shape.rank();

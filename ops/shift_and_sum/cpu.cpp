@@ -1,5 +1,5 @@
 // The shift-and-sum on the CPU. A task takes columns of a head in strips of one vector. The first walk (walk.h) over a strip
-// reads the tensor, the last writes the result, and what lies between stays in the cache: N vectors for N positions, and in the
+// reads the tensor, the last writes the result, and what is between stays in the cache: N vectors for N positions, and in the
 // backward R / 3 times as many for R levels.
 #include <algorithm>
 #include <type_traits>
@@ -20,10 +20,10 @@ template <class A> struct Rows {
   int64_t row;
 };
 
-// Walks of three levels each. Where the levels are no multiple of three, the first walk has fewer of them: its one class is the longest.
-// The walks behind it have many short classes, whose rows cost most, and so are as few as can be.
+// Walks of three levels each. If levels % 3 != 0 the first walk takes the rest: it has one long class, so it is the cheapest per
+// row. Later walks have many short classes, whose rows cost most.
 HD int walks_of(const Problem& problem) { return problem.used > kWalkLevels ? (problem.used + kWalkLevels - 1) / kWalkLevels : 1; }
-// For the walk behind the last it is the number of levels.
+// first_level(walks) is the number of levels, so that level counts are differences.
 HD int first_level(const Problem& problem, int walk) {
   const int behind = kWalkLevels * (walks_of(problem) - walk);
   return problem.used > behind ? problem.used - behind : 0;
@@ -52,7 +52,7 @@ template <class T, int Bytes> struct WalkRows {
   }
 
  private:
-  // In a tensor the next strip stands beside this one. It is fetched now: its rows are too far apart for the processor to guess.
+  // In a tensor the next strip is beside this one. It is fetched now: its rows are too far apart for the processor to guess.
   HD static const V& at(const A* row) {
     __builtin_prefetch(row + Of::kLanes);
     return Of::at(row);
@@ -74,7 +74,7 @@ template <class T, int Bytes> struct Strip {
 
   HD int64_t lanes() const { return of.width - column < kLanes ? of.width - column : kLanes; }
   HD int64_t in_tensor() const { return sequence * of.positions * of.d() + head * of.width + column; }
-  // Whole vectors of the type that sums are held in are read and written where they lie; others are copied.
+  // Whole vectors of the type that sums are held in are read and written where they are; others are copied.
   HD bool direct() const { return std::is_same_v<T, A> && lanes() == kLanes; }
   HD static Rows<A> scratch(A* memory) { return {memory, kLanes}; }
 
@@ -188,7 +188,7 @@ template <class T, int Bytes> struct BackwardTask {
     }
   }
 
-  // The values in front of walk w stand in strip w of the memory, the gradient in the last.
+  // The values before walk w are in strip w of the memory, the gradient in the last.
   HD void run(const S& strip, A* dc) const {
     const int64_t size = problem.positions * S::kLanes;
     const Rows<const A> first = strip.in(v, memory);

@@ -6,7 +6,7 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-// From the arguments of the public ops to a Problem: what is wrong with them is said here. Takes one random stream where there
+// Checks the arguments of the public ops (throws) and makes a Problem of them. Takes one random stream where there
 // is dropout.
 Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, const ShiftAndSumOptions& options);
 

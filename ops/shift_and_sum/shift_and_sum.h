@@ -45,3 +45,10 @@ Tensor naive_shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAnd
 Tensor shift_and_sum_cached(const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options);
 
 }  // namespace ricci
+
+// The ladder. Each rung is tested against the definition. Times have not been measured rung by rung yet.
+//   ops/shift_and_sum/definition.cpp    26  the formula as recorded ops: every V^r is a tensor in memory
+//   ops/first_rungs.cpp                 68  the levels in place, one pass over memory for each
+//   ops/shift_and_sum/walk.h           102  three levels in one pass: a third of the memory traffic
+//   ops/shift_and_sum/cpu.cpp          250  strips of columns that stay in the cache while all walks pass over them
+//   ops/shift_and_sum/gpu/forward.cu    64  32 columns of a sequence in shared memory: one pass over memory for several walks

@@ -76,6 +76,10 @@ refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny 
 # ---- Plans
 accept 'a plan' plan tiny.yaml --memory 64MiB
 verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || cat out)"
+accept 'a tape' plan tiny.yaml --tape
+verdict 'is that of one micro-batch' "$([ "$(grep -cE '^%[0-9].* keeps [0-9]+ bytes$' out)" = "$(wc -l <out)" ] && grep -qE '^%[0-9]+\[.* embedding +<- constant tok.weight' out &&
+  grep -qE '^%[0-9]+\[\] +classifier_loss +<- ' <(tail -n 1 out) || echo 'expected a line per op')"
+refuse 'a tape as JSON' 2 '--json excludes --tape' plan tiny.yaml --tape --json
 accept 'a plan as JSON' plan tiny.yaml --memory 64MiB --json
 verdict 'has both ways to recompute' "$([ "$(grep -cE '"recompute": "(none|blocks)"' out)" = 2 ] && grep -q '"largest_batch": [1-9]' out || cat out)"
 # bytes KEY SEQUENCES: the peak_bytes or process_bytes of such a batch; largest: the largest batches, without recomputation and with it.

@@ -39,6 +39,23 @@ while IFS= read -r line; do
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/{activations.h,formulas.h,relu.cu} || fault ops/README.md "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' ops/README.md)
 
+# The ladders in the headers have the files' numbers of lines, too.
+rungs=0
+while read -r file lines; do
+  rungs=$((rungs + 1))
+  real=$(wc -l <"$file") || { fault ladders "no file $file"; continue; }
+  [ $((10 * (real > lines ? real - lines : lines - real))) -le $((real + 20)) ] || fault ladders "$file has $real lines, not $lines"
+done < <(cat ops/attention/attention.h cuda/gemm/gemm.h ops/shift_and_sum/shift_and_sum.h ops/rows/layer_norm.h |
+  sed -nE 's|^//   ((ops\|cuda)/[^ ]+) +([0-9]+)  .*|\1 \3|p')
+[ $rungs = 22 ] || fault ladders "$rungs rungs, expected 22"
+
+# The formula sheet has a row for every mixer and every family.
+names=$(sed -nE 's/.*(kName = |\.name = )"([a-z_]+)".*/\2/p' models/mixers/*.h models/families/*.h | sort -u)
+[ "$(wc -w <<<"$names")" -ge 15 ] || fault models 'too few mixers and families were found'
+for name in $names; do
+  grep -qE "^\| \[\`$name\`\]\((mixers|families)/" models/README.md || fault models/README.md "no formula of $name"
+done
+
 # The first page is short, begins with the commands, and shows lines of the example in their order.
 [ "$(wc -l <README.md)" -le 190 ] || fault README.md 'more than 190 lines'
 head -n 30 README.md | grep -qx '```sh' || fault README.md 'no command in its first 30 lines'

@@ -59,9 +59,9 @@ inline void visit_fields(FrequencyOptions& o, const Fields& field) {
 }
 
 struct FrequencyBin {
-  double tokens = 0;         // scored ones, the same number in each bin; a kind of token may lie in several bins with a share in each
+  double tokens = 0;         // scored ones, the same number in each bin; a kind of token may be in several bins with a share in each
   double nats = 0;           // mean
-  int64_t kinds = 0;         // kinds of tokens that lie in the bin, as a whole or with a share
+  int64_t kinds = 0;         // kinds of tokens that are in the bin, as a whole or with a share
   int64_t max = 0, min = 0;  // how often they are in the training text
 };
 

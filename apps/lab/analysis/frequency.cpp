@@ -29,7 +29,7 @@ RunBins analyse(const TextRun& run, const FrequencyOptions& options) {
   for (int64_t first = 0; first < result.counted; first += kChunk)
     for (const int64_t id : ids_at(train, first, std::min(kChunk, result.counted - first))) ++scores[static_cast<size_t>(id)].training;
 
-  // Windows overlap by half: every token has half a window in front of it, but for those at the start of the text. A model that does not
+  // Windows overlap by half: every token has half a window before it, but for those at the start of the text. A model that does not
   // score the first tokens of a window needs windows that overlap by as many.
   const int64_t context = run.context, skipped = first_scored(run.model, context);
   const Windows windows(

@@ -47,7 +47,7 @@ class KneserNey {
   // The probability of the last token after the ones before it, of which the last order - 1 are read. Errors: no token; an id that the
   // vocabulary does not have.
   double probability(std::span<const int64_t> tokens) const;
-  // The mean nats of tokens[first ..], each given all in front of it. Error: first is not below the number of tokens.
+  // The mean nats of tokens[first ..], each given all before it. Error: first is not below the number of tokens.
   double nats_per_token(std::span<const int64_t> tokens, int64_t first) const;
 
   std::array<double, 3> discounts(size_t order) const { return orders_.at(order - 1).discounts; }

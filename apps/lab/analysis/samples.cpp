@@ -19,7 +19,7 @@ using Ids = std::vector<int64_t>;
 
 constexpr size_t kOrder = 4;  // longest n-grams
 
-// A prompt, the text behind it, and what the model writes there.
+// A prompt, the text after it, and what the model writes there.
 struct Place {
   Ids prompt, truth;
   std::vector<Ids> completions = {};
@@ -57,7 +57,7 @@ Ids joined(const Ids& a, const Ids& b) {
   return both;
 }
 
-using Continuations = std::vector<std::pair<Ids, Ids>>;  // prompts and the texts behind them
+using Continuations = std::vector<std::pair<Ids, Ids>>;  // prompts and the texts after them
 
 // The tokenizer of the judge may be another one: then the texts are written out and read again.
 TextNumbers measure(const Continuations& texts, const Tokenizer& writer, const KneserNey& ngrams, const OpenModel* judge) {
@@ -100,7 +100,7 @@ void measure(Samples& samples, const Tokenizer& tokenizer, const KneserNey& ngra
   samples.bleu = bleu.value();
 }
 
-// The runs take turns, so that what else the machine does falls on all of them.
+// The runs take turns, so that background load affects all equally.
 std::vector<Samples> write_all(const std::vector<TextRun>& runs, const SamplesOptions& options) {
   const int64_t length = options.prompt + options.tokens;
   std::vector<Samples> all;

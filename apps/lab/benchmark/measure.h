@@ -69,7 +69,7 @@ struct Benchmark {
   std::optional<Peaks> peaks;  // with a roofline
 };
 
-// At each length all mixers or scales take turns, a step each per round, so that what else the machine does falls on all of them. Lengths
+// At each length all mixers or scales take turns, a step each per round, so that background load affects all equally. Lengths
 // shorter than a cell of a scale have no row. Errors: as for check and MixerStep; too little memory.
 Benchmark measure(const BenchOptions& options, Progress& progress);
 int64_t steps_of(const BenchOptions& options);  // as Progress counts them

@@ -15,7 +15,7 @@ struct StepSize {
   std::optional<int64_t> feed_forward = {};  // the width if not given
   int64_t sequences = 1, positions = 128;
   bool alone = false;           // one mixer, whose input has a gradient too, as inside of a model
-  Preset preset = Preset::msa;  // the blocks: gpt has norms in front, gelu and the norm that closes a stack; msa norms behind and relu
+  Preset preset = Preset::msa;  // the blocks: gpt has norms in front, gelu and the norm that closes a stack; msa norms after and relu
   Dtype dtype = Dtype::f32;
   Device device = Device::cpu;
 };

@@ -6,7 +6,7 @@
 
 namespace ricci::apps {
 
-// Runs ricci-NAME, which stands beside this program, and returns its exit code. Its output goes to stderr, so that stdout is left to the
+// Runs ricci-NAME, which is beside this program, and returns its exit code. Its output goes to stderr, so that stdout is left to the
 // result. While an Interrupt is alive, a request to end is passed on to the child once, which then saves and ends. Returns nothing if the
 // request came before the child was ready to save: it then ended at once. Ctrl-Z stops the child, too; the child never outlives this
 // process. Errors: the program cannot be started, or another signal ended it.

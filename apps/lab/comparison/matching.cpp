@@ -143,7 +143,7 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
 int64_t common_eval_from(const std::vector<Contestant>& contestants, const std::vector<TrainConfig>& configs, int64_t vocab) {
   int64_t last = 0, first = 0;
   for (size_t i = 0; i < configs.size(); ++i) {
-    const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // in front of it no row has a target
+    const int64_t sorted = is_sorting(configs[i]) ? configs[i].sorting.length - 1 : 0;  // before it no row has a target
     const int64_t counted = std::max(sorted, first_counted(configs[i], vocab));
     if (counted >= *configs[i].context)
       fail("{}: context: {}, too short: its loss counts no token of it", {contestants[i].name, *configs[i].context});

@@ -18,7 +18,7 @@ struct Axis {
 
   // 0 at low, 1 at high.
   double share(double value) const;
-  // True if the value lies between the ends, up to rounding.
+  // True if the value is between the ends, up to rounding.
   bool shows(double value) const { return share(value) >= -1e-9 && share(value) <= 1 + 1e-9; }
 };
 
@@ -98,7 +98,7 @@ std::vector<Point> thinned(const std::vector<Point>& points, int columns);
 // The values of a curve before smoothing.
 inline const std::vector<Point>& measured(const Curve& curve) { return curve.raw.empty() ? curve.points : curve.raw; }
 
-// The measured values that the y axis of a panel is to show. A value is left out where it lies further from the middle 90% of the values
+// The measured values that the y axis of a panel is to show. A value is left out where it is further from the middle 90% of the values
 // than three times their range; a logarithmic axis compares logarithms. So few values are left out, and with them the others would
 // share a quarter of the axis. A curve that comes from far away, as a loss does, shows where it comes from: two values and more at its
 // beginning are not left out. Fewer than 20 values stay as they are, and so do values whose middle has no range.

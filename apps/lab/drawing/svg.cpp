@@ -88,7 +88,7 @@ struct Area {
   bool meets(const Area& other) const { return left < other.right && other.left < right && top < other.bottom && other.top < bottom; }
 };
 
-// The label of a dot stands where it meets no other label and no dot, if there is such a place: beside it, above or below.
+// The label of a dot is where it meets no other label and no dot, if there is such a place: beside it, above or below.
 std::string draw_labels(const PanelBox& box, const Panel& panel) {
   constexpr double kAscent = 11, kDescent = 3, kAside = 9;
   std::vector<Area> taken;
@@ -172,7 +172,7 @@ struct Spot {
 constexpr double kLow = -1e-9, kHigh = 1 + 1e-9;
 bool is_inside(const Spot& spot) { return spot.share >= kLow && spot.share <= kHigh; }
 
-// Both ends of the part of the line from a to b that lies inside, as shares of its length. Where none does, the first is larger.
+// Both ends of the part of the line from a to b that is inside, as shares of its length. Where none does, the first is larger.
 std::pair<double, double> part_inside(const Spot& a, const Spot& b) {
   const double rise = b.share - a.share;
   if (rise == 0) return is_inside(a) ? std::pair{0.0, 1.0} : std::pair{1.0, 0.0};
@@ -193,7 +193,7 @@ std::string path_through(const std::vector<Point>& points, const PanelBox& box) 
     const Spot from = spot(points[i - 1]), to = spot(points[i]);
     const auto [first, last] = part_inside(from, to);
     if (first > last) continue;
-    // Where the line is cut it stands on the border, whatever rounding made of values that are far away.
+    // Where the line is cut it is on the border, whatever rounding made of values that are far away.
     const auto end_at = [&](const Spot& end, double along) {
       const double border = end.share > 0.5 ? 1 : 0;
       return is_inside(end) ? end : Spot{from.x + along * (to.x - from.x), border};

@@ -15,7 +15,7 @@ struct ChartOptions {
   std::string x = "step";              // step, tokens or time
   double smooth = 0;                   // steps, the window over which noisy curves are averaged; 0: as measured
   bool log_x = false, log_y = false;
-  bool full_range = false;  // y axes show every value, however far it lies from the others
+  bool full_range = false;  // y axes show every value, however far it is from the others
   std::string title = {};
 };
 

@@ -22,7 +22,7 @@ inline double student_t(size_t degrees_of_freedom) {
   return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
 }
 
-// The deviation divides by n - 1. The mean of all possible values lies within `half_width` of the mean with a probability of 95%, if
+// The deviation divides by n - 1. The mean of all possible values is within `half_width` of the mean with a probability of 95%, if
 // single values are normally distributed (Student's t): it is half of the width of the 95% interval. A single value tells nothing of
 // deviation and half_width: they are 0.
 struct MeanSpread {

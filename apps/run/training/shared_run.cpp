@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// What each rank has under this name. Error: a rank has another than rank 0.
+// The value of each rank under this name. Error: a rank has another than rank 0.
 void compare(Ranks& ranks, const char* what, const std::string& mine) {
   const std::vector<std::string> all = ranks.from_all(mine);
   for (int r = 1; r < ranks.count(); ++r)

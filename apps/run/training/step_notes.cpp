@@ -9,7 +9,7 @@
 namespace ricci::apps {
 
 constexpr int64_t kWatched = 100;      // steps
-constexpr double kWorthTelling = 0.2;  // of their time
+constexpr double kWorthTelling = 0.2;  // share of their time
 
 std::vector<double> StepNotes::telling(bool asked_to_end, int64_t peak_bytes) {
   waited_before_ = ranks_.waited();

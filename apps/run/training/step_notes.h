@@ -1,4 +1,4 @@
-// What ranks tell each other after each step of a training: who was asked to end, how much memory they hold, how long they waited.
+// Numbers that ranks exchange after each step of a training: who was asked to end, how much memory they hold, how long they waited.
 #pragma once
 #include <cstdint>
 #include <optional>

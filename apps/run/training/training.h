@@ -26,7 +26,7 @@ struct Throughput {
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
 };
 
-// What rank 0 alone has of a training: its records, and what is printed.
+// The part of a training that rank 0 alone has: its records, and its output.
 struct Journal {
   RunFolder& run;
   const TrainState& state;

@@ -108,7 +108,7 @@ void Block::thread_returned() {
   warp.live &= ~(1u << lane_);
   --live_;
   ++steps_;
-  // What was waiting for this thread alone can go on.
+  // Threads that waited for this one alone go on.
   for (unsigned rest = warp.waiting; rest; rest &= rest - 1) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
     if (warp.waiting >> lane & 1) try_complete(warp, lane);

@@ -77,7 +77,7 @@ void resolve_ldmatrix(void* const* payloads, unsigned) {
   }
 }
 
-// Checks that `bytes` bytes from p on lie in the block's shared memory.
+// Checks that `bytes` bytes from p on are in the block's shared memory.
 void check_shared(const char* what, const void* p, size_t bytes, Loc at) {
   if (!current_block->shared().contains(p, bytes))
     current_block->fail_thread(std::string(what) + " at " + describe(at) + ": the address is not in shared memory");

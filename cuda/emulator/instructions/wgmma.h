@@ -36,7 +36,7 @@ struct Product {
   Loc at;
   unsigned group = 0;  // how many were closed before it
   uint32_t a_at_issue[4] = {};
-  float rows[2][16] = {};  // of the left operand, where this lane's elements lie
+  float rows[2][16] = {};  // in the left operand, of this lane's elements
 };
 
 // The products of one CUDA thread that are under way.
@@ -76,7 +76,7 @@ class Warpgroups {
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
-  // What is wrong with the next step of a warp; empty: nothing.
+  // The mistake in the next step of a warp; empty if there is none.
   std::string add(unsigned warp, const Step& step);
   std::string unfinished() const;  // the same at the end of the block
 
@@ -92,7 +92,7 @@ class Warpgroups {
 
 class SharedMemory;
 
-// What tensor cores see of shared memory, which they read through the asynchronous proxy: what the threads wrote before fence_proxy_async
+// Shared memory as tensor cores see it, which they read through the asynchronous proxy: what the threads wrote before fence_proxy_async
 // and then a barrier. The emulator does not know who wrote, so it asks all threads of the block to execute the fence.
 class AsyncProxy {
  public:

@@ -16,7 +16,7 @@
 namespace ricci::onednn {
 namespace {
 
-constexpr double kPieceTerms = 1 << 18;  // n^3 times as many multiplications are cut into n pieces
+constexpr double kPieceTerms = 1 << 18;  // pieces = cbrt(multiplications / kPieceTerms)
 constexpr double kMaxPieces = 64;
 
 void copy_past_caches(const float* from, int64_t n, float* to) {

@@ -105,7 +105,7 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, std::vect
   }
 }
 
-// Every pattern divides a letter or digit from a space or line end behind it, and looks no further.
+// Every pattern divides a letter or digit from a space or line end after it, and looks no further.
 bool BpeTokenizer::may_cut(std::string_view text, size_t at) const {
   const char before = text[at - 1];
   const bool word = (before >= '0' && before <= '9') || ((before | 0x20) >= 'a' && (before | 0x20) <= 'z');

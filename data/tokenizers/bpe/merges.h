@@ -11,7 +11,7 @@ class Merges {
   struct Merge {
     uint32_t left, right, merged;  // ids of pieces
   };
-  // In the order of their ranks: the first goes first. Where a pair stands twice, its first rank counts.
+  // In the order of their ranks: the first goes first. Where a pair is twice, its first rank counts.
   explicit Merges(std::vector<Merge> merges);
 
   std::span<const Merge> all() const { return merges_; }

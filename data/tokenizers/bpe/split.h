@@ -17,7 +17,7 @@ struct SplitPattern {
   Kind kind;
   int most_digits;  // in a number, for the kind llama3
 
-  // The end of the word that starts at byte `at` of the text, which lies inside.
+  // The end of the word that starts at byte `at` of the text, which is inside.
   size_t word_end(std::string_view text, size_t at) const;
 };
 
@@ -31,7 +31,7 @@ const SplitPattern& split_pattern_of_regex(std::string_view regex);
 // The place where a text that may go on can be divided for certain: the last end of a word that whatever follows does not move.
 size_t certain_split(const SplitPattern& pattern, std::string_view text);
 
-// The same by two neighbouring characters alone, whatever the pattern: a word ends behind a letter or number that none of the two
+// The same by two neighbouring characters alone, whatever the pattern: a word ends after a letter or number that none of the two
 // follows, and between anything but white space and a blank. may_divide is asked about the two. 0: there is no such place.
 size_t last_word_end(std::string_view text, const std::function<bool(char32_t before, char32_t behind)>& may_divide);
 

@@ -104,7 +104,7 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
   const JsonValue& regex = split["pattern"]["Regex"];
   expect(regex.is_text(), "pre_tokenizer", "Split without a regular expression", supported);
   options.pattern = &split_pattern_of_regex(regex.text());
-  // The space is put in front of every word then, which no known tokenizer does.
+  // The space is put before every word then, which no known tokenizer does.
   expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space behind Split", supported);
 }
 

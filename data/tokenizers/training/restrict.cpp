@@ -10,7 +10,7 @@
 namespace ricci {
 namespace {
 
-// By id: whether the piece stands in the text.
+// By id: whether the piece is in the text.
 std::vector<bool> pieces_of_text(const TextSource& text, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
   const std::string name = text.name();

@@ -15,7 +15,7 @@ struct TrainingOptions {
   int64_t min_count = 2;                               // a pair, or a word, that occurs less often becomes no piece
   std::vector<std::string> special = {};               // pieces with the first ids, found in texts as they are written
   const SplitPattern* pattern = &split_patterns()[0];  // for BPE
-  bool lines = false;                                  // for BPE: the ends of lines are no text, as with <eos> behind every line
+  bool lines = false;                                  // for BPE: the ends of lines are no text, as with <eos> after every line
   bool lowercase = false;                              // for WordPiece: lower case without accents
   int64_t alphabet = 1000;                             // for WordPiece: characters; a word with a rarer one is unknown
 };
@@ -32,11 +32,11 @@ std::shared_ptr<const Tokenizer> train_wordpiece(const TextSource& text, const T
 std::shared_ptr<const Tokenizer> train_words(const TextSource& text, const TrainingOptions& options);
 
 // The tokenizer without the pieces that the text does not need: what remains encodes this text as before. Special pieces, single
-// bytes of BPE, pieces that merges go through, and a piece behind every line or document remain; ids are numbered anew in their order.
+// bytes of BPE, pieces that merges go through, and a piece after every line or document remain; ids are numbered anew in their order.
 // Error: a tokenizer that is neither BPE nor WordPiece nor of words.
 std::shared_ptr<const Tokenizer> restrict_to(const TextSource& text, const Tokenizer& tokenizer);
 
-// The tokenizer with these pieces behind its vocabulary, each found in texts as it is written.
+// The tokenizer with these pieces after its vocabulary, each found in texts as it is written.
 // Errors: the vocabulary has such a piece already; a kind whose vocabulary has no written pieces.
 std::shared_ptr<const Tokenizer> with_special(std::shared_ptr<const Tokenizer> tokenizer, const std::vector<std::string>& special);
 

@@ -23,7 +23,7 @@ class WordTokenizer final : public PieceTokenizer {
   int32_t unknown_id_;
 };
 
-// The next word behind byte `at`, which moves behind it; empty: there is none. The text must be valid UTF-8.
+// The next word after byte `at`, which moves after it; empty: there is none. The text must be valid UTF-8.
 std::string_view next_spaced_word(std::string_view text, size_t& at);
 
 }  // namespace ricci

@@ -74,7 +74,7 @@ void WordPieceTokenizer::append_plain(std::string_view text, int64_t, std::vecto
   }
 }
 
-// ASCII's blanks, line ends and signs end a word, whatever stands around them.
+// ASCII's blanks, line ends and signs end a word, whatever is around them.
 bool WordPieceTokenizer::may_cut(std::string_view text, size_t at) const {
   const char c = text[at];
   const bool letter = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');

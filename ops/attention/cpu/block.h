@@ -79,7 +79,7 @@ template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* 
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, A factor, const A* b, int64_t row, int64_t width, A* c);
 
 // ---- The same of bf16. Keys are not transposed: s_ij = scale sum_x a_ix b_jx. Weights, times the factor, are rounded to bf16; they may be
-// anything where not visible. There b counts zero times: finite numbers change nothing, but a NaN or an infinity in b reaches all rows of
+// anything where not visible. Masked entries weigh 0, but 0 x NaN is NaN: a NaN or an infinity in b reaches all rows of
 // the tile.
 bool multiplies_in_bf16(const Problem& problem);
 void multiply(const Tile& tile, const bf16* a, int64_t row, const bf16* b_jx, int64_t width, float scale, float* s_ij);

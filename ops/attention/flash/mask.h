@@ -123,7 +123,7 @@ struct Kept {
 };
 
 // The head, and the one of its `blocks` of rows, that a thread block takes. `read` is the number of positions of the other side that
-// a block goes over: two rows of bf16 each. Heads go in groups of which all that is stays in the L2 cache; within a group the
+// a block goes over: two rows of bf16 each. Heads are processed in groups whose keys and values fit into L2; in a group the
 // blocks of all heads are taken in turn, from the first or from the last: under a causal mask the last blocks of queries and
 // the first blocks of keys have most to do.
 struct Place {

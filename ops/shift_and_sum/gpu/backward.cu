@@ -1,4 +1,4 @@
-// The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values in front of every
+// The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again, keeping the values before every
 // walk but the first; then it walks backward over them with the gradient (walk.h), and reads V^0 once more for the last of
 // these walks, from the L2 cache. The sums over its columns, which dc is made of, go to `partial` (problem.h), where
 // sum_slices.cu adds the sums of a head. With N = b c d numbers of s bytes, R levels, heads of whole slices of 32 columns, for each part:
@@ -34,7 +34,7 @@ template <class T> struct BackwardKernel {
     const BlockWalk<T> walks{problem, part, place, active, coefficients,
         partial + partial_at(problem, place.slice, place.sequence, 0, place.head), BlockWalk<T>::number_of_warp(),
         static_cast<int>(blockDim.x / 32)};
-    // The values in front of the second walk stand in the first place, those in front of the third in the second.
+    // The values before the second walk are in the first place, those before the third in the second.
     if (behind > 0) walk_forward<0>(walks, values, values);
     if (behind > 1) {
       walk_forward<3>(walks, values, values + size);
@@ -61,7 +61,7 @@ HOST void backward_part(const Problem& problem, const Part& part, const Tensor& 
 
 HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial) {
-  std::vector<Tensor> values{v_bcd};  // in front of each part
+  std::vector<Tensor> values{v_bcd};  // before each part
   for (size_t p = 0; p + 1 < plan.parts.size(); ++p) {
     values.push_back(like(v_bcd));
     forward_part(problem, plan.parts[p], values[p], coef_bcx, values[p + 1]);

@@ -28,7 +28,7 @@ template <class T> struct BlockWalk {
   }
 
   // Calls begin(m, first, end) and walk(m, first, end) for the rows first .. end - 1 of class m that are the warp's. A walk that
-  // begins within a class first reads rows in front of it, which another warp may be about to write: `begin` does that before any
+  // begins within a class first reads rows before it, which another warp may be about to write: `begin` does that before any
   // walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
@@ -64,7 +64,7 @@ template <int q, class T> __device__ inline void walk_forward(const BlockWalk<T>
 // Where a lane stores the sum that it has after a block: of its row in the class and its level.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
-  A* dc;        // of row 0 of the block at base 0
+  A* dc;        // row 0 of the block at base 0
   int64_t row;  // from a row of the class to the next
   int first, begin, end;
   bool stores, active;

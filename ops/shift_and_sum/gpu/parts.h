@@ -2,7 +2,7 @@
 // positions of a sequence do not all fit, the levels are divided: those from `first` on connect only positions whose distance is
 // a multiple of step = 2^first. Such a class of positions, rows 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it
 // the levels are shifts by 1, 2, 4, ... rows. A class that is still too long is cut into tiles of rows. What a tile's rows depend
-// on lies at most halo = 2^levels - 1 rows away; a tile holds these rows too and computes them again.
+// on is at most halo = 2^levels - 1 rows away; a tile holds these rows too and computes them again.
 #pragma once
 #include <vector>
 
@@ -10,12 +10,12 @@
 
 namespace ricci::shift_and_sum_kernels {
 
-constexpr int kColumns = 32;       // of a slice: one for each lane of a warp
-constexpr int kCoefficients = 4;   // of a row and a walk in shared memory: three, and one that fills the 16 bytes
+constexpr int kColumns = 32;       // per slice: one for each lane of a warp
+constexpr int kCoefficients = 4;   // per row and walk in shared memory: three, and one that fills the 16 bytes
 constexpr int kForwardWalks = 4;   // at most, of a forward kernel
 constexpr int kBackwardWalks = 3;  // at most, of a backward kernel
 constexpr int kTileLevels = 6;     // at most, of a part with tiles
-template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // of a block: as many as leave 64 registers, or 128
+template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 32 : 16;  // per block: as many as leave 64 registers, or 128
 
 struct Part {
   int first, levels;  // first .. first + levels - 1
@@ -49,7 +49,7 @@ struct Plan {
 HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 
 // The numbers of shared memory for a row that is held. The forward needs its values; the backward the gradient too, and the
-// values in front of every walk but the first. Both need the coefficients.
+// values before every walk but the first. Both need the coefficients.
 HD int buffers_of(int levels, bool backward) {
   const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;

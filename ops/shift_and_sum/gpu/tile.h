@@ -48,7 +48,7 @@ template <class T> struct Copy {
     A at[kQuad];
   };
   int first_row, column, rows_at_once, width;  // the thread's; width: the number of its columns that exist
-  int64_t offset, row;                         // of row 0 that is held, at the thread's columns; from a row to the next
+  int64_t offset, row;                         // place of the first row held, at the thread's columns; step to the next row
 
   __device__ Copy(const Problem& problem, const Part& part, const Place& place)
       : first_row(static_cast<int>(threadIdx.x) / kThreadsOfRow),
@@ -103,7 +103,7 @@ template <class T> struct Copy {
   }
 };
 
-// Coefficients in shared memory: those of the three levels of a walk stand together, a row after the other, a walk after the other.
+// Coefficients in shared memory: those of the three levels of a walk are together, a row after the other, a walk after the other.
 // Levels that dropout skips have zeros, and so have those that a walk is short of.
 template <class T>
 __device__ void copy_coefficients(

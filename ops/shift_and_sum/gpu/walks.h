@@ -1,5 +1,5 @@
 // The walks of walk.h on a GPU: the same formulas, but a warp walks over 32 columns, one for each lane, in shared memory. Rings of rows
-// stand in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
+// are in registers. A block of eight rows is unrolled, so that a ring's places and the addresses of rows are constants. All lanes of a
 // warp are at the same row: a coefficient is one load for all of them, and conditions on rows are those of the warp.
 #pragma once
 #include "ops/shift_and_sum/gpu/lane_sums.h"
@@ -10,7 +10,7 @@ namespace ricci::shift_and_sum_kernels {
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is asked for. alone: the class has just eight
 // rows, and base is 0; behind_alone: the block before that one in a walk backward, base is 8.
 enum class Around { inside, edge, alone, behind_alone };
-// Whether row u of a block may have a row `shift` before it.
+// True if row u of a block may have a row `shift` before it.
 template <Around kAround, int u, int shift> inline constexpr bool kReaches = kAround != Around::alone || u >= shift;
 
 // Every 2^q-th of the rows that are held, from row m on, at the lane's column.
@@ -19,14 +19,14 @@ template <class A, int q> struct ClassRows {
   const A* values_;
   A* to;
   const A* c;
-  int rows;  // of the class
+  int rows;  // in the class
 
   __device__ A value(int i) const { return values_[i * kRow]; }
   __device__ A gradient(int i) const { return to[i * kRow]; }
   __device__ A coefficient(int i, int l) const { return c[i * kCoefficientRow + l]; }
   __device__ void store(int i, A v) const { to[i * kRow] = v; }
 
-  // Whether row base + offset exists.
+  // True if row base + offset exists.
   template <Around kAround, int offset> __device__ bool has(int base) const {
     if constexpr (kAround == Around::inside) return true;
     if constexpr (kAround == Around::edge) return base + offset >= 0 && base + offset < rows;
@@ -61,12 +61,12 @@ template <class A, int q> struct ForwardWalk {
   }
 };
 
-// From the last row to the first. The rows of v lie up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2
+// From the last row to the first. The rows of v are up to seven rows before those of g: v0 is read at i - 7, v1 computed at i - 6 and v2
 // at i - 4. The coefficients of levels 0 and 1 are read there, and again when g comes to them: there are no registers to keep them in.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
   A v0[kWalkRows], v1[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
-  LaneSums<A> dc;  // of the block
+  LaneSums<A> dc;  // sums over the block
 
   // Behind the last row of a class: no gradient is there.
   __device__ void begin() {
@@ -96,7 +96,7 @@ template <class A, int q> struct BackwardWalk {
  private:
   template <Around kAround, int u, int shift> __device__ static A product(A g, A v) { return kReaches<kAround, u, shift> ? g * v : A(0); }
 
-  // Row base + u - 7 of v0, the row behind it of v1 and the row base + u - 4 of v2, which it returns.
+  // Row base + u - 7 of v0, the row after it of v1 and the row base + u - 4 of v2, which it returns.
   template <Around kAround, int u> __device__ A walk_values(const Io& io, int base) {
     const int i = base + u;
     v0[(u + 1) % 8] = io.template has<kAround, u - 7>(base) ? io.value(i - 7) : A(0);

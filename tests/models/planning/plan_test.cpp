@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/arena.h"
@@ -261,4 +265,28 @@ TEST_CASE("dry run: tensors of before and after are what they are") {
   CHECK(item(before, 7) == 3);
   CHECK(message_of([] { const DryRun dry(Device::cuda); }) ==
         "dry run: expected cpu or cuda_emulated, whose kernels ask for what those of cuda ask for, got cuda");
+}
+
+TEST_CASE("plan: the tape is that of a forward in training") {
+  const ModelConfig config = small_model();
+  Model model(config);
+  model.init(1);
+  model.place_for_training(Dtype::f32, Device::cpu);
+  const Tensor ids_bc = zeros({2, 16}, Dtype::i64, Device::cpu);
+  char* text = nullptr;
+  size_t bytes = 0;
+  std::FILE* const file = open_memstream(&text, &bytes);
+  REQUIRE(file);
+  {
+    const Training on;
+    const Tape tape;
+    const Tensor loss = model.loss({ids_bc, ids_bc});
+    tape.print(file);
+  }
+  std::fclose(file);
+  const std::string expected(text, bytes);
+  std::free(text);
+  CHECK(std::count(expected.begin(), expected.end(), '\n') > 20);
+  CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .micro_batches = 3}) == expected);
+  CHECK(tape_of_step(config, {.sequences = 2, .context = 16, .recompute_blocks = true}) != expected);
 }

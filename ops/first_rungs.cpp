@@ -1,0 +1,68 @@
+#include "ops/first_rungs.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/dims.h"
+#include "cuda/device/device.h"
+#include "cuda/verbs/arithmetic.h"
+#include "ops/elements/arithmetic.h"
+#include "ops/products/products.h"
+#include "ops/rows/cross_entropy.h"
+#include "ops/rows/softmax.h"
+#include "ops/shapes/shape_ops.h"
+
+namespace ricci::first_rungs {
+namespace {
+
+// 0 where query c sees key C, -infinity elsewhere.
+Tensor mask_like(const Tensor& r_bncC, const Visibility& sees) {
+  const int64_t queries = r_bncC.shape()[2], keys = r_bncC.shape()[3];
+  const Tensor mask_cC = zeros({queries, keys}, Dtype::f64, Device::cpu);
+  for (int64_t c = 0; c < queries; ++c)
+    for (int64_t C = 0; C < keys; ++C)
+      if (!sees.visible(c, C)) mask_cC.data<double>()[c * keys + C] = -std::numeric_limits<double>::infinity();
+  return convert(to(mask_cC, r_bncC.device()), r_bncC.dtype());
+}
+
+Tensor in_heads(const Arg& x_bcd, int64_t heads) {
+  const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1], d = x_bcd.shape()[2];
+  return reshape(x_bcd, {b, c, heads, d / heads});
+}
+
+}  // namespace
+
+Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads) {
+  const Tensor q_bcnk = in_heads(q_bcd, heads), k_bCnk = in_heads(k_bCd, heads), v_bCnk = in_heads(v_bCd, heads);
+  const Tensor r_bncC = contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk) / std::sqrt(static_cast<double>(q_bcnk.shape()[3]));
+  const Tensor p_bncC = softmax(r_bncC + mask_like(r_bncC, sees));
+  return reshape(contract("bncC,bCnk->bcnk", p_bncC, v_bCnk), q_bcd.shape());
+}
+
+Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r) {
+  const Tensor logits_rv = linear(x_rd, w_vd, bias_v);
+  return cross_entropy(logits_rv, targets_r);
+}
+
+Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK) {
+  const Tensor p_bcnk = in_heads(p_bcd, M_nkK.shape()[0]);
+  const Tensor q_bcnK = contract("bcnk,nkK->bcnK", p_bcnk, M_nkK);
+  return contract("bcnK,bCnK->bncC", q_bcnK, p_bcnk);
+}
+
+Tensor shift_and_sum(const Tensor& v_bcd, const Tensor& coef_bcx, int64_t heads) {
+  const Dims n = DIMS(v_bcd, coef_bcx);
+  const int64_t d = n['d'], width = d / heads, levels = n['x'] / heads;
+  const Tensor y_bcd = like(v_bcd);
+  copy(y_bcd, v_bcd);
+  for (int64_t b = 0; b < n['b']; ++b)
+    for (int64_t r = 0; r < levels; ++r)
+      for (int64_t i = n['c'] - 1; i >= int64_t{1} << r; --i) {
+        double* const y_d = y_bcd.data<double>() + (b * n['c'] + i) * d;
+        const double* const c_x = coef_bcx.data<double>() + (b * n['c'] + i) * n['x'];
+        for (int64_t j = 0; j < d; ++j) y_d[j] += c_x[j / width * levels + r] * (y_d - (d << r))[j];
+      }
+  return y_bcd;
+}
+
+}  // namespace ricci::first_rungs

@@ -1,0 +1,86 @@
+// The fused ops against their first rungs: values, and gradients that flow through each.
+#include "ops/first_rungs.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "autograd/tape.h"
+#include "cuda/device/device.h"
+#include "ops/attention/attention.h"
+#include "ops/metric/metric.h"
+#include "ops/products/products.h"
+#include "ops/shift_and_sum/shift_and_sum.h"
+
+using namespace ricci;
+
+namespace {
+
+using Formula = std::function<Tensor(const std::vector<Tensor>& inputs)>;
+
+// The value of f and, for random weights of its elements, the gradients of its inputs, one after the other.
+std::vector<double> all_of(const Formula& f, const std::vector<Tensor>& inputs) {
+  Tape tape;
+  std::vector<Tensor> watched;
+  for (const Tensor& x : inputs) watched.push_back(tape.watch(x));
+  const Tensor y = f(watched);
+  tape.backward(y, randn(y.shape(), 99, Dtype::f64));
+  std::vector<double> numbers;
+  const auto append = [&](const Tensor& t) {
+    for (int64_t i = 0; i < t.size(); ++i) numbers.push_back(item(t, i));
+  };
+  append(y.detached());
+  for (const Tensor& x : watched) append(tape.gradient_of(x));
+  return numbers;
+}
+
+void check_same(const Formula& rung, const Formula& fused, const std::vector<Tensor>& inputs) {
+  const std::vector<double> expected = all_of(rung, inputs), got = all_of(fused, inputs);
+  REQUIRE(got.size() == expected.size());
+  double most = 0, difference = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    most = std::max(most, std::abs(expected[i]));
+    difference = std::max(difference, std::abs(got[i] - expected[i]));
+  }
+  CHECK(most > 0.1);
+  CHECK(difference <= 1e-12 * most);
+}
+
+Tensor numbers(const Shape& shape, uint64_t seed) { return randn(shape, seed, Dtype::f64); }
+
+}  // namespace
+
+TEST_CASE("first rungs: attention") {
+  for (const Visibility& sees : {Visibility::causal(), Visibility::causal(3), Visibility::not_causal()})
+    check_same([&](const auto& x) { return first_rungs::attention(x[0], x[1], x[2], sees, 2); },
+        [&](const auto& x) { return attention(Rows{x[0]}, Rows{x[1]}, Rows{x[2]}, sees, {.heads = 2}); },
+        {numbers({2, 7, 6}, 1), numbers({2, 7, 6}, 2), numbers({2, 7, 6}, 3)});
+}
+
+TEST_CASE("first rungs: classifier loss") {
+  const Tensor targets_r = tensor_of(std::vector<int64_t>{3, -1, 0, 8, 4}, {5});
+  check_same([&](const auto& x) { return first_rungs::classifier_loss(x[0], x[1], x[2], targets_r); },
+      [&](const auto& x) { return classifier_loss(x[0], x[1], x[2], targets_r); },
+      {numbers({5, 4}, 1), numbers({9, 4}, 2), numbers({9}, 3)});
+}
+
+TEST_CASE("first rungs: the scores of a metric") {
+  const Tensor m_nl = numbers({2, 6}, 2);
+  const Tensor M_nkK = whole_metric(m_nl, Triangle::upper);
+  check_same([&](const auto& x) { return first_rungs::metric_scores(x[0], M_nkK); },
+      [&](const auto& x) { return metric_scores(x[0], m_nl, Triangle::upper); }, {numbers({2, 5, 6}, 1)});
+}
+
+TEST_CASE("first rungs: shift and sum, level by level in place") {
+  for (const int64_t positions : {1, 2, 7, 16}) {
+    const Tensor v_bcd = numbers({2, positions, 6}, 1), coef_bcx = numbers({2, positions, 8}, 2);
+    const Tensor y_bcd = first_rungs::shift_and_sum(v_bcd, coef_bcx, 2);
+    const Tensor definition = naive_shift_and_sum(v_bcd, coef_bcx, {.heads = 2}), fused = shift_and_sum(v_bcd, coef_bcx, {.heads = 2});
+    for (int64_t i = 0; i < y_bcd.size(); ++i) {
+      CHECK(item(y_bcd, i) == doctest::Approx(item(definition, i)).epsilon(1e-13));
+      CHECK(item(y_bcd, i) == doctest::Approx(item(fused, i)).epsilon(1e-13));
+    }
+  }
+}
