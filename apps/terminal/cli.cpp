@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "apps/run/config/nearest.h"
+#include "apps/terminal/manual.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
 #include "cuda/ranks/ranks.h"
@@ -106,11 +107,12 @@ int after_output(const AppText& text, int exit_code) {
 // The option that a user may have meant by an unknown one: --temp for --temperature, --max-tokens for --tokens, or a slip of the pen.
 std::string nearest_option(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
-  for (const CLI::App* each : app.get_subcommands())
-    for (const CLI::Option* option : each->get_options())
+  const auto add = [&](const CLI::App& each) {
+    for (const CLI::Option* option : each.get_options([](const CLI::Option* any) { return !any->get_group().empty(); }))
       for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  for (const CLI::App* each : app.get_subcommands()) add(*each);
+  add(app);
   for (const std::string& each : known)
     if (each.starts_with(word) || word.ends_with(each.substr(1))) return ", the nearest is '" + each + "'";
   return nearest_note(word, known);
@@ -152,6 +154,9 @@ int run_app(
   app.set_version_flag(
       "--version", [&] { return version_of(text); }, "Print the version and exit");
   app.get_formatter()->column_width(36);
+  add_text_flag(app, "--man", "", [&] { return man_page(app); });
+  add_text_flag(app, "--complete", "", [&] { return offered_words(app); });
+  for (const char* const hidden : {"--man", "--complete"}) app.get_option(hidden)->group("");
   try {
     try {
       setup(app);

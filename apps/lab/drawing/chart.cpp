@@ -177,7 +177,7 @@ Axis x_axis_of(const Chart& chart, const std::string& x_name) {
   std::vector<double> values;
   for (const Panel& panel : chart.panels)
     if (panel.x_name == x_name) append(values, panel, &Point::x);
-  const bool from_zero = !chart.log_x && !chart.scattered;
+  const bool from_zero = !chart.log_x && !chart.scattered && !chart.whole_x;  // whole numbers count from 1 or from where they begin
   if (from_zero && !values.empty() && *std::min_element(values.begin(), values.end()) >= 0) values.push_back(0);
   Axis x = axis_around(values, chart.log_x, chart.scattered);
   x.whole = chart.whole_x;

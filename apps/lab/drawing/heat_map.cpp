@@ -39,7 +39,7 @@ struct Box {
 
 std::string image(const Box& box, int64_t columns, const std::vector<Colour>& pixels) {
   return fmt::format("<image x=\"{:.6g}\" y=\"{:.6g}\" width=\"{:.6g}\" height=\"{:.6g}\" preserveAspectRatio=\"none\" "
-                     "style=\"image-rendering:pixelated\" href=\"{}\"/>\n",
+                     "class=\"cells\" style=\"image-rendering:pixelated\" href=\"{}\"/>\n",
              box.left, box.top, box.width, box.height, to_data_address(to_png(columns, pixels))) +
          svg_rectangle(box.left, box.top, box.width, box.height, "class=\"axis\" fill=\"none\"");
 }

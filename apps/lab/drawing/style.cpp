@@ -13,12 +13,12 @@ namespace {
 constexpr const char* kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif";
 
 struct Palette {
-  const char *background, *ink, *muted, *grid, *axis;
+  const char *background, *ink, *muted, *grid, *axis, *cells;  // cells: a filter for pictures of heat maps, whose 0 is white
   const char* curves[kColours];
 };
-constexpr Palette kLight = {"#ffffff", "#101215", "#59636e", "#e8ebee", "#9aa3ad",
+constexpr Palette kLight = {"#ffffff", "#101215", "#59636e", "#e8ebee", "#9aa3ad", "none",
     {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555b61", "#6a1fb8", "#8b1a1a", "#5f6b00", "#d811c0", "#003c54"}};
-constexpr Palette kDark = {"#14171b", "#e8eaed", "#a0a9b4", "#272c33", "#5c6671",
+constexpr Palette kDark = {"#14171b", "#e8eaed", "#a0a9b4", "#272c33", "#5c6671", "invert(.92) hue-rotate(180deg)",
     {"#4aa8e8", "#f0813a", "#2fc29b", "#e39ac4", "#f2bd4a", "#9ad4f5", "#8d949d", "#8f55f0", "#d02c4c", "#c3e63c", "#ff6cf0", "#13707f"}};
 
 // The rules of a palette below the element that `root` selects.
@@ -27,8 +27,8 @@ std::string rules(const std::string& root, const Palette& p) {
       "{0}{{--background:{1};--ink:{2};--muted:{3};--grid:{4}}}\n", root.empty() ? ":root" : root, p.background, p.ink, p.muted, p.grid);
   const std::string in = root.empty() ? "" : root + " ";
   css += fmt::format("{0}.background{{fill:{1}}} {0}.ink{{fill:{2}}} {0}.muted{{fill:{3}}} {0}.grid{{stroke:{4}}} {0}.axis{{stroke:{5}}} "
-                     "{0}.plain{{stroke:{2}}}\n",  // as no curve
-      in, p.background, p.ink, p.muted, p.grid, p.axis);
+                     "{0}.plain{{stroke:{2}}} {0}.cells{{filter:{6}}}\n",  // plain: as no curve
+      in, p.background, p.ink, p.muted, p.grid, p.axis, p.cells);
   for (int i = 0; i < kColours; ++i) css += fmt::format("{0}.c{1}{{stroke:{2}}} {0}.f{1}{{fill:{2};background:{2}}}\n", in, i, p.curves[i]);
   return css;
 }

@@ -64,6 +64,7 @@ void add_spectrum(std::vector<Picture>& all, const Found&, const LayerFound& lay
   const char* const numbers = layer.forms.symmetric ? "eigenvalues" : "singular values";
   Chart chart{.title = fmt::format("{}: {} of {}", layer.name, numbers, layer.forms.name),
       .x_name = "number, from the largest on",
+      .whole_x = true,
       .panels = {{numbers, ""}}};
   for (const HeadFound& head : layer.heads) {
     std::vector<Point> points;

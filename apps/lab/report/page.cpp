@@ -20,12 +20,13 @@ button:hover{color:var(--ink);border-color:var(--muted)}
 .wide th:first-child,.wide td:first-child{text-align:left;padding-left:0}
 .wide{overflow-x:auto}
 p{margin:6px 28px}
+@media (max-width:700px){main{padding:8px 0} .wide svg{width:760px} .wide table{margin:8px} button{position:static;margin:4px 8px}}
 )";
 constexpr const char* kTextStyle = R"(main{max-width:1500px;margin:0 auto;padding:16px 28px 40px}
 h2{border-top:1px solid var(--grid);padding-top:14px}
 .row{display:flex;flex-wrap:wrap;gap:18px;align-items:flex-start}
 figure{margin:0;max-width:100%;overflow-x:auto} figure.wide{flex-basis:100%}
-figcaption,.muted{color:var(--muted)} figcaption{font-size:12.5px;max-width:640px;margin:2px 14px 10px}
+figcaption,.muted{color:var(--muted)} figcaption{font-size:12.5px;width:0;min-width:100%;box-sizing:border-box;padding:2px 14px 10px}
 svg{display:block;max-width:100%;height:auto}
 pre{white-space:pre-wrap;background:var(--grid);padding:10px 14px;border-radius:6px}
 table{border-collapse:collapse;margin:8px 0 20px;font-variant-numeric:tabular-nums}
@@ -161,8 +162,8 @@ std::string page_of(const Report& report, Theme theme, int reload) {
   for (size_t i = 0; i < chart.panels.size(); ++i)
     panels.push_back(json_of(chart.panels[i], layout.boxes[i], x_name_of(chart.panels[i], chart)));
   return page(chart.title, kChartStyle,
-      "<button>light / dark</button>\n" + to_svg(chart, theme, false) + "<div class=\"wide\">" + table + "</div>\n" + notes +
-          "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
+      "<button>light / dark</button>\n<div class=\"wide\">" + to_svg(chart, theme, false) + "</div>\n<div class=\"wide\">" + table +
+          "</div>\n" + notes + "</main>\n<div id=\"values\"></div>\n<script type=\"application/json\" id=\"chart\">" +
           embedded(Object{{"theme", name_of(theme)}, {"panels", panels}}) + "</script>\n<script>" + kScript + "</script>\n",
       theme, reload);
 }

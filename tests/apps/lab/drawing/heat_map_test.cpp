@@ -82,3 +82,21 @@ TEST_CASE("heat map: texts are escaped, labels thinned where there are too many"
   CHECK(many.find(">90</text>") != many.npos);
   CHECK(many.find(">91</text>") == many.npos);
 }
+
+TEST_CASE("heat map: in the dark theme 0 is dark, and in the light one white") {
+  const HeatMap map{"scores", "row", "column", {}, {}, 2, {0, 1, 1, 0}};
+  CHECK(to_svg(map, Theme::dark, true).find(".cells{filter:invert") != std::string::npos);
+  CHECK(to_svg(map, Theme::light, true).find(".cells{filter:none}") != std::string::npos);
+  CHECK(to_svg(map, Theme::light, true).find("class=\"cells\"") != std::string::npos);
+}
+
+TEST_CASE("chart: an axis of whole numbers begins where they do and has no tick between two of them") {
+  Chart chart{.x_name = "layer", .whole_x = true, .panels = {{"loss", ""}}};
+  chart.panels[0].curves.push_back({.name = "a", .points = {{1, 2}, {2, 1}, {3, 5}}});
+  const Axis x = x_axis_of(chart, "");
+  CHECK(x.low == 1);
+  CHECK(x.high == 3);
+  std::string labels;
+  for (const Tick& tick : ticks(x, 8)) labels += tick.label + " ";
+  CHECK(labels == "1 2 3 ");
+}
