@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
@@ -162,6 +163,15 @@ Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokeniz
   return parts;
 }
 
+// The sources in the cache, or with a warning elsewhere, where its disk is full.
+std::vector<StoredSource> open_cached(
+    const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& tokenizer, const TokenizerRequest& request) {
+  std::vector<StoredSource> all = open_sources(sources, tokenizer, request, default_cache_folder());
+  for (const StoredSource& stored : all)
+    if (!stored.full_disk.empty()) std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", stored.full_disk.c_str());
+  return all;
+}
+
 // Every entry of data is a source where they are to be mixed, else all together are one.
 Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<StoreSource> sources;
@@ -170,7 +180,7 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
   else sources.push_back(source_of(config, config.data, is_cut(config)));
   if (!tokenizer) tokenizer = read_tokenizer(config);
   Parts parts;
-  for (const StoredSource& stored : open_sources(sources, tokenizer, request_of(config, sources), default_cache_folder())) {
+  for (const StoredSource& stored : open_cached(sources, tokenizer, request_of(config, sources))) {
     tokenizer = stored.tokenizer;
     parts.train.push_back(stored.train);
     if (stored.validation) parts.validation.push_back(*stored.validation);
@@ -235,7 +245,7 @@ Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& pa
   std::vector<Tokens> all;
   if (are_shards(paths))
     for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), *tokenizer));
-  else all.push_back(open_source(source_of(config, paths, false), tokenizer, default_cache_folder()).train);
+  else all.push_back(open_cached({source_of(config, paths, false)}, tokenizer, {})[0].train);
   for (const Tokens& each : all) check_labels(config, each);
   return join(std::move(all));
 }
