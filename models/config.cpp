@@ -70,11 +70,28 @@ void check(const ModelConfig& c) {
   });
 }
 
+namespace {
+
+// Warnings about keys that go beyond the context; empty: none.
+std::string beyond(const AttentionConfig& c, const MixerShape& shape) {
+  if (c.window.value_or(0) <= shape.ctx) return {};
+  return format_message("model.window: {} is more than ctx: {}, so that a token attends to all before it", {*c.window, shape.ctx});
+}
+std::string beyond(const DispatcherConfig& c, const MixerShape& shape) {
+  const int64_t needed = DispatcherConfig::levels_for(shape.ctx);
+  if (c.levels.value_or(0) <= needed) return {};
+  return format_message("model.levels: {} levels, but with ctx: {} all is heard after {}", {*c.levels, shape.ctx, needed});
+}
+
+}  // namespace
+
 std::vector<std::string> warnings(const ModelConfig& c) {
   std::vector<std::string> all;
   Mixers::call_for(c.mixer, [&]<class M>() {
     if constexpr (requires { warning(c.settings<M>(), shape_of(c)); })
       if (const std::string line = warning(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
+    if constexpr (requires { beyond(c.settings<M>(), shape_of(c)); })
+      if (const std::string line = beyond(c.settings<M>(), shape_of(c)); !line.empty()) all.push_back(line);
   });
   Families::call_for(c.family, [&]<class F>() {
     if constexpr (requires { F::warn(c, c.settings<F>(), all); }) F::warn(c, c.settings<F>(), all);

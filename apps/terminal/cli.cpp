@@ -144,12 +144,9 @@ template <class Integer> bool is_integer(const std::string& text, Integer least,
   return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
 }
 
-}  // namespace
-
-int run_app(
+// run_app, but where there is not even memory for a message: std::bad_alloc.
+int parse_and_run(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
-  open_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
   CLI::App app(text.summary, text.name);
   app.set_version_flag(
       "--version", [&] { return version_of(text); }, "Print the version and exit");
@@ -178,6 +175,20 @@ int run_app(
     return report_exception(text, "out of memory");
   } catch (const std::exception& error) {
     return report_exception(text, error.what());
+  }
+}
+
+}  // namespace
+
+int run_app(
+    int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& main) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of the write that meets it, not the end
+  try {
+    return parse_and_run(argc, argv, text, setup, main);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", text.name);
+    return 1;
   }
 }
 

@@ -106,7 +106,9 @@ bool keep_rights(int descriptor, const FilePlace& old) {
   mode_t rights = was.st_mode & 0777;
   if (was.st_uid != now.st_uid) rights &= ~mode_t{022};
   if (was.st_gid != now.st_gid) rights &= 0707 | (rights & 07) << 3;
-  return ::fchmod(descriptor, rights) == 0;
+  while (::fchmod(descriptor, rights) != 0)
+    if (errno != EINTR) return false;
+  return true;
 }
 
 // A new file with a name of its own, locked: the lock distinguishes it from leftovers of a killed program. One that

@@ -55,9 +55,14 @@ std::optional<Folder> Folder::find(const std::string& name) const {
 
 Folder Folder::make(const std::string& name) const {
   if (const auto found = find(name)) return *found;
-  if (::mkdirat(descriptor(), name.c_str(), 0777) != 0 && errno != EEXIST)
-    fail("{}/{}: cannot be made: {}", {path_, name, system_reason()});
-  sync();
+  const bool is_new = ::mkdirat(descriptor(), name.c_str(), 0777) == 0;
+  if (!is_new && errno != EEXIST) fail("{}/{}: cannot be made: {}", {path_, name, system_reason()});
+  try {
+    sync();
+  } catch (const Error&) {
+    if (is_new) ::unlinkat(descriptor(), name.c_str(), AT_REMOVEDIR);
+    throw;
+  }
   if (const auto made = find(name)) return *made;
   fail("folder {}/{}: it was removed at once", {path_, name});
 }

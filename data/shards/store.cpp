@@ -232,9 +232,10 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
     const auto make = [&](const std::string& folder) { return make_store(folder, keys[i], sources[i], cuts[i], tokenizer); };
     try {
       all.push_back(is_there ? *found[i] : make(cache_folder));
-    } catch (const DiskFull&) {  // the folder for temporary files may have room
+    } catch (const DiskFull& full) {  // the folder for temporary files may have room
       if (cache_folder.empty()) throw;
       all.push_back(make(""));
+      all.back().full_disk = full.what();
     }
   }
   return all;

@@ -30,6 +30,7 @@ struct StoredSource {
   Tokens train;                      // all of the source where it is not cut
   std::optional<Tokens> validation;  // only where the source is cut
   int64_t cut = 0;                   // characters, or documents, that train; 0: it is not cut
+  std::string full_disk = {};  // why its files are not in the cache folder, where its disk is full; empty: another reason, or they are
 };
 
 // A tokenizer that is made from the sources; no keys: none is.

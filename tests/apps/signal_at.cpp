@@ -1,32 +1,55 @@
-// To be preloaded into a program (LD_PRELOAD): sends it a signal at a moment that does not depend on the clock, which is the
-// n-th of its calls that change files: write beyond stderr, fsync, ftruncate, rename, unlink, open with O_CREAT; or of their
-// forms with a folder (renameat, unlinkat, openat), which count under the same names.
-//   RICCI_SIGNAL_AT="9 57"    SIGKILL instead of the 57th call; of a write the first half of the bytes is written
-//   RICCI_SIGNAL_AT="2 57"    SIGINT before the 57th call, which then takes place
-//   RICCI_CALLS=path          at the end the names of the calls are written there, one in a line
-//   RICCI_SIGNAL_FORKED=15    a child that has just been forked, and gives itself a process group, sends the signal to its parent, and goes
-//   on
-//                             0.3 s later, when the parent has passed it on
-//   RICCI_SIGNAL_ENDING=2     a process that leads a group of its own sends the signal to its parent when it ends
-// What lies on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
+// To be preloaded into a program (LD_PRELOAD): something happens to it at a moment that does not depend on the clock, which is the n-th
+// of its calls of the system.
+//   RICCI_SIGNAL_AT="9 57"       SIGKILL instead of the 57th call that changes files; of a write the first half of the bytes is written.
+//                                Such calls are write beyond stderr, fsync, ftruncate, rename, unlink, mkdir, open with O_CREAT, and their
+//                                forms with a folder or a position (renameat, pwrite, fdatasync), which count under the same names
+//   RICCI_SIGNAL_AT="2 57"       SIGINT before the 57th call, which then takes place
+//   RICCI_CALLS=path             at the end these calls are written there, one in a line: the name and the paths
+//   RICCI_FAULT="read 3 EIO"     the 3rd call of a kind fails with this error. "3+": so does every later one. The kinds are in fault.h.
+//                                Instead of an error: die (SIGKILL; half a write), short (half the bytes are read or written),
+//                                ignored (a write that fails and is taken for a success)
+//                                Calls before main do not count: nothing could answer
+//   RICCI_FAULT_MET=path         a file that is made when the fault occurs
+//   RICCI_PLANTED=no_sync        the program behaves as one with a bug: files are not synced; no_folder_sync: folders are not;
+//                                late_sync: files are synced after the next renaming
+//   RICCI_SIGNAL_FORKED=15       a child that has just been forked, and gives itself a process group, sends the signal to its parent, and
+//                                goes on 0.3 s later, when the parent has passed it on
+//   RICCI_SIGNAL_ENDING=2        a process that leads a group of its own sends the signal to its parent when it ends
+// What is on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <string>
 #include <vector>
+
+#include "tests/apps/fault.h"
+
+extern "C" void* __libc_malloc(size_t bytes);
 
 namespace {
 
+// ---- The calls that change files
 struct Calls {
   std::mutex mutex;
-  std::vector<const char*> names;
+  std::vector<std::string> lines;
+  size_t count = 0;
   int signal = 0;
   size_t at = 0;
+  const char* const path = std::getenv("RICCI_CALLS");
+  const std::string planted = std::getenv("RICCI_PLANTED") ? std::getenv("RICCI_PLANTED") : "";
+  std::vector<int> late;  // descriptors that a planted bug has yet to sync
   Calls() {
     if (const char* text = std::getenv("RICCI_SIGNAL_AT")) std::sscanf(text, "%d %zu", &signal, &at);
   }
@@ -37,52 +60,170 @@ Calls& calls() {
   return all;
 }
 
-template <class F> F* real(const char* name) { return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name)); }
+std::string path_of(int descriptor) {
+  char path[4096];
+  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), path, sizeof path);
+  return std::string(path, length > 0 ? static_cast<size_t>(length) : 0);
+}
+std::string path_of(int folder, const char* name) {
+  if (*name == '/') return name;
+  if (folder != AT_FDCWD) return path_of(folder) + "/" + name;
+  char here[4096];
+  return std::string(::getcwd(here, sizeof here) ? here : "") + "/" + name;
+}
 
-// The signal that this call is to be met with; 0: none.
-int signal_now(const char* name) {
+// Notes a call; returns the signal that it is to be met with, or 0.
+template <class... Paths> int signal_now(const char* name, const Paths&... paths) {
   Calls& c = calls();
   const std::lock_guard lock(c.mutex);
-  c.names.push_back(name);
-  return c.names.size() == c.at ? c.signal : 0;
+  if (c.path) c.lines.push_back((std::string(name) + ... + (" " + paths())));
+  return ++c.count == c.at ? c.signal : 0;
 }
 
-void meet(const char* name) {
-  if (const int signal = signal_now(name)) ::raise(signal);
+template <class... Paths> void meet(const char* name, const Paths&... paths) {
+  if (const int signal = signal_now(name, paths...)) ::raise(signal);
 }
 
-__attribute__((destructor)) void tell() {
+template <class F> F* real(const char* name) { return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name)); }
+
+__attribute__((constructor)) void make_calls() { calls(); }
+
+__attribute__((destructor)) void write_calls() {
+  is_in_main = false;
   if (const char* const signal = std::getenv("RICCI_SIGNAL_ENDING"); signal && ::getpgrp() == ::getpid())
     ::kill(::getppid(), std::atoi(signal));
-  const char* const path = std::getenv("RICCI_CALLS");
-  std::FILE* const file = path ? std::fopen(path, "w") : nullptr;
+  std::FILE* const file = calls().path ? std::fopen(calls().path, "w") : nullptr;
   if (!file) return;
-  for (const char* name : calls().names) std::fprintf(file, "%s\n", name);
+  for (const std::string& line : calls().lines) std::fprintf(file, "%s\n", line.c_str());
   std::fclose(file);
 }
+
+template <class Next> ssize_t reads(size_t count, const Next& next) {
+  const int way = fault_now(kRead);
+  if (way == kDie) ::raise(SIGKILL);
+  if (way > 0) return errno = way, -1;
+  return next(way == kShort && count > 1 ? count / 2 : count);
+}
+
+template <class Next> ssize_t writes(int file, size_t count, const Next& next) {
+  if (file <= STDERR_FILENO) return next(count);
+  const int signal = signal_now("write", [&] { return path_of(file); }), way = fault_now(kWrite);
+  if (signal == SIGKILL || way == kDie) (void)!next(count / 2), ::raise(SIGKILL);
+  if (signal) ::raise(signal);
+  if (way > 0) return errno = way, -1;
+  if (way == kIgnored) return static_cast<ssize_t>(count);
+  return next(way == kShort && count > 1 ? count / 2 : count);
+}
+
+int syncs(int file, const char* call) {
+  struct stat status = {};
+  const bool is_folder = real<int(int, struct stat*)>("fstat")(file, &status) == 0 && S_ISDIR(status.st_mode);
+  const std::string& planted = calls().planted;
+  if (planted == (is_folder ? "no_folder_sync" : "no_sync")) return 0;
+  if (planted == "late_sync" && !is_folder) return calls().late.push_back(file), 0;
+  meet("fsync", [&] { return path_of(file); });
+  return fails(kSync) ? -1 : real<int(int)>(call)(file);
+}
+
+int renames(int from_folder, const char* from, int to_folder, const char* to) {
+  meet(
+      "rename", [&] { return path_of(from_folder, from); }, [&] { return path_of(to_folder, to); });
+  if (fails(kRename)) return -1;
+  const int result = real<int(int, const char*, int, const char*)>("renameat")(from_folder, from, to_folder, to);
+  for (const int file : calls().late) meet("fsync", [&] { return path_of(file); });
+  calls().late.clear();
+  return result;
+}
+
+int unlinks(int folder, const char* path, int flags) {
+  meet("unlink", [&] { return path_of(folder, path); });
+  return fails(kUnlink) ? -1 : real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
+}
+
+int makes_folder(int folder, const char* path, mode_t mode) {
+  meet("mkdir", [&] { return path_of(folder, path); });
+  return fails(kMkdir) ? -1 : real<int(int, const char*, mode_t)>("mkdirat")(folder, path, mode);
+}
+
+bool is_unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
+
+int opens(int folder, const char* path, int flags, mode_t mode) {
+  const bool creates = flags & O_CREAT;
+  if (creates) meet("open", [&] { return path_of(folder, path); });
+  if (fails(creates || is_unnamed(flags) ? kCreate : kOpen)) return -1;
+  return real<int(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
+}
+
+using Main = int(int, char**, char**);
+Main* real_main = nullptr;
+int counted_main(int count, char** words, char** environment) {
+  is_in_main = true;
+  return real_main(count, words, environment);
+}
+
+// The rights that follow the flags of an open.
+mode_t mode_of(int flags, std::va_list rest) { return flags & O_CREAT || is_unnamed(flags) ? va_arg(rest, mode_t) : 0; }
 
 }  // namespace
 
 extern "C" {
 
+void* malloc(size_t bytes) { return is_ours(__builtin_return_address(0)) && fails(kMalloc) ? nullptr : __libc_malloc(bytes); }
+
+ssize_t read(int file, void* bytes, size_t count) {
+  return reads(count, [&](size_t part) { return real<ssize_t(int, void*, size_t)>("read")(file, bytes, part); });
+}
 ssize_t write(int file, const void* bytes, size_t count) {
   static const auto next = real<ssize_t(int, const void*, size_t)>("write");
-  if (const int signal = file > STDERR_FILENO ? signal_now("write") : 0) {
-    if (signal == SIGKILL) (void)!next(file, bytes, count / 2);
-    ::raise(signal);
-  }
-  return next(file, bytes, count);
+  return writes(file, count, [&](size_t part) { return next(file, bytes, part); });
 }
-int fsync(int file) { return meet("fsync"), real<int(int)>("fsync")(file); }
-int ftruncate(int file, off_t size) noexcept { return meet("ftruncate"), real<int(int, off_t)>("ftruncate")(file, size); }
-int rename(const char* from, const char* to) noexcept { return meet("rename"), real<int(const char*, const char*)>("rename")(from, to); }
+ssize_t pread(int file, void* bytes, size_t count, off_t at) {
+  return reads(count, [&](size_t part) { return real<ssize_t(int, void*, size_t, off_t)>("pread")(file, bytes, part, at); });
+}
+ssize_t pwrite(int file, const void* bytes, size_t count, off_t at) {
+  return writes(file, count, [&](size_t part) { return real<ssize_t(int, const void*, size_t, off_t)>("pwrite")(file, bytes, part, at); });
+}
+int fsync(int file) { return syncs(file, "fsync"); }
+int fdatasync(int file) { return syncs(file, "fdatasync"); }
+int ftruncate(int file, off_t size) noexcept {
+  meet("ftruncate", [&] { return path_of(file); });
+  return fails(kSize) ? -1 : real<int(int, off_t)>("ftruncate")(file, size);
+}
+int rename(const char* from, const char* to) noexcept { return renames(AT_FDCWD, from, AT_FDCWD, to); }
 int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
-  return meet("rename"), real<int(int, const char*, int, const char*)>("renameat")(from_folder, from, to_folder, to);
+  return renames(from_folder, from, to_folder, to);
 }
-int unlinkat(int folder, const char* path, int flags) noexcept {
-  return meet("unlink"), real<int(int, const char*, int)>("unlinkat")(folder, path, flags);
+int unlinkat(int folder, const char* path, int flags) noexcept { return unlinks(folder, path, flags); }
+int unlink(const char* path) noexcept { return unlinks(AT_FDCWD, path, 0); }
+int mkdir(const char* path, mode_t mode) noexcept { return makes_folder(AT_FDCWD, path, mode); }
+int mkdirat(int folder, const char* path, mode_t mode) noexcept { return makes_folder(folder, path, mode); }
+int stat(const char* path, struct stat* status) noexcept {
+  return fails(kStat) ? -1 : real<int(const char*, struct stat*)>("stat")(path, status);
 }
-int unlink(const char* path) noexcept { return meet("unlink"), real<int(const char*)>("unlink")(path); }
+int lstat(const char* path, struct stat* status) noexcept {
+  return fails(kStat) ? -1 : real<int(const char*, struct stat*)>("lstat")(path, status);
+}
+int fstat(int file, struct stat* status) noexcept { return fails(kStat) ? -1 : real<int(int, struct stat*)>("fstat")(file, status); }
+int fstatat(int folder, const char* path, struct stat* status, int flags) noexcept {
+  return fails(kStat) ? -1 : real<int(int, const char*, struct stat*, int)>("fstatat")(folder, path, status, flags);
+}
+struct dirent* readdir(DIR* list) {
+  return fails(kList) ? nullptr : real<struct dirent*(DIR*)>("readdir")(list);
+}
+DIR* opendir(const char* path) { return fails(kOpen) ? nullptr : real<DIR*(const char*)>("opendir")(path); }
+void* mmap(void* at, size_t bytes, int rights, int flags, int file, off_t from) noexcept {
+  const bool is_arena = flags & MAP_ANONYMOUS;
+  if ((!is_arena || is_ours(__builtin_return_address(0))) && fails(is_arena ? kArena : kMap)) return MAP_FAILED;
+  return real<void*(void*, size_t, int, int, int, off_t)>("mmap")(at, bytes, rights, flags, file, from);
+}
+int flock(int file, int operation) noexcept { return fails(kLock) ? -1 : real<int(int, int)>("flock")(file, operation); }
+// Linux closes a file also where it returns an error.
+int close(int file) {
+  const bool failed = fails(kClose);
+  const int error = errno, result = real<int(int)>("close")(file);
+  return failed ? errno = error, -1 : result;
+}
+int fchmod(int file, mode_t mode) noexcept { return fails(kRights) ? -1 : real<int(int, mode_t)>("fchmod")(file, mode); }
 int setpgid(pid_t process, pid_t group) noexcept {
   const char* const signal = std::getenv("RICCI_SIGNAL_FORKED");
   if (signal && process == 0) ::kill(::getppid(), std::atoi(signal)), ::usleep(300'000);
@@ -91,18 +232,36 @@ int setpgid(pid_t process, pid_t group) noexcept {
 int open(const char* path, int flags, ...) {
   std::va_list rest;
   va_start(rest, flags);
-  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  const mode_t mode = mode_of(flags, rest);
   va_end(rest);
-  if (flags & O_CREAT) meet("open");
-  return real<int(const char*, int, ...)>("open")(path, flags, mode);
+  return opens(AT_FDCWD, path, flags, mode);
 }
 int openat(int folder, const char* path, int flags, ...) {
   std::va_list rest;
   va_start(rest, flags);
-  const mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+  const mode_t mode = mode_of(flags, rest);
   va_end(rest);
-  if (flags & O_CREAT) meet("open");
-  return real<int(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
+  return opens(folder, path, flags, mode);
 }
+
+int __libc_start_main(Main* main, int count, char** words, void (*begin)(), void (*end)(), void (*unload)(), void* stack) {
+  real_main = main;
+  const auto start = real<int(Main*, int, char**, void (*)(), void (*)(), void (*)(), void*)>("__libc_start_main");
+  return start(counted_main, count, words, begin, end, unload, stack);
+}
+
+// Programs and libraries that are compiled for large files call the names with 64 at their ends.
+#define ALSO_64(name) extern decltype(name) name##_large asm(#name "64") __attribute__((alias(#name)))
+ALSO_64(open);
+ALSO_64(openat);
+ALSO_64(pread);
+ALSO_64(pwrite);
+ALSO_64(ftruncate);
+ALSO_64(stat);
+ALSO_64(lstat);
+ALSO_64(fstat);
+ALSO_64(fstatat);
+ALSO_64(readdir);
+ALSO_64(mmap);
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "core/error.h"
 #include "core/files/checksum.h"
@@ -174,6 +175,15 @@ Parts open_shards(const TrainConfig& config, const std::shared_ptr<const Tokeniz
   return parts;
 }
 
+// The sources in the cache, or with a warning elsewhere, where its disk is full.
+std::vector<StoredSource> open_cached(
+    const std::vector<StoreSource>& sources, const std::shared_ptr<const Tokenizer>& tokenizer, const TokenizerRequest& request) {
+  std::vector<StoredSource> all = open_sources(sources, tokenizer, request, default_cache_folder());
+  for (const StoredSource& stored : all)
+    if (!stored.full_disk.empty()) std::fprintf(stderr, "warning: %s: the next start encodes the text again\n", stored.full_disk.c_str());
+  return all;
+}
+
 // Every entry of data is a source where they are to be mixed, else all together are one.
 Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<StoreSource> sources;
@@ -183,7 +193,7 @@ Parts open_texts(const TrainConfig& config, std::shared_ptr<const Tokenizer>& to
   if (!tokenizer) tokenizer = read_tokenizer(config);
   const auto encoder = encoder_of(config, tokenizer);
   Parts parts;
-  for (const StoredSource& stored : open_sources(sources, encoder, request_of(config, sources), default_cache_folder())) {
+  for (const StoredSource& stored : open_cached(sources, encoder, request_of(config, sources))) {
     if (!is_chat(config)) tokenizer = stored.tokenizer;
     parts.train.push_back(stored.train);
     if (stored.validation) parts.validation.push_back(*stored.validation);
@@ -271,7 +281,7 @@ Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& pa
   std::vector<Tokens> all;
   if (are_shards(paths))
     for (const std::string& path : paths) all.push_back(ShardedTokens::open(found_or_given(path), *tokenizer));
-  else all.push_back(open_source(source_of(config, paths, false), encoder_of(config, tokenizer), default_cache_folder()).train);
+  else all.push_back(open_cached({source_of(config, paths, false)}, encoder_of(config, tokenizer), {})[0].train);
   for (const Tokens& each : all) check_labels(config, each);
   return join(std::move(all));
 }

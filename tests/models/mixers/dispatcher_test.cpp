@@ -116,8 +116,14 @@ TEST_CASE("dispatcher: a warning says how far too few levels hear") {
   CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer hears 256 positions, but ctx is 500, which 9 levels would hear");
   c.settings<Dispatcher>().levels = 9;
   CHECK(warnings(c).empty());
+  c.settings<Dispatcher>().levels = 10;
+  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 all is heard after 9"});
   c.mixer = kind_of<Sdp>;
   CHECK(warnings(c).empty());
+  c.settings<Sdp>().window = 500;
+  CHECK(warnings(c).empty());
+  c.settings<Sdp>().window = 501;
+  CHECK(warnings(c) == std::vector<std::string>{"model.window: 501 is more than ctx: 500, so that a token attends to all before it"});
 }
 
 TEST_CASE("dispatcher: a classifier around it is causal, others are not") {

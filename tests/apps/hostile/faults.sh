@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# Calls of the system that fail: of each kind of call, one meets an error, an interruption, half a read or write, or the end of the
+# program. The program then says so in one line with a code other than 0, or it does without and ends with the right bytes. The files of
+# before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
+#   faults.sh build-folder [--all [name ...]]
+# Without --all every fault is tried once on half of the programs, at a drawn call. With it every call is tried, of all programs or those named.
+models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
+. "$(dirname "$0")/../programs.sh" "$@"
+all=${2:-} names=" ${*:3} "
+RANDOM=1
+export TMPDIR=$folder/tmp OMP_NUM_THREADS=1
+mkdir tmp work
+
+# ---- What is called, in a folder of files that were made before
+declare -A commands=(
+  [train]='train tiny.yaml name=new steps=3 checkpoint_every=1 keep_checkpoints=2'
+  [resume]='train tiny.yaml name=old steps=4 checkpoint_every=1 keep_checkpoints=1'
+  [shards]='train tiny.yaml data=shards name=new checkpoint_every=1'
+  [prepare]='prepare text.txt --tokenizer byte -o new'
+  [tokenize]='tokenize train text.txt --vocab 270 -o old.json'
+  [import]='convert import hf runs/new'
+  [export]='convert export runs/old new'
+  [compare]='compare pair.yaml steps=1 --json'
+  [plot]='plot runs/old -o old.svg'
+)
+declare -A ways=(
+  [open]='EIO EMFILE EINTR' [create]='ENOSPC EIO EMFILE EINTR die' [read]='EIO EINTR short' [write]='ENOSPC EIO EINTR short die'
+  [fsync]='ENOSPC EIO EINTR die' [ftruncate]='ENOSPC EIO EINTR die' [rename]='ENOSPC EIO EINTR die' [unlink]='EIO die'
+  [mkdir]='ENOSPC EIO die' [stat]='EIO' [list]='EIO' [map]='ENOMEM EIO' [arena]='ENOMEM' [flock]='EINTR ENOLCK die'
+  [close]='EIO EINTR die' [chmod]='EIO EINTR' [malloc]='ENOMEM'
+)
+kinds='open create read write fsync ftruncate rename unlink mkdir stat list map arena flock close chmod malloc'
+cd work
+cp ../text.txt ../tiny.yaml . && touch -d '1 hour ago' text.txt
+sed '/^name:/d; /^eval_every/d' tiny.yaml >small.yaml
+printf 'a: [small.yaml]\nb: [small.yaml, model.layers=2]\n' >pair.yaml
+accept 'a run of before' train tiny.yaml name=old tokenizer=bpe model.vocab=264 checkpoint_every=1 keep_checkpoints=1
+accept 'shards of before' prepare text.txt --documents line --tokenizer char -o shards
+accept 'a tokenizer of before' tokenize train text.txt --vocab 260 -o old.json
+cp -r "$models/gpt2" hf && echo '{"name":"char","characters":"\nabcdefghi "}' >hf/tokenizer.json
+echo drawing >old.svg
+cd ..
+mv work before
+commands[resume]+=' tokenizer=bpe model.vocab=264'
+
+# The number of lines on stderr, without those that a comparison copies from its trainings; they say the reason before it names the run.
+told() {
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|step [0-9]|saved after|ricci-train: )' err; else grep -c '' err; fi
+}
+
+# tree FOLDER: its files with checksums, without the cache and what differs between two runs.
+tree() {
+  (cd "$1" && find . -type f ! -name run_id ! -name metrics.jsonl ! -name 'events.out.*' -exec sha1sum {} + | sort -k 2
+    for file in runs/*/metrics.jsonl; do [ ! -e "$file" ] || echo "$(sed -E 's/,"tokens_per_s.*//' "$file" | sha1sum | cut -c -40)  $file"; done)
+}
+# faulty KIND AT WAY: the command in the folder work, with a fault.
+faulty() {
+  rm -rf work met cache tmp
+  mkdir cache tmp
+  cp -a before work
+  cd work
+  { "$build/ricci-bounded" 60 2048 env RICCI_FAULT="$*" RICCI_FAULT_MET="$folder/met" LD_PRELOAD="$build/libricci-signal-at.so" \
+    "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null; } 2>/dev/null
+  code=$?
+  cd ..
+  [ -e met ]
+}
+again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
+unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/description" ] || echo "$store"; done; }
+# Files of before that are neither as they were nor as they are to be.
+spoilt() {
+  tree work >now
+  awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }
+    now[$2] != $1 && now[$2] != after[$2] && $2 !~ /metrics.jsonl/ { print $2 }' now expected original
+}
+
+# fault_of KIND AT WAY: what is wrong after a call that met a fault, in lines; nothing: it held.
+fault_of() {
+  local left first=$(head -1 err) may_leave=
+  # A killed program cleans nothing up, nor does one that can remove, list or open nothing: then the next call does.
+  case "$3 $1 $2" in die* | *unlink* | *list*+ | *open*+) may_leave=1 ;; esac
+  if [ $code = 0 ]; then
+    [ "$may_leave" ] || tree work | diff expected - >difference || echo "exit code 0, but $(head -3 difference | xargs)"
+    [ "$(grep -c '^ricci-' err)" -le 1 ] || echo "more than one line: $(head -3 err | xargs)"
+  elif [ $code = 1 ]; then
+    [ "$(told)" = 1 ] && grep -qE '^ricci-[a-z]+: ' err || echo "not one line: $(head -3 err | xargs)"
+  elif [ "$3 $code" != 'die 137' ]; then
+    echo "exit code $code: $(head -3 err | xargs)"
+  fi
+  left=$(unfinished)
+  [ -z "$left" ] || [ "$may_leave" ] || echo "left over: $left ($first)"
+  left=$(spoilt)
+  [ -z "$left" ] || echo "spoilt: $left"
+  [ $code$may_leave = 0 ] && return
+  again || tree work | diff -q expected - >/dev/null || echo "later: exit code $?, $(head -1 err) (first: $first)"
+  tree work | diff expected - >difference || echo "later: $(head -3 difference | xargs) (first: $first)"
+  left=$(unfinished)
+  [ -z "$left" ] || echo "later left over: $left (first: $first)"
+}
+
+# attempt KIND AT WAY: false where there is no such call any more.
+attempt() {
+  local fault
+  faulty "$@" || return 1
+  fault=$(fault_of "$@")
+  tried=$((tried + 1))
+  [ -z "$fault" ] || faults+=$'\n          '"$name: $*: ${fault//$'\n'/; }"
+}
+
+# each_call KIND WAY: every call of that kind, once and from there on. There are thousands of malloc, of which some are tried.
+each_call() {
+  local at stays
+  for stays in '' +; do
+    case $2$stays in EINTR+ | die+) continue ;; esac
+    for ((at = 1; at < 1000000; at += $1_step)); do
+      attempt "$1" $at$stays "$2" || break
+      [ "$1" != malloc ] || malloc_step=$((1 + at / 8))
+    done
+    malloc_step=1
+  done
+}
+# one_call KIND WAY: a drawn call of that kind, once or from there on, on half of the programs.
+one_call() {
+  [ $((RANDOM % 2)) = 0 ] || return
+  local at=$((1 + RANDOM % 24)) stays=
+  case $2 in EINTR | die) ;; *) [ $((RANDOM % 2)) = 0 ] || stays=+ ;; esac
+  while [ $at -gt 0 ] && ! attempt "$1" $at$stays "$2"; do at=$((at / 3)); done
+}
+for kind in $kinds; do declare "${kind}_step=1"; done
+
+# out_of_order: from the calls that change files, what a power failure could lose: a file that is renamed before it is synced, a name whose
+# folder is never synced, a file that is removed before the name of its successor is on the disk.
+out_of_order() {
+  awk '
+    function folder(path) { sub("/[^/]*$", "", path); return path }
+    $1 == "write" || $1 == "ftruncate" { unsynced[$2] = 1 }
+    $1 == "open" || $1 == "mkdir" { if ($2 !~ /\.tmp-/) named[$2] = folder($2) }
+    $1 == "rename" { if ($2 in unsynced) print $3 " renamed before it was synced"; delete unsynced[$2]; named[$3] = folder($3) }
+    $1 == "unlink" {
+      for (name in named) if (named[name] == folder($2) && name != $2 && $2 !~ /\.tmp-/) print $2 " removed before the folder was synced"
+      delete named[$2]; delete unsynced[$2]
+    }
+    $1 == "fsync" { delete unsynced[$2]; for (name in named) if (named[name] == $2) delete named[name] }
+    # The copy of the records for TensorBoard may lose its end.
+    END { for (name in unsynced) if (name ~ /events\.out/) delete unsynced[name]
+          for (name in named) print name " is in a folder that was not synced"
+          for (name in unsynced) print name " was not synced" }' "$1" | head -3
+}
+# traced PLANTED: the command once more, with a planted bug or none; what is out of order.
+traced() {
+  rm -rf work calls cache && mkdir cache && cp -a before work
+  (cd work && RICCI_PLANTED=$1 RICCI_CALLS=$folder/calls LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-${command[0]}" "${command[@]:1}") >out 2>err </dev/null
+  out_of_order calls
+}
+
+total=0
+tree before >original
+for name in train resume shards prepare tokenize import export compare plot; do
+  [ "$names" = '  ' ] || [[ $names == *" $name "* ]] || continue
+  read -ra command <<<"${commands[$name]}"
+  order=$(traced none)
+  tree work >expected
+  verdict "$name: $(grep -c '' calls) calls that change files, in an order that a power failure does not harm" "$order"
+  tried=0 faults=
+  for kind in $kinds; do
+    for way in ${ways[$kind]}; do
+      if [ "$all" ]; then each_call $kind $way; else one_call $kind $way; fi
+    done
+    [ -z "$all" ] || echo "        $name: $tried faults up to those of $kind$faults"
+  done
+  : >out && : >err
+  verdict "$name: $tried faults" "$faults"
+  total=$((total + tried))
+done
+echo "        $total faults"
+
+# ---- The same on programs with planted bugs, which must be seen
+read -ra command <<<"${commands[prepare]}"
+for planted in no_sync late_sync no_folder_sync; do
+  verdict "a planted bug, $planted, is seen" "$([ -n "$(traced $planted)" ] || echo no)"
+done
+traced none >/dev/null
+tree work >expected
+faulty write 2 ignored
+verdict 'a write whose error is ignored is seen' "$([ -n "$(fault_of write 2 ignored)" ] || echo no)"
+
+echo "$failures failed"
+exit $((failures > 0))
