@@ -60,8 +60,9 @@ ScoredRun score(const std::string& path, const Options& options) {
   const bool has_units =
       !result.confusion && config.model.traits().objective != Objective::next_cell && config.eval_from == 0 && result.of_whole_text();
   const std::optional<TextSource> text = has_units ? text_of(config, options.data, run.tokenizer()) : std::nullopt;
+  const std::string kind = run.tokenizer()->name();
   return {run.path(), tokens.name(), batches.context, batches.stride, run.context_note(batches.context), result,
-      text ? std::optional(size_of_text(*text)) : std::nullopt, config.eval_from, config.labels};
+      text ? std::optional(size_of_text(*text)) : std::nullopt, kind != "char" && kind != "byte", config.eval_from, config.labels};
 }
 
 int evaluate_runs(const Options& options) {

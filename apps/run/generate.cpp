@@ -53,13 +53,16 @@ class Generator {
     const auto texts = write(prompt, [&](const std::string& piece) {
       if (one) print(piece);
     });
-    if (one) return print("\n");
-    for (const Written& each : texts) print((&each == texts.data() ? "" : kBetween) + prompt + each.text + "\n");
+    if (one) print("\n");
+    for (const Written& each : texts) {
+      if (!one) print((&each == texts.data() ? "" : kBetween) + prompt + each.text + "\n");
+      if (options_.writing.log_probabilities) print(log_probability_lines(each, *open_.run.tokenizer()));
+    }
   }
 
   void print_json(const std::string& prompt) {
     const auto texts = write(prompt, [](const std::string&) {});
-    for (size_t i = 0; i < texts.size(); ++i) print(json_of(prompt, static_cast<int64_t>(i), texts[i]) + "\n");
+    for (size_t i = 0; i < texts.size(); ++i) print(json_of(prompt, static_cast<int64_t>(i), texts[i], *open_.run.tokenizer()) + "\n");
   }
 
   // 200 tokens, 1340 tokens/s
@@ -158,6 +161,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--stop", options.writing.stops, "A text ends in front of this one, with escapes; may be given several times")
       ->allow_extra_args(false);
   app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or the one --prompt, to a line of JSON for each text");
+  app.add_flag("--log-probabilities", options.writing.log_probabilities,
+      "Print the log-probability of each token that was written, by the model alone: before temperature, top-k and top-p");
   app.add_flag("--interactive", options.interactive, "Each line of stdin is a prompt");
   app.add_flag(
       "--speed", options.speed, "Tell at the end how many tokens a second were written, on stderr; on a terminal it is told anyway");

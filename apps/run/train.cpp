@@ -136,7 +136,7 @@ Corpus open_data(Ranks& ranks, TrainConfig& config, const std::shared_ptr<const 
 void write_last_sample(const RunFolder& run, const Model& model, const TrainState& state) {
   const TrainConfig& config = run.config();
   const bool ended = (state.step == config.steps && !state.awaits_evaluation) || ended_early(config, state);
-  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, "\n" + sample_text(run, model, config.device) + "\n\n");
+  if (ended && config.sample.tokens > 0) tell(STDOUT_FILENO, sample_block(run, model, state.step));
 }
 
 int train(Ranks& ranks, const RunOptions& options) {

@@ -18,6 +18,7 @@
 
 #include "apps/run/config/nearest.h"
 #include "apps/terminal/manual.h"
+#include "apps/terminal/streams.h"
 #include "core/error.h"
 #include "cuda/ranks/launcher.h"
 #include "cuda/ranks/ranks.h"
@@ -39,7 +40,8 @@ std::string printable(std::string message) {
 
 int report(const AppText& text, const std::string& message, int exit_code) {
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s\n", text.name, printable(message).c_str());
+  const bool red = has_colours(STDERR_FILENO);
+  std::fprintf(stderr, "%s%s: %s%s\n", red ? "\x1b[31m" : "", text.name, printable(message).c_str(), red ? "\x1b[0m" : "");
   return exit_code;
 }
 

@@ -20,15 +20,16 @@ constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, 
 // there on every terminal; what is erased is all from there on, however many rows that is by then.
 constexpr const char* kErase = "\r\x1b[J";
 
-bool is_terminal(std::FILE* file) {
-  const char* const kind = std::getenv("TERM");
-  return ::isatty(::fileno(file)) == 1 && kind && std::string_view(kind) != "dumb";
-}
-
 // A stream of a test's own has no descriptor.
 void write(std::FILE* file, const std::string& text) {
   if (const int descriptor = ::fileno(file); descriptor >= 0) return tell(descriptor, text);
   std::fputs(text.c_str(), file);
+}
+
+// The text with the note, where it is whole, in bold.
+std::string with_bold(std::string text, const std::string& note, int descriptor) {
+  const size_t at = note.empty() || !has_colours(descriptor) ? text.npos : text.find(note);
+  return at == text.npos ? text : text.insert(at + note.size(), "\x1b[0m").insert(at, "\x1b[1m");
 }
 
 // The first `columns` characters of UTF-8 text.
@@ -64,7 +65,7 @@ std::string clock_time(double seconds) {
 
 Progress::Progress(const ProgressOptions& options) : options_(options) {
   if (!options_.seconds) options_.seconds = seconds_now;
-  terminal_ = options_.terminal.value_or(is_terminal(options_.out));
+  terminal_ = options_.terminal.value_or(is_terminal(::fileno(options_.out)));
   const double now = options_.seconds();
   last_output_ = terminal_ ? now - kBarInterval : now;
   samples_.push_back({now, options_.first_step, 0});
@@ -79,11 +80,13 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
   samples_.push_back({now, step, tokens});
   while (samples_.size() > 2 && now - samples_[1].seconds >= kMemory) samples_.pop_front();
 
+  if (!terminal_ && step >= options_.steps) return;  // the lines that follow say what came of it
   if (now - last_output_ < (terminal_ ? kBarInterval : kLineInterval)) return;
   last_output_ = now;
   if (terminal_) {
     const int columns = std::max(width() - 1, 1);  // a full line would make some terminals scroll
-    write(options_.out, kErase + text(note, columns) + "\r");
+    write(options_.out,
+        kErase + (options_.terminal ? text(note, columns) : with_bold(text(note, columns), note, ::fileno(options_.out))) + "\r");
     drawn_ = true;
   } else {
     write(options_.out, text(note, 0) + "\n");

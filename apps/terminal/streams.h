@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,16 @@
 #include "core/error.h"
 
 namespace ricci::apps {
+
+// A terminal that understands control sequences; and one on which colours are wanted (no-color.org).
+inline bool is_terminal(int descriptor) {
+  const char* const kind = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb";
+}
+inline bool has_colours(int descriptor) {
+  const char* const unwanted = std::getenv("NO_COLOR");
+  return is_terminal(descriptor) && !(unwanted && *unwanted);
+}
 
 // All of stdin, as it is. Error: it cannot be read.
 inline std::string read_stdin() {

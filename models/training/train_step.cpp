@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "autograd/mutation.h"
+#include "core/cpu/parallel.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "cuda/device/device.h"
@@ -190,12 +191,14 @@ StepResult TrainStep::run(
     if (p->grad) fail("train step: the gradient of {} is left from before", {p->path});
   const Share share = share_of(micro_batches.size());
   const std::vector<WeightedInputs> inputs = weighted(micro_batches, share);
-  optimizer_->begin_step(learning_rate);
+  if (exchange_ || graph_) optimizer_->begin_step(learning_rate);
   if (exchange_) return run_shared(inputs, share, step, telling);
   told_ = telling;
   const RandomState random = graph_ ? random_in_memory(step) : random_of(step);
   const auto work = [&](const std::vector<WeightedInputs>& from) {
     const Tensor loss = loss_and_gradient(from, share, random);
+    const StopWhen never([] { return false; });  // an update is made as a whole, or not begun
+    if (!graph_) optimizer_->begin_step(learning_rate);
     return std::vector<Tensor>{loss, optimizer_->update(options_.clip, loss)};
   };
   const std::vector<Tensor> results = graph_ ? graph_->run(inputs, work) : work(inputs);

@@ -33,7 +33,8 @@ verdict 'the report tells the build that made it' "$([ "$(grep '^ "build": "ricc
 verdict 'the drawing is XML' "$(xmllint --noout both.svg 2>&1)"
 run compare "${small[@]}" --equal parameters --change ff --seeds 1,2,3
 verdict 'one seed more: two trainings more' "$(grep -c '^run [56] of 6' err | diff - <(echo 2))"
-verdict 'a table with the title' "$([ "$(head -1 out)" = 'pair, equal parameters' ] && [ "$(wc -l <out)" = 4 ] || cat out)"
+verdict 'a table with the title' "$([ "$(head -1 out)" = 'pair, equal parameters' ] && [ "$(wc -l <out)" = 5 ] || cat out)"
+verdict 'and the difference seed by seed' "$(tail -1 out | grep -qE '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$' || cat out)"
 
 # ---- Interrupted: the child saves, and the same command goes on to the same bits
 long=(pair.yaml steps=4000 eval_every=4000 checkpoint_every=0 log_every=1000 model.d=32)
@@ -110,7 +111,7 @@ END
 few=(scored.yaml steps=4 eval_every=2)
 run compare "${few[@]}" --json -o scored.html
 verdict 'models whose losses leave different tokens out' "$([ $? = 0 ] && grep -q '"eval_from": 3' out || echo no)"
-verdict 'are evaluated on the same' "$(sed -nE 's/.*validation loss [0-9.]+ over ([0-9,]+) tokens.*/\1/p' err | sort | uniq -c | awk '{ print $1, $2 }' | diff - <(echo '4 227'))"
+verdict 'are evaluated on the same' "$(sed -nE 's/.*validation [0-9.]+, .*\(([0-9,]+) tokens\).*/\1/p' err | sort | uniq -c | awk '{ print $1, $2 }' | diff - <(echo '4 227'))"
 verdict 'the page tells which' "$(grep -q 'losses of the positions from 3 on of each window of 16' scored.html || echo no)"
 cp out scored.json
 accept 'as ricci-eval has it' eval runs/scored_vanilla_1 runs/scored_top-down_1 --checkpoint best --json

@@ -67,8 +67,32 @@ refuse 'a prompt and lines' 1 '--interactive: the prompts are lines of stdin' ge
 run generate "${greedy[@]}" --prompt the --speed
 verdict 'the speed is told when it is asked for' "$(grep -qE '^30 tokens, [0-9]+ tokens/s$' err || cat err)"
 
+# ---- Log-probabilities
+accept 'the most probable tokens' generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --jsonl
+plain=$(sed 's/}$//' out)
+accept 'with their log-probabilities' generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --jsonl --log-probabilities
+verdict 'are the same text' "$(case $(cat out) in "$plain, \"log_probabilities\": ["*) ;; *) cat out ;; esac)"
+verdict 'token by token' "$(python3 - "$(cat out)" <<'END'
+import json, sys
+line = json.loads(sys.argv[1]); tokens = line["log_probabilities"]
+if len(tokens) != 6 or "".join(t["token"] for t in tokens) != line["text"] or not all(-9 < t["log_probability"] <= 0 for t in tokens): print(line)
+END
+)"
+sed -E 's/.*: (-[0-9.e-]+)\}\]\}/\1/' out | cut -c 1-5 >last
+accept 'as a table' generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --log-probabilities
+verdict 'with the same numbers' "$(tail -1 out | awk '{ print $(NF - 1) }' | cut -c 1-5 | diff last -)"
+verdict 'under headings' "$(grep -qE '^token +log-probability +sum$' out || cat out)"
+printf 'the quick%s' "$(python3 -c "import json,sys; print(json.loads(sys.argv[1])['text'], end='')" "$plain}")" >scored.txt
+"$build/ricci-generate" runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --log-probabilities --dtype f64 >out 2>err
+"$build/ricci-eval" runs/tiny --data scored.txt --dtype f64 --from 8 --json >scored.json 2>>err
+verdict 'their sum is that of ricci-eval' "$(python3 -c "
+import json; scored = json.load(open('scored.json'))[0]; lines = open('out').read().split('\n')
+total = float([line for line in lines if line][-1].split()[-1])
+if scored['tokens'] != 6 or abs(total + scored['nats_per_token'] * 6) > 1e-3: print(total, scored)")"
+
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
+verdict 'each under a heading' "$(grep '^sample after' out | diff - <(printf 'sample after step %d:\n' 4 8 10))"
 verdict 'two on the way and one at the end' "$([ "$(grep -c '^lazy' out)" = 3 ] || cat out)"
 accept 'none on the way' train tiny.yaml name=plain steps=10 sample.tokens=12 sample.prompt=lazy
 verdict 'changes no weight' "$(cmp runs/sampled/model.safetensors runs/plain/model.safetensors 2>&1)"

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "apps/lab/benchmark/measure.h"
 #include "core/choice.h"
+#include "core/cpu/available.h"
 
 namespace ricci::apps {
 namespace {
@@ -53,6 +55,17 @@ ResultTable steps_of(const Benchmark& bench) {
       [](const MixerRow& row) { return row.process_bytes ? Value(*row.process_bytes) : Value(nullptr); });
   add({.heading = "parameters", .key = "parameters"}, &MixerRow::parameters);
   return table;
+}
+
+// A line if measurements of the same spread far.
+std::vector<std::string> busy_note(const Benchmark& bench) {
+  constexpr double wide = 0.2;
+  const auto unsteady =
+      std::count_if(bench.rows.begin(), bench.rows.end(), [](const MixerRow& row) { return half_spread(row.seconds) > wide; });
+  double load = 0;
+  if (unsteady == 0 || ::getloadavg(&load, 1) != 1) return {};
+  return {fmt::format("the spread is above 20% in {} of {} rows (load {:.1f} on {} processors): compare with care", unsteady,
+      bench.rows.size(), load, available_processors())};
 }
 
 ResultTable layer_of(const Benchmark& bench) {
@@ -152,6 +165,7 @@ Report report_of(const Benchmark& bench) {
     json.emplace_back("ops", json_of(ops_of(bench, bench.ops)));
   }
   report.json = json;
+  report.notes = busy_note(bench);
   report.chart = chart_of(report, "mixer", "positions", "positions of a sequence");
   return report;
 }

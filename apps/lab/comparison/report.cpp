@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "apps/lab/plot/records.h"
 #include "apps/lab/report/statistics.h"
@@ -78,6 +79,19 @@ void add_spread(ResultTable& table, const std::vector<Compared>& models, Column 
       [&](const Compared& model) { return known(model, spread(model).half_width); });
 }
 
+// Losses minus those of the first model with the same seed, which reads the same data in the same order: they vary less than the losses.
+MeanSpread beside_first(const Comparison& comparison, const Compared& model) {
+  std::vector<double> all;
+  for (size_t i = 0; i < model.outcomes.size(); ++i) all.push_back(model.outcomes[i].min_nats - comparison.models[0].outcomes[i].min_nats);
+  return mean_spread(all);
+}
+
+// The models that have such differences, for more than one seed.
+std::span<const Compared> paired(const Comparison& comparison) {
+  const bool has_several = comparison.is_trained() && comparison.models[0].outcomes.size() > 1;
+  return has_several ? std::span(comparison.models).subspan(1) : std::span<const Compared>();
+}
+
 ResultTable table_of(const Comparison& comparison) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), comparison.models, value); };
@@ -97,6 +111,11 @@ ResultTable table_of(const Comparison& comparison) {
   add_mean({.heading = "measured MB", .format = "{:.1f}", .factor = 1e-6}, &Outcome::peak_bytes);
   add_spread(
       table, comparison.models, {.heading = "least nats/" + unit_of(comparison), .key = "least_nats", .format = "{:.4f}"}, "", nats_of);
+  const auto difference = [&](const Compared& m, double MeanSpread::*part) {
+    return paired(comparison).empty() || &m == comparison.models.data() ? Value() : Value(beside_first(comparison, m).*part);
+  };
+  add({.key = "difference_from_first"}, [&](const Compared& m) { return difference(m, &MeanSpread::mean); });
+  add({.key = "difference_interval_95_half_width"}, [&](const Compared& m) { return difference(m, &MeanSpread::half_width); });
   if (has_accuracy(comparison))
     add_spread(table, comparison.models, {.heading = "accuracy at that evaluation", .key = "accuracy", .format = "{:.4f}"}, "accuracy_",
         accuracy_of);
@@ -173,6 +192,11 @@ Report report_of(const Comparison& comparison) {
   Report report{.title = comparison.title, .table = table_of(comparison)};
   report.json = Object{{"title", comparison.title}, {"build", build_info()}, {"command", comparison.command},
       {"equal", name_of(comparison.equal)}, {"eval_from", comparison.config().eval_from}, {"models", json_of(report.table)}};
+  for (const Compared& model : paired(comparison)) {
+    const MeanSpread difference = beside_first(comparison, model);
+    report.notes.push_back(fmt::format("{} minus {}: {:+.4f} +-{:.4f} nats/{} (95%, seed by seed)", model.name, comparison.models[0].name,
+        difference.mean, difference.half_width, unit_of(comparison)));
+  }
   const std::string note = scored_note(comparison);
   if (!note.empty()) report.notes.push_back(note);
   if (comparison.is_trained()) report.chart = chart_of(comparison, comparison.title + (note.empty() ? "" : "; " + note));

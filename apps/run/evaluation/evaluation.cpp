@@ -116,8 +116,8 @@ std::string line_of(const ScoredRun& s) {
   line += format_message(": {:.4f} nats per token, perplexity {:.3f}", {result.nats_per_token, result.perplexity()});
   if (result.predictions) line += predictions_note(*result.predictions);
   if (!s.size) return line;
-  return line + format_message(", {:.4f} bits per byte, word perplexity {:.2f}",
-                    {result.bits_per_byte(s.size->bytes), result.word_perplexity(s.size->words)});
+  line += format_message(", {:.4f} bits per byte", {result.bits_per_byte(s.size->bytes)});
+  return s.has_words ? line + format_message(", word perplexity {:.2f}", {result.word_perplexity(s.size->words)}) : line;
 }
 
 std::string predictions_note(const Predictions& p) {

@@ -1,16 +1,22 @@
 #include "apps/run/folder/run_report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
+#include "apps/run/corpus/micro_batches.h"
 #include "apps/run/evaluation/evaluation.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/signals.h"
+#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
 #include "cuda/device/device_memory.h"
 #include "models/inference/sampling.h"
+#include "models/planning/plan.h"
+#include "ops/products/products.h"
 
 namespace ricci::apps {
 namespace {
@@ -25,15 +31,41 @@ std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenize
   }
 }
 
+constexpr double kLongStep = 60;  // seconds
+
+// Of products of f32 on this machine's CPU, by a small one.
+double flops_per_second() {
+  constexpr int64_t size = 512, rounds = 4;
+  const Tensor a = zeros({size, size}, Dtype::f32, Device::cpu);
+  contract("ab,bc->ac", a, a);  // touches the memory
+  const double started = seconds_now();
+  for (int64_t i = 0; i < rounds; ++i) contract("ab,bc->ac", a, a);
+  return static_cast<double>(2 * size * size * size * rounds) / std::max(seconds_now() - started, 1e-6);
+}
+
+// A step that is larger than the machine, before it starts; else nothing. Only steps of many tokens, or long sequences, are planned.
+std::string heavy_step_line(const TrainConfig& config) {
+  constexpr int64_t many = 4096;
+  if (config.device != Device::cpu || config.accumulation * config.batch * *config.context < many) return "";
+  const Plan plan = plan_step(config.model, config.optimizer, step_shape_of(config));
+  const double seconds = plan.flops() / flops_per_second();
+  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  if (seconds < kLongStep && plan.process < memory) return "";
+  return format_message("a step takes about {} and {} of {}; Ctrl-C saves what was before it\n",
+      {clock_time(seconds), show_bytes(plan.process), show_bytes(memory)});
+}
+
 }  // namespace
 
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state) {
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
-  const std::string line = format_message("{}: {} parameters{}, {} + {} tokens, vocabulary {}, {} on {} threads",
-      {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
-          with_commas(corpus.train.size()), with_commas(corpus.validation.size()), corpus.tokenizer->vocab_size(),
-          name_of(run.config().device), thread_count()});
+  const std::string line =
+      heavy_step_line(run.config()) +
+      format_message("{}: {} parameters{}, vocabulary {}, {} on {} thread{}\n{} tokens to train, {} to validate",
+          {run.path(), with_commas(model.parameter_count()), frozen ? " (" + with_commas(frozen) + " frozen)" : "",
+              with_commas(corpus.tokenizer->vocab_size()), name_of(run.config().device), thread_count(), thread_count() == 1 ? "" : "s",
+              with_commas(corpus.train.size()), with_commas(corpus.validation.size())});
   if (state.step == 0) return line;
   return line + format_message("; goes on after step {} of {}", {with_commas(state.step), with_commas(run.config().steps)});
 }
@@ -54,10 +86,10 @@ std::string expected_line(const TrainConfig& config, int64_t done, double second
 }
 
 std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e) {
-  const std::string line = format_message("step {}: train loss {:.4f}, validation loss {:.4f} over {} {}",
-      {with_commas(step), train_loss, e.nats_per_token, with_commas(e.tokens), e.confusion ? "documents" : "tokens"});
-  if (e.confusion) return line + format_message(", accuracy {:.4f}", {e.confusion->accuracy()});
-  return line + format_message(", perplexity {:.2f}", {e.perplexity()}) + (e.predictions ? predictions_note(*e.predictions) : "");
+  const std::string line = format_message("step {}: train {:.4f}, validation {:.4f}", {with_commas(step), train_loss, e.nats_per_token});
+  if (e.confusion) return line + format_message(", accuracy {:.4f} ({} documents)", {e.confusion->accuracy(), with_commas(e.tokens)});
+  const std::string predictions = e.predictions ? "\n" + predictions_note(*e.predictions).substr(2) : "";
+  return line + format_message(", perplexity {:.2f} ({} tokens)", {e.perplexity(), with_commas(e.tokens)}) + predictions;
 }
 
 void print_warnings(const TrainConfig& config) {
@@ -111,14 +143,13 @@ std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
   return format_message("sample.prompt: {}; samples go on from '{}', the first token of the validation text\n", {fault, one_line(text)});
 }
 
-std::string sample_text(const RunFolder& run, const Model& model, Device device) {
+std::string sample_block(const RunFolder& run, const Model& model, int64_t step) {
   const SampleConfig& sample = run.config().sample;
-  if (sample.tokens == 0) return "";
   const std::vector<int64_t> prompt = run.tokenizer()->encode_start(sample.prompt), ends = run.tokenizer()->marks().ends;
   DecodeState written = run.tokenizer()->state_behind(prompt);
-  std::string text = sample.prompt;
+  std::string text = format_message("\nsample after step {}:\n", {with_commas(step)}) + sample.prompt;
   generate(
-      model, prompt, sample.tokens, sample.sampling.among(run.tokenizer()->vocab_size()), device,
+      model, prompt, sample.tokens, sample.sampling.among(run.tokenizer()->vocab_size()), run.config().device,
       [&](int64_t token) {
         if (std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
         text += run.tokenizer()->decode_next(token, written);
@@ -126,7 +157,7 @@ std::string sample_text(const RunFolder& run, const Model& model, Device device)
       },
       run.context());
   text += run.tokenizer()->decode_end(written);
-  return text;
+  return text + "\n";
 }
 
 }  // namespace ricci::apps

@@ -9,7 +9,9 @@
 
 namespace ricci::apps {
 
-// runs/a: 5,200 parameters, 844,515 + 93,836 tokens, vocabulary 102, cpu on 2 threads; goes on after step 250 of 2,000
+// runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
+// 844,515 tokens to train, 93,836 to validate; goes on after step 250 of 2,000
+// And before it, if a step takes more than a minute on this CPU or more memory than it has, a line that says so.
 std::string opening_line(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state);
 
 // about 17:03:10, of which 1:20:00 for 8 evaluations; 50:12 to the next one
@@ -41,7 +43,7 @@ std::string follow_schedule(TrainConfig& config, const TrainState& state);
 // Error: another prompt that is empty or not made of the vocabulary.
 std::string ready_prompt(SampleConfig& sample, const Corpus& corpus);
 
-// The text that the config asks for, written by the model as it is now; empty where none is asked for. An interruption ends it.
-std::string sample_text(const RunFolder& run, const Model& model, Device device);
+// The text that the config asks for, written by the model as it is now, under a heading. An interruption ends it.
+std::string sample_block(const RunFolder& run, const Model& model, int64_t step);
 
 }  // namespace ricci::apps

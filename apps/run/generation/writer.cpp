@@ -6,10 +6,12 @@
 #include <cstdint>
 
 #include "apps/terminal/streams.h"
+#include "apps/terminal/table.h"
 #include "core/error.h"
 #include "core/files/file.h"
 #include "core/json/value.h"
 #include "data/text/utf8.h"
+#include "models/inference/evaluation.h"
 
 namespace ricci::apps {
 namespace {
@@ -52,6 +54,15 @@ char32_t read_escape(std::string_view text, size_t& at, const char* option) {
   if (known == kLetters.end())
     fail("{}: unknown escape '\\{}' at byte {}; two backslashes stand for one", {option, one_line(text.substr(begin + 1, 1)), begin});
   return known->code;
+}
+
+// By the model alone: before the temperature, and of all tokens.
+std::vector<double> log_probabilities_of(const OpenModel& open, std::vector<int64_t> prompt, const std::vector<int64_t>& written) {
+  const auto first = std::ssize(prompt);
+  prompt.insert(prompt.end(), written.begin(), written.end());
+  std::vector<double> all = nats_of_text(open.model, prompt, first, open.context, open.device);
+  for (double& each : all) each = -each;
+  return all;
 }
 
 }  // namespace
@@ -99,6 +110,7 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
   const auto use = [&](int64_t sample, int64_t token) {
     Writing& writing = writings[static_cast<size_t>(sample)];
     ++writing.written.tokens;
+    writing.written.ids.push_back(token);
     if (std::find(ends.begin(), ends.end(), token) != ends.end()) return !(writing.written.stopped = true);
     const std::string text = writing.add(tokenizer.decode_next(token, writing.decoding));
     if (sample == 0 && !text.empty()) show(text);
@@ -111,14 +123,32 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
     const std::string last = writing.end(tokenizer);
     if (all.empty() && !last.empty()) show(last);
     all.push_back(writing.written);
+    if (options.log_probabilities && writing.written.tokens > 0)
+      all.back().log_probabilities = log_probabilities_of(open, ids, writing.written.ids);
   }
   return all;
 }
 
-std::string json_of(const std::string& prompt, int64_t sample, const Written& written) {
+std::string json_of(const std::string& prompt, int64_t sample, const Written& written, const Tokenizer& tokenizer) {
   const auto quoted = [](const std::string& text) { return quoted_json(replace_invalid_utf8(text), true); };
+  std::string tokens;
+  for (size_t i = 0; i < written.log_probabilities.size(); ++i)
+    tokens += (i ? ", " : R"(, "log_probabilities": [)") + (R"({"token": )" + quoted(tokenizer.decode({&written.ids[i], 1}))) +
+              format_message(", \"id\": {}, \"log_probability\": ", {written.ids[i]}) + json_text(written.log_probabilities[i]) + "}";
   return R"({"prompt": )" + quoted(prompt) + R"(, "sample": )" + std::to_string(sample) + R"(, "text": )" + quoted(written.text) +
-         R"(, "tokens": )" + std::to_string(written.tokens) + R"(, "end": ")" + (written.stopped ? "stop" : "length") + "\"}";
+         R"(, "tokens": )" + std::to_string(written.tokens) + R"(, "end": ")" + (written.stopped ? "stop" : "length") + "\"" + tokens +
+         (tokens.empty() ? "}" : "]}");
+}
+
+std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer) {
+  ResultTable table{
+      {{.heading = "token", .left = true}, {.heading = "log-probability", .format = "{:.4f}"}, {.heading = "sum", .format = "{:.4f}"}}};
+  double sum = 0;
+  for (size_t i = 0; i < written.log_probabilities.size(); ++i) {
+    sum += written.log_probabilities[i];
+    table.add_row({quoted_json(replace_invalid_utf8(tokenizer.decode({&written.ids[i], 1})), true), written.log_probabilities[i], sum});
+  }
+  return text_of(table) + "\n";
 }
 
 }  // namespace ricci::apps

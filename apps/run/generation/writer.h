@@ -72,13 +72,16 @@ struct WritingOptions {
   int64_t tokens = 200;            // in each text, at most
   int64_t samples = 1;             // texts at once
   std::vector<std::string> stops;  // a text ends before the first of them
+  bool log_probabilities = false;
   Sampling sampling;
 };
 
 struct Written {
   std::string text;  // after the prompt
   int64_t tokens = 0;
-  bool stopped = false;  // by a stop string, or by one of Marks::ends, which is no part of the text
+  bool stopped = false;                        // by a stop string, or by one of Marks::ends, which is no part of the text
+  std::vector<int64_t> ids = {};               // of the tokens
+  std::vector<double> log_probabilities = {};  // of each, if asked for
 };
 
 // One text while it is made.
@@ -99,7 +102,11 @@ std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& p
 std::vector<Written> write_texts(const OpenModel& open, const std::string& prompt, const WritingOptions& options,
     const std::function<void(const std::string& piece)>& show);
 
-// {"prompt": "to", "sample": 0, "text": " be", "tokens": 1, "end": "length"}; the end is "length" or "stop".
-std::string json_of(const std::string& prompt, int64_t sample, const Written& written);
+// {"prompt": "to", "sample": 0, "text": " be", "tokens": 1, "end": "length"}; the end is "length" or "stop". With log-probabilities also
+// "log_probabilities": [{"token": " be", "id": 7, "log_probability": -0.4}].
+std::string json_of(const std::string& prompt, int64_t sample, const Written& written, const Tokenizer& tokenizer);
+
+// The tokens of a text, a line each: their log-probabilities and the sum of them so far.
+std::string log_probability_lines(const Written& written, const Tokenizer& tokenizer);
 
 }  // namespace ricci::apps

@@ -9,6 +9,8 @@
 #include "apps/run/folder/run_report.h"
 #include "apps/run/init/init.h"
 #include "apps/run/training/shared_run.h"
+#include "autograd/random.h"
+#include "core/cpu/clock.h"
 #include "core/cpu/parallel.h"
 #include "core/error.h"
 #include "core/memory/memory.h"
@@ -18,6 +20,7 @@
 namespace ricci::apps {
 namespace {
 
+constexpr double kPatience = 1;   // seconds that a step may go on after a request to end
 constexpr int64_t kUntraced = 2;  // steps
 constexpr int64_t kMeasured = 3;  // steps after those, whose speed tells how long the run will take
 
@@ -37,10 +40,11 @@ Throughput TrainingLoop::take_steps() {
   bool goes_on = !ended_early(config, state);
   if (state.awaits_evaluation) goes_on = conclude(journal ? journal->interrupted : Metrics{.step = state.step});
   while (goes_on && state.step < config.steps && !is_asked_to_end()) {
-    const Metrics record = take_step();
-    if (journal) journal->progress.update(state.step, all.tokens, format_message("loss {:.3f}", {*record.train_loss}));
+    const std::optional<Metrics> record = take_step();
+    if (!record) break;
+    if (journal) journal->progress.update(state.step, all.tokens, format_message("loss {:.3f}", {*record->train_loss}));
     tell_time();
-    goes_on = conclude(record);
+    goes_on = conclude(*record);
   }
   if (saved < state.step || (state.step == 0 && is_asked_to_end())) save();  // a folder with a model alone could not go on
   return all;
@@ -71,16 +75,33 @@ std::vector<Batch> TrainingLoop::whole_step() const {
   return all.next().batches;
 }
 
-// Reads the tokens of the next step and takes it.
-Metrics TrainingLoop::take_step() {
+// Nothing: it was given up. Its gradients are dropped, and the random state is as it was before.
+std::optional<StepResult> TrainingLoop::run_step(const std::vector<MicroBatch>& micro_batches, double lr) {
+  static double deadline = 0;  // from when on the end of a step is not waited for
+  deadline = seconds_now() + kPatience;
+  const RandomState before = random_state();
+  std::optional<StopWhen> stop;
+  if (ranks.count() == 1 && !config.cuda_graph) stop.emplace([] { return Interrupt::requested() && seconds_now() > deadline; });
+  try {
+    return train_step.run(micro_batches, state.step, lr, notes.telling(Interrupt::requested(), memory_use(config.device).peak));
+  } catch (const Stopped&) {
+    model.each_parameter([](const std::string&, Parameter& p) { p.grad = {}; });
+    set_random_state(before);
+    return {};
+  }
+}
+
+// Reads the tokens of the next step and takes it. Nothing: it takes long, and an end was asked for; nothing has changed.
+std::optional<Metrics> TrainingLoop::take_step() {
   if (state.step == first + kUntraced) trace::restart();
   ranks.at(format_message("step {}", {state.step + 1}));
   const double started = Pause::seconds_running();
   StepData data = feed.next();
   const std::vector<MicroBatch> micro_batches = micro_batches_of(data.batches, config.device);
   const double lr = config.schedule.rate(state.step, state.schedule_steps);
-  const auto [loss, norm] =
-      train_step.run(micro_batches, state.step, lr, notes.telling(Interrupt::requested(), memory_use(config.device).peak));
+  const std::optional<StepResult> result = run_step(micro_batches, lr);
+  if (!result) return {};
+  const auto [loss, norm] = *result;
   if (!std::isfinite(loss) || !std::isfinite(norm)) explain(micro_batches, loss);
   ++state.step;
   state.data_place = std::move(data.place);
@@ -90,7 +111,7 @@ Metrics TrainingLoop::take_step() {
     each->seconds += seconds;
   }
   tell_line(notes.take(train_step.told(), seconds));
-  return {.step = state.step,
+  return Metrics{.step = state.step,
       .train_loss = loss,
       .lr = lr,
       .grad_norm = norm,
@@ -130,7 +151,7 @@ bool TrainingLoop::conclude(Metrics record) {
 }
 
 void TrainingLoop::write_sample() {
-  if (run) tell_line("\n" + sample_text(*run, model, config.device) + "\n");
+  if (run) tell_line(sample_block(*run, model, state.step));
   ranks.wait_for_first();
 }
 

@@ -62,7 +62,8 @@ struct TrainingLoop {
 
   // Takes steps until all are done, patience has run out or an interruption is asked for. Returns what they took.
   Throughput take_steps();
-  Metrics take_step();
+  std::optional<Metrics> take_step();
+  std::optional<StepResult> run_step(const std::vector<MicroBatch>& micro_batches, double lr);
   [[noreturn]] void explain(const std::vector<MicroBatch>& micro_batches, double loss);
   std::vector<Batch> whole_step() const;
   bool conclude(Metrics record);

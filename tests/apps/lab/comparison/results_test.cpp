@@ -102,6 +102,10 @@ TEST_CASE("comparison: table, JSON and drawing of known numbers") {
   const nlohmann::json json = nlohmann::json::parse(json_of(known()));
   CHECK(json["command"] == "ricci-compare small.yaml");
   CHECK(json["models"][1]["least_nats"] == 2);
+  CHECK(text_of(report_of(known())).ends_with(" minus vanilla: -1.2500 +-3.1766 nats/token (95%, seed by seed)"));
+  CHECK(json["models"][1]["difference_from_first"] == -1.25);
+  CHECK(json["models"][1]["difference_interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
+  CHECK(!json["models"][0].contains("difference_from_first"));
   CHECK(json["models"][0]["interval_95_half_width"].get<double>() == doctest::Approx(3.1766).epsilon(1e-4));
   CHECK(json["models"][0]["runs"][1]["builds"] == std::vector<std::string>{"ricci 0.1.0, commit 2"});
   CHECK(json["models"][1]["perplexity"] == std::exp(2.0));

@@ -130,7 +130,7 @@ accept 'a new run of its config' train runs/old name=again steps=4
 touch runs/old/metrics.jsonl
 run train runs/old steps=8
 told 'an old run goes on' $?
-verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation loss 2\.7028 ' out || echo no)"
+verdict 'from where it was' "$(grep -q 'goes on after step 4 of 8$' out && grep -q '^step 8: .* validation 2\.7028,' out || echo no)"
 verdict 'its config tells the version and the keys that are read' "$(sed -n 2p runs/old/config.yaml | grep -vE '^# after step 4: ricci [0-9.]+, commit '; grep scales runs/old/config.yaml)"
 accept 'what it wrote is evaluated' eval runs/old
 verdict 'to what the old program made of it' "$(grep -q ': 2\.7028 nats per token' out || echo no)"

@@ -24,8 +24,9 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   ricci::Confusion confusion(2);
   for (int64_t i = 0; i < 1500; ++i) confusion.add(0, i < 813 ? 0 : 1);
   const ricci::Evaluation evaluation{.nats_per_token = 0.687, .tokens = 1500, .targets = 1500, .confusion = confusion};
-  CHECK(evaluation_line(2000, 0.69314, evaluation) ==
-        "step 2,000: train loss 0.6931, validation loss 0.6870 over 1,500 documents, accuracy 0.5420");
+  CHECK(evaluation_line(2000, 0.69314, evaluation) == "step 2,000: train 0.6931, validation 0.6870, accuracy 0.5420 (1,500 documents)");
+  // The longest that are likely fit on a terminal of 80 columns.
+  CHECK(evaluation_line(100'000, 5.12345, {.nats_per_token = 5.1, .tokens = 99'999}).size() <= 80);
 }
 
 TEST_CASE("run report: the memory of a GPU that tensors had and that its pool holds") {
