@@ -1,5 +1,6 @@
 // The one launch. A kernel is a trivially copyable struct: its members are the arguments, operator() is what each thread
-// runs, kThreads bounds the block:
+// runs, kThreads bounds the block; with kMinBlocks, the compiler takes only as many registers as leave room for so many on a
+// multiprocessor:
 //   struct Scale { static constexpr int kThreads = 256; float* x; float by; __device__ void operator()() const {...} };
 //   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function
 //   CUDA_KERNEL(Scale)                                            once, at the end of the file
@@ -15,7 +16,15 @@ namespace ricci {
 
 namespace cuda_build {
 
-template <class Kernel> __global__ void __launch_bounds__(Kernel::kThreads) run(const __grid_constant__ Kernel kernel) { kernel(); }
+template <class Kernel> constexpr int min_blocks() {
+  if constexpr (requires { Kernel::kMinBlocks; }) return Kernel::kMinBlocks;
+  return 0;
+}
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::kThreads, min_blocks<Kernel>()) run(const __grid_constant__ Kernel kernel) {
+  kernel();
+}
 
 cudaStream_t stream();
 void prepare_launch(const char* name, const void* function, Grid grid);  // checks the grid, allows large shared memory

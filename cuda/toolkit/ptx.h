@@ -125,7 +125,7 @@ __device__ inline Descriptor descriptor(const void* shared, int leading, int str
 #define RICCI_64_NAMES \
   RICCI_32_NAMES       \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-// The operands after a and b: whether d is added to, the signs of a and b, whether b is transposed.
+// The operands after a and b: whether d is added to, the signs of a and b, whether a (in shared memory) and b are transposed.
 #define RICCI_WGMMA(columns, names, operands, adds) \
   "{.reg .pred add; setp.ne.b32 add, " adds ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" names "}, " operands ";}"
 template <bool transposed, bool accumulate, int tiles>
@@ -142,6 +142,15 @@ __device__ inline void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], 
     RICCI_ON_SM90A(RICCI_WGMMA("128", RICCI_64_NAMES, "{%64,%65,%66,%67}, %68, add, 1, 1, %69", "%70")
                    : RICCI_32_OF_D(0), RICCI_32_OF_D(8)
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), "n"(transposed), "n"(accumulate));
+}
+template <bool transposed, bool accumulate, int tiles> __device__ inline void wgmma_bf16(float (&d)[tiles][4], Descriptor a, Descriptor b) {
+  static_assert(tiles == 8);
+  if constexpr (!accumulate)
+    for (auto& tile : d)
+      for (float& x : tile) asm volatile("" : "=f"(x));
+  RICCI_ON_SM90A(RICCI_WGMMA("64", RICCI_32_NAMES, "%32, %33, add, 1, 1, 0, %34", "%35")
+                 : RICCI_32_OF_D(0)
+                 : "l"(a.bits), "l"(b.bits), "n"(transposed), "n"(accumulate));
 }
 #undef RICCI_WGMMA
 #undef RICCI_64_NAMES

@@ -21,7 +21,7 @@ void wait_for_all_copies();
 unsigned shared_address(const void* p, Loc at);  // from the beginning of the block's shared memory
 void fence_proxy_async();
 void wgmma_fence(const Registers& first, const Registers& second, Loc at);
-void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t b, bool transposed, bool accumulate, Loc at);
+void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc at);
 void wgmma_commit(Loc at);
 void wgmma_wait(unsigned groups_left, const Registers& d, Loc at);
 
@@ -79,6 +79,7 @@ inline void fence_proxy_async() { emu::fence_proxy_async(); }
 inline Descriptor descriptor(const void* shared, int leading, int stride, Loc at = {}) {
   return descriptor_of(emu::shared_address(shared, at), leading, stride);
 }
+inline void wgmma_fence(Loc at = {}) { emu::wgmma_fence({}, {}, at); }
 template <class A> void wgmma_fence(A& registers, Loc at = {}) { emu::wgmma_fence({&registers, sizeof registers}, {}, at); }
 template <class A, class B> void wgmma_fence(A& first, B& second, Loc at = {}) {
   emu::wgmma_fence({&first, sizeof first}, {&second, sizeof second}, at);
@@ -86,7 +87,11 @@ template <class A, class B> void wgmma_fence(A& first, B& second, Loc at = {}) {
 template <bool transposed, bool accumulate, int tiles>
 void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], Descriptor b, Loc at = {}) {
   static_assert(tiles == 8 || tiles == 16);
-  emu::wgmma(d[0], tiles * 8, a, b.bits, transposed, accumulate, at);
+  emu::wgmma(d[0], tiles * 8, a, 0, b.bits, transposed, accumulate, at);
+}
+template <bool transposed, bool accumulate, int tiles> void wgmma_bf16(float (&d)[tiles][4], Descriptor a, Descriptor b, Loc at = {}) {
+  static_assert(tiles == 8);
+  emu::wgmma(d[0], tiles * 8, nullptr, a.bits, b.bits, transposed, accumulate, at);
 }
 inline void wgmma_commit(Loc at = {}) { emu::wgmma_commit(at); }
 template <int n, class D> void wgmma_wait(D& d, Loc at = {}) { emu::wgmma_wait(n, {&d, sizeof d}, at); }

@@ -12,7 +12,7 @@ namespace emu {
 namespace {
 
 constexpr uint32_t kUnderWay = 0x7fb0b0b0;  // a NaN that no arithmetic makes
-constexpr unsigned kDepth = 16, kUnit = 16, kSwizzle = 128, kPattern = 1024;
+constexpr unsigned kDepth = 16, kRows = 64, kUnit = 16, kSwizzle = 128, kPattern = 1024;
 
 [[noreturn]] void fail_product(const char* name, Loc at, const std::string& what) {
   current_block->fail_thread(std::string(name) + " at " + describe(at) + ": " + what);
@@ -20,18 +20,17 @@ constexpr unsigned kDepth = 16, kUnit = 16, kSwizzle = 128, kPattern = 1024;
 
 const unsigned char* shared_bytes() { return static_cast<const unsigned char*>(current_block->shared().dynamic()); }
 
-RightOperand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc at) {
+Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc at) {
   const auto field = [=](int bit) { return static_cast<unsigned>(bits >> bit & 0x3fff) << 4; };
-  const RightOperand b{field(0), field(16), field(32), columns, transposed};
+  const Operand b{field(0), field(16), field(32), columns, transposed};
   if (bits >> 62 != 1) fail_product(name, at, "the descriptor's swizzle is not that of 128 bytes");
   if (b.start % kPattern >= kSwizzle)
     fail_product(name, at, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
   return b;
 }
 
-// Each lane looks at its share of the 16-byte units of b.
-void check_seen(const Product& product, const char* otherwise) {
-  const RightOperand& b = product.b;
+// Each lane looks at its share of the 16-byte units of an operand.
+void check_seen(const Product& product, const Operand& b, const char* otherwise) {
   const SharedMemory& shared = current_block->shared();
   for (unsigned i = current_block->lane(); i < b.columns * kDepth * 2 / kUnit; i += kLanes) {
     const unsigned offset = b.transposed ? b.at(i % kDepth, i / kDepth * 8) : b.at(i % 2 * 8, i / 2);
@@ -40,6 +39,18 @@ void check_seen(const Product& product, const char* otherwise) {
     if (!current_block->proxy().sees(shared, offset, kUnit))
       fail_product(product.name, product.at, ricci::format_message("byte {} of shared memory {}", {offset, otherwise}));
   }
+}
+
+void check_seen(const Product& product, const char* otherwise) {
+  check_seen(product, product.left, otherwise);
+  check_seen(product, product.right, otherwise);
+}
+
+// Loaded where ThreadSanitizer sees it.
+float loaded(const Operand& operand, unsigned k, unsigned column) {
+  ricci::bf16 element;
+  std::memcpy(&element, shared_bytes() + operand.at(k, column), sizeof element);
+  return static_cast<float>(element);
 }
 
 struct StepLane {
@@ -51,9 +62,9 @@ void resolve_step(void* const* payloads, unsigned) {
   const auto of = [&](unsigned lane) -> const StepLane& { return *static_cast<const StepLane*>(payloads[lane]); };
   const Warpgroups::Step& step = of(0).step;
   for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if (of(lane).step.descriptor != step.descriptor)
+    if (of(lane).step.left != step.left || of(lane).step.right != step.right)
       current_block->fail(std::string(step.name) + " at " + describe(step.at) + ": the lanes of the warp have different descriptors");
-    if (!of(lane).product) continue;
+    if (!of(lane).product || !of(lane).product->a) continue;
     for (unsigned from = 0; from < 4; ++from)  // the four lanes that share the rows lane / 4 and lane / 4 + 8
       for (unsigned r = 0; r < 4; ++r)
         for (unsigned half = 0; half < 2; ++half) {
@@ -64,8 +75,8 @@ void resolve_step(void* const* payloads, unsigned) {
   if (const std::string fault = current_block->warpgroups().add(current_block->warp(), step); !fault.empty()) current_block->fail(fault);
 }
 
-void execute(const char* name, Loc at, uint64_t descriptor = 0, Product* product = nullptr) {
-  StepLane payload{{name, at, descriptor}, product};
+void execute(const char* name, Loc at, uint64_t left = 0, uint64_t right = 0, Product* product = nullptr) {
+  StepLane payload{{name, at, left, right}, product};
   current_block->collective(name, ~0u, &payload, &resolve_step, at, true);
 }
 
@@ -73,7 +84,7 @@ void execute(const char* name, Loc at, uint64_t descriptor = 0, Product* product
 
 // Eight rows of 128 bytes are a pattern of 1,024: in each row the chunks of 16 bytes are permuted by an exclusive or with its number, which
 // the hardware takes from the address.
-unsigned RightOperand::at(unsigned k, unsigned column) const {
+unsigned Operand::at(unsigned k, unsigned column) const {
   const unsigned row = transposed ? k : column, beside = transposed ? column : k;
   const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + beside / 64 * leading + beside % 64 * 2;
   return address ^ (address / kSwizzle % 8 * kUnit);
@@ -90,35 +101,43 @@ AsyncProducts::Sum* AsyncProducts::find(const float* d) {
   return found == sums_.end() ? nullptr : &*found;
 }
 
+void AsyncProducts::fence(const Registers& first, const Registers& second) {
+  fenced_ = {first, second};
+  has_fenced_ = true;
+}
+
 void AsyncProducts::begin(const Product& product) {
   Quiet quiet;
   const Sum* sum = find(product.d);
-  if (!is_fenced(product.a) || (product.accumulate && !sum && !is_fenced(product.d)))
+  const bool a_is_fenced = product.a ? is_fenced(product.a) : has_fenced_;
+  if (!a_is_fenced || (product.accumulate && !sum && !is_fenced(product.d)))
     fail_product(product.name, product.at, "no wgmma_fence names its registers since the last wgmma_wait");
   if (sum && !sum->untouched()) fail_product(product.name, product.at, "d was written while an earlier product is under way");
-  if (!sum) sums_.push_back({product.d, {product.d, product.d + product.b.columns / 2}});
-  std::fill_n(product.d, product.b.columns / 2, __builtin_bit_cast(float, kUnderWay));
+  if (!sum) sums_.push_back({product.d, {product.d, product.d + product.right.columns / 2}});
+  std::fill_n(product.d, product.right.columns / 2, __builtin_bit_cast(float, kUnderWay));
   products_.push_back(product);
   products_.back().group = groups_;
 }
 
 void AsyncProducts::run(const Product& product) {
   check_seen(product, "was overwritten before the wgmma_wait");
-  std::vector<float> b;  // [columns / 8][2 neighbours][16], the columns of this lane; loaded where ThreadSanitizer sees it
-  b.reserve(product.b.columns / 4 * kDepth);
-  for (unsigned i = 0; i < product.b.columns / 4; ++i)
-    for (unsigned k = 0; k < kDepth; ++k) {
-      ricci::bf16 element;
-      std::memcpy(&element, shared_bytes() + product.b.at(k, i / 2 * 8 + current_block->lane() % 4 * 2 + i % 2), sizeof element);
-      b.push_back(static_cast<float>(element));
-    }
+  const unsigned lane = current_block->lane();
+  std::vector<float> b;  // [columns / 8][2 neighbours][16], the columns of this lane
+  b.reserve(product.right.columns / 4 * kDepth);
+  for (unsigned i = 0; i < product.right.columns / 4; ++i)
+    for (unsigned k = 0; k < kDepth; ++k) b.push_back(loaded(product.right, k, i / 2 * 8 + lane % 4 * 2 + i % 2));
+  float a[2][kDepth];
+  for (unsigned i = 0; i < 2 * kDepth; ++i) {
+    const unsigned half = i / kDepth, row = current_block->warp() % 4 * 16 + half * 8 + lane / 4;
+    a[half][i % kDepth] = product.a ? product.rows[half][i % kDepth] : loaded(product.left, i % kDepth, row);
+  }
   Quiet quiet;
-  if (std::memcmp(product.a, product.a_at_issue, sizeof product.a_at_issue) != 0)
+  if (product.a && std::memcmp(product.a, product.a_at_issue, sizeof product.a_at_issue) != 0)
     fail_product(product.name, product.at, "a was changed before the wgmma_wait");
   std::vector<float>& values = find(product.d)->values;
   for (unsigned i = 0; i < values.size(); ++i) {
     float sum = product.accumulate ? values[i] : 0;
-    for (unsigned k = 0; k < kDepth; ++k) sum += product.rows[i / 2 % 2][k] * b[(i / 4 * 2 + i % 2) * kDepth + k];
+    for (unsigned k = 0; k < kDepth; ++k) sum += a[i / 2 % 2][k] * b[(i / 4 * 2 + i % 2) * kDepth + k];
     values[i] = sum;
   }
 }
@@ -130,6 +149,7 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc at) {
   Quiet quiet;
   products_.erase(products_.begin(), end);
   fenced_ = {};
+  has_fenced_ = false;
   deliver(d, at);
 }
 
@@ -151,6 +171,7 @@ void AsyncProducts::forget() {
   products_.clear();
   sums_.clear();
   fenced_ = {};
+  has_fenced_ = false;
   groups_ = 0;
 }
 
@@ -170,7 +191,7 @@ std::string Warpgroups::add(unsigned warp, const Step& step) {
   const Step& first = log.steps[executed++];
   if (std::strcmp(first.name, step.name) != 0 || std::strcmp(first.at.file, step.at.file) != 0 || first.at.line != step.at.line)
     return "divergent warpgroup, one warp is at " + where + " and another at " + first.name + " " + describe(first.at);
-  if (first.descriptor != step.descriptor) return where + ": the warps of the warpgroup have different descriptors";
+  if (first.left != step.left || first.right != step.right) return where + ": the warps of the warpgroup have different descriptors";
   if (std::all_of(log.executed, log.executed + kWarps, [&](unsigned n) { return n == log.steps.size(); })) log = {};
   return {};
 }
@@ -234,12 +255,13 @@ void wgmma_fence(const Registers& first, const Registers& second, Loc at) {
   current_block->products().fence(first, second);
 }
 
-void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t b, bool transposed, bool accumulate, Loc at) {
+void wgmma(float* d, unsigned columns, const uint32_t* a, uint64_t left, uint64_t right, bool transposed, bool accumulate, Loc at) {
   constexpr const char* kName = "wgmma_bf16";
-  Product product{kName, d, a, decoded(kName, b, columns, transposed, at), accumulate, at};
-  std::copy_n(a, 4, product.a_at_issue);
+  Product product{kName, d, a, {}, decoded(kName, right, columns, transposed, at), accumulate, at};
+  if (a) std::copy_n(a, 4, product.a_at_issue);
+  else product.left = decoded(kName, left, kRows, false, at);
   check_seen(product, "was written without a fence_proxy_async of all threads and a barrier after it");
-  execute(kName, at, b, &product);
+  execute(kName, at, left, right, &product);
   current_block->products().begin(product);
 }
 

@@ -20,8 +20,8 @@ struct Registers {
   }
 };
 
-// A right operand [16][columns] of bf16 in shared memory, read from its descriptor.
-struct RightOperand {
+// A right operand [16][columns] of bf16 in shared memory, read from its descriptor; or a left one, whose 64 rows are the columns here.
+struct Operand {
   unsigned start, leading, stride, columns;
   bool transposed;
   unsigned at(unsigned k, unsigned column) const;  // how many bytes from the beginning of shared memory the element lies
@@ -29,9 +29,9 @@ struct RightOperand {
 
 struct Product {
   const char* name;
-  float* d;  // [columns / 8][4]
-  const uint32_t* a;
-  RightOperand b;
+  float* d;             // [columns / 8][4]
+  const uint32_t* a;    // null: the left operand lies in shared memory
+  Operand left, right;  // left: without columns where it lies in registers
   bool accumulate;
   Loc at;
   unsigned group = 0;  // how many were closed before it
@@ -42,7 +42,7 @@ struct Product {
 // The products of one CUDA thread that are under way.
 class AsyncProducts {
  public:
-  void fence(const Registers& first, const Registers& second) { fenced_ = {first, second}; }
+  void fence(const Registers& first, const Registers& second);
   void begin(const Product& product);
   void commit() { ++groups_; }
   void wait(unsigned groups_left, const Registers& d, Loc at);
@@ -63,7 +63,8 @@ class AsyncProducts {
   std::vector<Product> products_;  // in the order of their issue
   std::vector<Sum> sums_;          // the accumulators of these
   std::array<Registers, 2> fenced_{};
-  unsigned groups_ = 0;  // closed
+  bool has_fenced_ = false;  // since the last wait
+  unsigned groups_ = 0;      // closed
 };
 
 // The four warps of a warpgroup execute the same of these instructions in the same order, each at its own time.
@@ -72,7 +73,7 @@ class Warpgroups {
   struct Step {
     const char* name;
     Loc at;
-    uint64_t descriptor;
+    uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
   // What is wrong with the next step of a warp; empty: nothing.

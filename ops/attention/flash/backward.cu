@@ -65,9 +65,10 @@ HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) 
 HOST void flash_backward(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const Tensor delta_bnc = like(out.lse_bnc);
   flash::with_width(problem, [&]<int width>(flash::Width<width>) { flash::launch_delta<width>(problem, dy, out.y_bcd, delta_bnc); });
-  const flash::BackwardTensors of{problem, flash::Bounds(problem), head_rows<const bf16>(in.q), head_rows<const bf16>(in.k),
-      head_rows<const bf16>(in.v), head_rows<const bf16>({dy}), out.lse_bnc.data<float>(), delta_bnc.data<float>(),
-      head_rows<bf16>(gradients.q), head_rows<bf16>(gradients.k), head_rows<bf16>(gradients.v)};
+  const flash::BackwardTensors of{problem, flash::Bounds(problem), static_cast<float>(problem.scale) * flash::kLog2E,
+      head_rows<const bf16>(in.q), head_rows<const bf16>(in.k), head_rows<const bf16>(in.v), head_rows<const bf16>({dy}),
+      out.lse_bnc.data<float>(), delta_bnc.data<float>(), head_rows<bf16>(gradients.q), head_rows<bf16>(gradients.k),
+      head_rows<bf16>(gradients.v)};
   flash::key_gradient(of, dy.device());
   flash::query_gradient(of, dy.device());
 }

@@ -3,6 +3,7 @@
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
 #pragma once
+#include "cuda/math.h"
 #include "ops/attention/flash/mask.h"
 
 namespace ricci::attention_kernels::flash {
@@ -12,13 +13,107 @@ namespace ricci::attention_kernels::flash {
 struct BackwardTensors {
   Problem problem;
   Bounds bounds;
+  float z;  // scale log2(e)
   HeadRows<const bf16> q, k, v, dy;
   const float *lse, *delta;  // [b, heads, c]
   HeadRows<bf16> dq, dk, dv;
 };
 
-// dk and dv, then dq, of problems that flash_fits.
+// dk and dv, then dq, of problems that flash_fits; the others of those that wgmma_takes too.
 void key_gradient(const BackwardTensors& of, Device device);
 void query_gradient(const BackwardTensors& of, Device device);
+void wgmma_key_gradient(const BackwardTensors& of, Device device);
+void wgmma_query_gradient(const BackwardTensors& of, Device device);
+
+// ---- scores of the dk and dv kernels: rows are keys, columns are queries
+
+// Scores become p; lse are those of the queries.
+template <int kTiles, int kPartTiles>
+__device__ inline void weigh_keys(const BackwardTensors& of, const float* lse, float (&p)[kTiles][kPartTiles][4]) {
+  UNROLL(16)
+  for (int x = 0; x < kPartTiles; ++x) {
+    const float2 of_queries = *reinterpret_cast<const float2*>(lse + 8 * x + lane_column());
+    const float shift[2] = {-kLog2E * of_queries.x, -kLog2E * of_queries.y};
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], of.z, shift[e % 2]));
+  }
+}
+
+template <int kTiles, int kPartTiles>
+__device__ inline void hide_queries(const Visible& visible, int t0, int j0, float (&p)[kTiles][kPartTiles][4]) {
+  const Bounds& of = visible.of;
+  const int j = j0 + lane_row(), far = of.scale * j - t0;
+  UNROLL(4)
+  for (int i = 0; i < kTiles; ++i)
+    for (int half = 0; half < 2; ++half) {
+      const int row = 16 * i + 8 * half, first = far + of.scale * row;
+      hide_outside(p, i, half, 1, first + of.least, j < visible.keys - row ? first + of.most : 0, 0.0f);
+    }
+}
+
+// ds, from v . dy in its place, and p becomes what dropout leaves of it: element e of tile [i][x] stays where bit e of kept(i, x) is set.
+// In a sum of both gradients ds has the scale already.
+template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class OfTile>
+__device__ inline void differentiate_keys(
+    const BackwardTensors& of, OfTile kept, const float* delta, float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) {
+  const float scale = static_cast<float>(of.problem.dropout.scale), of_sum = in_sum ? static_cast<float>(of.problem.scale) : 1.0f;
+  UNROLL(16)
+  for (int x = 0; x < kPartTiles; ++x) {
+    const float2 of_queries = *reinterpret_cast<const float2*>(delta + 8 * x + lane_column());
+    const float subtracted[2] = {of_queries.x, of_queries.y};
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i) {
+      const unsigned bits = dropping ? kept(i, x) : 0;
+      for (int e = 0; e < 4; ++e) {
+        const float kept_scale = bits >> e & 1 ? scale : 0.0f, factor = dropping ? kept_scale : 1.0f;
+        ds[i][x][e] = p[i][x][e] * (ds[i][x][e] * factor - subtracted[e % 2]) * of_sum;
+        p[i][x][e] *= factor;
+      }
+    }
+  }
+}
+
+// ---- scores of the dq kernels: rows are queries, from t on
+
+template <int kTiles> struct QuerySums {
+  float lse[kTiles][2], delta[kTiles][2];  // lse times log2(e)
+
+  // Queries after the last are zeros: p = 1 and ds = 0.
+  __device__ QuerySums(const BackwardTensors& of, int head, int t0) {
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i)
+      for (int half = 0; half < 2; ++half) {
+        const int t = t0 + 16 * i + 8 * half + lane_row();
+        const int at = head * of.bounds.queries + t;
+        lse[i][half] = t < of.bounds.queries ? of.lse[at] * kLog2E : 0.0f;
+        delta[i][half] = t < of.bounds.queries ? of.delta[at] : 0.0f;
+      }
+  }
+
+  // Scores become p; z is scale log2(e).
+  template <int kPartTiles> __device__ void weigh(float z, float (&p)[kTiles][kPartTiles][4]) const {
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i) UNROLL(16)
+    for (int x = 0; x < kPartTiles; ++x)
+      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], z, -lse[i][e / 2]));
+  }
+
+  // ds, from dy . v in its place; kept as in differentiate_keys.
+  template <bool dropping, int kPartTiles, class OfTile>
+  __device__ void differentiate(
+      const BackwardTensors& of, OfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {
+    const float scale = static_cast<float>(of.problem.dropout.scale);
+    UNROLL(4)
+    for (int i = 0; i < kTiles; ++i) UNROLL(16)
+    for (int x = 0; x < kPartTiles; ++x) {
+      const unsigned bits = dropping ? kept(i, x) : 0;
+      for (int e = 0; e < 4; ++e) {
+        if (dropping) ds[i][x][e] = bits >> e & 1 ? ds[i][x][e] * scale : 0.0f;
+        ds[i][x][e] = p[i][x][e] * (ds[i][x][e] - delta[i][e / 2]);
+      }
+    }
+  }
+};
 
 }  // namespace ricci::attention_kernels::flash

@@ -10,29 +10,12 @@
 #include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
+#include "ops/attention/flash/panels.h"
 #include "ops/attention/flash/softmax.h"
 
 namespace ricci {
 namespace attention_kernels {
 namespace flash {
-
-// Rows of kWidth elements as the tensor cores read them: panels of 64 columns, one after the other. A panel, which begins on 1,024 bytes,
-// is a Tile<64>, whose permutation of chunks is the hardware's swizzle of 128 bytes.
-template <int kRows, int kWidth> struct Panels {
-  static constexpr int kCount = kWidth / 64, kRowBytes = 128, kPanelBytes = kRows * kRowBytes, kBytes = kCount * kPanelBytes;
-  bf16* data;
-
-  __device__ Tile<64> panel(int i) const { return {data + i * kRows * 64}; }
-  template <int kThreads> __device__ void begin(const HeadRows<const bf16>& of, int chunk, int t, int end) const {
-    UNROLL(2)
-    for (int i = 0; i < kCount; ++i) begin_rows<kRows, kThreads>(panel(i), of, chunk + 64 / kChunk * i, t, end);
-  }
-  // As a right operand: for columns 16 k .. 16 k + 15 of all rows, when rows are the columns of the product; for rows 16 k .. 16 k + 15
-  // when the operand is transposed.
-  __device__ ptx::Descriptor descriptor() const { return ptx::descriptor(data, kPanelBytes, 8 * kRowBytes); }
-  __device__ static int columns(int k) { return k / 4 * kPanelBytes + k % 4 * 32; }
-  __device__ static int rows(int k) { return 16 * k * kRowBytes; }
-};
 
 template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwardKernel {
   static constexpr int kQueries = 128, kOfWarpgroup = 64, kKeys = 64, kThreads = 2 * kQueries;
@@ -120,12 +103,9 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
   // o += p v, with p rounded to bf16.
   __device__ static void add_weighted(float (&o)[kWidth / 8][4], const float (&p)[kKeys / 8][4], ptx::Descriptor b) {
     uint32_t w[kKeys / 16][4];
-    UNROLL(16)
-    for (int n = 0; n < kKeys / 4; ++n) w[n / 4][n % 4] = ptx::pack_bf16(p[n / 2][n % 2 * 2], p[n / 2][n % 2 * 2 + 1]);
+    pack_left(w, p);
     ptx::wgmma_fence(o, w);
-    UNROLL(4)
-    for (int k = 0; k < kKeys / 16; ++k) ptx::wgmma_bf16<true, true>(o, w[k], b.after(Keys::rows(k)));
-    ptx::wgmma_commit();
+    begin_weighted<Keys>(o, w, b);
     ptx::wgmma_wait<0>(o);
   }
 };
@@ -138,18 +118,14 @@ HOST bool wgmma_takes(const Problem& problem, Device device) {
 
 HOST void wgmma_forward(const Problem& problem, const Views& in, const Outputs& out) {
   const auto q = head_rows<const bf16>(in.q), k = head_rows<const bf16>(in.k), v = head_rows<const bf16>(in.v);
-  const auto run = [&]<int width>(flash::Width<width>) {
-    flash::launch_width<flash::WarpgroupForwardKernel, width>("attention", out.y_bcd.device(), problem, k == v, problem,
-        flash::Bounds(problem), q, k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
-  };
-  problem.width == 64 ? run(flash::Width<64>{}) : run(flash::Width<128>{});
+  flash::launch_wgmma<flash::WarpgroupForwardKernel>("attention", out.y_bcd.device(), problem, k == v, problem, flash::Bounds(problem), q,
+      k, v, head_rows<bf16>({out.y_bcd}), out.lse_bnc.data<float>());
 }
 
 }  // namespace attention_kernels
 
 using namespace attention_kernels::flash;
 
-CUDA_FLASH_OF_WIDTH(WarpgroupForwardKernel, 64);
-CUDA_FLASH_OF_WIDTH(WarpgroupForwardKernel, 128);
+CUDA_WGMMA(WarpgroupForwardKernel);
 
 }  // namespace ricci

@@ -1,13 +1,13 @@
 // dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 keys of one head, 32 or 16 to a
 // warp, and goes over the queries that see them, 32 at a time. Scores are computed transposed: their rows are keys. Then they
 // and their gradients have the layout of a left operand, and never leave the registers. Keys that are values, as with a metric,
-// are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t).
+// are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take
+// key_gradient_wgmma.cu for widths 64 and 128.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 610 MB at 4.8 TB/s 0.13 ms; 206 GFLOP at 989 TFLOP/s 0.21 ms
-#include "cuda/math.h"
 #include "ops/attention/flash/backward.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
@@ -85,54 +85,13 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     Scores p = {}, ds = {};
     add_scores(p, own.k, queries(stage), part);
     add_scores(ds, own.v, gradients(stage), part);
-    weigh(sums(stage) + part, p);
+    weigh_keys(of, sums(stage) + part, p);
     if (!visible.all(t, t + kPart, own.j, j1)) hide_queries(visible, t, own.j, p);
-    differentiate(own, t, sums(stage) + kQueries + part, p, ds);
+    const Kept kept(of.problem, own.head);
+    differentiate_keys<dropping, keys_are_values>(
+        of, [&](int i, int x) { return kept.of_keys(t + 8 * x, own.j + 16 * i); }, sums(stage) + kQueries + part, p, ds);
     add_weighted<kTiles, kWidth>(own.gradients[kGradients - 1], p, gradients(stage), part);
     add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
-  }
-
-  // Scores become p.
-  __device__ void weigh(const float* lse, Scores& p) const {
-    const float scale = static_cast<float>(of.problem.scale) * kLog2E;
-    UNROLL(16)
-    for (int x = 0; x < kPartTiles; ++x) {
-      const float2 of_queries = *reinterpret_cast<const float2*>(lse + 8 * x + lane_column());
-      const float shift[2] = {-kLog2E * of_queries.x, -kLog2E * of_queries.y};
-      UNROLL(4)
-      for (int i = 0; i < kTiles; ++i)
-        for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], scale, shift[e % 2]));
-    }
-  }
-
-  __device__ static void hide_queries(const Visible& visible, int t0, int j0, Scores& p) {
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i)
-      for (int half = 0; half < 2; ++half) {
-        const int j = j0 + 16 * i + 8 * half + lane_row();
-        hide_outside(p, i, half, 1, visible.first_query(j) - t0, visible.end_query(j, j + 1) - t0, 0.0f);
-      }
-  }
-
-  // ds, from v . dy in its place, and p becomes what dropout leaves of it. In a sum of both gradients ds has the scale already.
-  __device__ void differentiate(const OfWarp& own, int t, const float* delta, Scores& p, Scores& ds) const {
-    const float scale = static_cast<float>(of.problem.dropout.scale),
-                of_sum = keys_are_values ? static_cast<float>(of.problem.scale) : 1.0f;
-    const Kept kept(of.problem, own.head);
-    UNROLL(16)
-    for (int x = 0; x < kPartTiles; ++x) {
-      const float2 of_queries = *reinterpret_cast<const float2*>(delta + 8 * x + lane_column());
-      const float subtracted[2] = {of_queries.x, of_queries.y};
-      UNROLL(4)
-      for (int i = 0; i < kTiles; ++i) {
-        const unsigned bits = dropping ? kept.of_keys(t + 8 * x, own.j + 16 * i) : 0;
-        for (int e = 0; e < 4; ++e) {
-          const float kept_scale = bits >> e & 1 ? scale : 0.0f, factor = dropping ? kept_scale : 1.0f;
-          ds[i][x][e] = p[i][x][e] * (ds[i][x][e] * factor - subtracted[e % 2]) * of_sum;
-          p[i][x][e] *= factor;
-        }
-      }
-    }
   }
 
   // Keys of padding have gradients too: zeros.
@@ -149,6 +108,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 };
 
 HOST void key_gradient(const BackwardTensors& of, Device device) {
+  if (wgmma_takes(of.problem, device)) return wgmma_key_gradient(of, device);
   launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem, of.dk == of.dv, of);
 }
 

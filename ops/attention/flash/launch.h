@@ -32,6 +32,13 @@ void launch_flash(const char* name, Device device, const Problem& problem, bool 
   with_width(problem, [&]<int width>(Width<width>) { launch_width<Kernel, width>(name, device, problem, keys_are_values, arguments...); });
 }
 
+// The same for the widths 64 and 128, which kernels on wgmma have.
+template <template <int, bool, bool> class Kernel, class... Arguments>
+void launch_wgmma(const char* name, Device device, const Problem& problem, bool keys_are_values, const Arguments&... arguments) {
+  if (problem.width == 64) return launch_width<Kernel, 64>(name, device, problem, keys_are_values, arguments...);
+  launch_width<Kernel, 128>(name, device, problem, keys_are_values, arguments...);
+}
+
 #define CUDA_FLASH_OF_WIDTH(Kernel, width)  \
   CUDA_KERNEL(Kernel<width, false, false>); \
   CUDA_KERNEL(Kernel<width, false, true>);  \
@@ -41,6 +48,9 @@ void launch_flash(const char* name, Device device, const Problem& problem, bool 
   CUDA_FLASH_OF_WIDTH(Kernel, 32); \
   CUDA_FLASH_OF_WIDTH(Kernel, 64); \
   CUDA_FLASH_OF_WIDTH(Kernel, 96); \
+  CUDA_FLASH_OF_WIDTH(Kernel, 128)
+#define CUDA_WGMMA(Kernel)         \
+  CUDA_FLASH_OF_WIDTH(Kernel, 64); \
   CUDA_FLASH_OF_WIDTH(Kernel, 128)
 
 }  // namespace ricci::attention_kernels::flash

@@ -1,13 +1,13 @@
 // dq in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 queries of one head, 32 or 16 to a warp,
 // and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers. Keys that are values are
-// copied once.
+// copied once. GPUs with wgmma take query_gradient_wgmma.cu for widths 64 and 128.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
 //   FLOPs   6 N c k, half of it when causal; exponentials N c, half of it when causal
 //   floor   k = 64, causal, b n = 768, c = 1024 on an H200: 510 MB at 4.8 TB/s 0.11 ms; 155 GFLOP at 989 TFLOP/s 0.16 ms
-#include "cuda/math.h"
 #include "ops/attention/flash/backward.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
 
 namespace ricci {
@@ -27,7 +27,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
   struct OfWarp {
     int head, t;  // the warp's first query
     LeftRows q, dy;
-    float lse[kTiles][2], delta[kTiles][2];  // lse times log2(e)
+    QuerySums<kTiles> sums;
   };
 
   HD int blocks() const { return blocks_of<kQueries>(of.problem.queries); }
@@ -50,8 +50,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{at.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {}, {}};
-    load_sums(own);
+    OfWarp own{at.head, t, LeftRows(queries(), row), LeftRows(gradients(), row), {of, at.head, t}};
     float dq[kTiles][kWidth / 8][4] = {};
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
@@ -69,18 +68,6 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(stage), of.v, v_chunk, j0, keys_of_head);
   }
 
-  // Queries behind the last are zeros: p = 1 and ds = 0.
-  __device__ void load_sums(OfWarp& own) const {
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i)
-      for (int half = 0; half < 2; ++half) {
-        const int t = own.t + 16 * i + 8 * half + lane_row();
-        const int at = own.head * of.bounds.queries + t;
-        own.lse[i][half] = t < of.bounds.queries ? of.lse[at] * kLog2E : 0.0f;
-        own.delta[i][half] = t < of.bounds.queries ? of.delta[at] : 0.0f;
-      }
-  }
-
   __device__ void add_keys(
       const Visible& visible, const OfWarp& own, int j0, int part, int stage, float (&dq)[kTiles][kWidth / 8][4]) const {
     const int j = j0 + part, t1 = own.t + 16 * kTiles;
@@ -88,34 +75,12 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     Scores p = {}, ds = {};
     add_scores(p, own.q, keys(stage), part);
     add_scores(ds, own.dy, values(stage), part);
-    weigh(own, p);
+    own.sums.weigh(static_cast<float>(of.problem.scale) * kLog2E, p);
     if (!visible.all(own.t, t1, j, j + kPart)) hide_keys(visible, own.t, j, p, 0.0f);
-    differentiate(own, j, p, ds);
-    add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
-  }
-
-  // Scores become p.
-  __device__ void weigh(const OfWarp& own, Scores& p) const {
-    const float scale = static_cast<float>(of.problem.scale) * kLog2E;
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int x = 0; x < kPartTiles; ++x)
-      for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(math::fma(p[i][x][e], scale, -own.lse[i][e / 2]));
-  }
-
-  // ds, from dy . v in its place.
-  __device__ void differentiate(const OfWarp& own, int j, const Scores& p, Scores& ds) const {
-    const float scale = static_cast<float>(of.problem.dropout.scale);
     const Kept kept(of.problem, own.head);
-    UNROLL(4)
-    for (int i = 0; i < kTiles; ++i) UNROLL(16)
-    for (int x = 0; x < kPartTiles; ++x) {
-      const unsigned bits = dropping ? kept.of_queries(own.t + 16 * i, j + 8 * x) : 0;
-      for (int e = 0; e < 4; ++e) {
-        if (dropping) ds[i][x][e] = bits >> e & 1 ? ds[i][x][e] * scale : 0.0f;
-        ds[i][x][e] = p[i][x][e] * (ds[i][x][e] - own.delta[i][e / 2]);
-      }
-    }
+    own.sums.template differentiate<dropping>(
+        of, [&](int i, int x) { return kept.of_queries(own.t + 16 * i, j + 8 * x); }, p, ds);
+    add_weighted<kTiles, kWidth>(dq, ds, keys(stage), part);
   }
 
   __device__ void store(const float (&dq)[kTiles][kWidth / 8][4], const OfWarp& own, int row) const {
@@ -128,6 +93,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
 };
 
 HOST void query_gradient(const BackwardTensors& of, Device device) {
+  if (wgmma_takes(of.problem, device)) return wgmma_query_gradient(of, device);
   launch_flash<QueryGradientKernel>("attention' dq", device, of.problem, of.k == of.v, of);
 }
 

@@ -37,7 +37,17 @@ enum class Mistake {
   other_descriptor_in_warp,
   no_swizzle,
   misplaced,
-  beyond_the_end
+  beyond_the_end,
+  left_shared,  // no mistake: a lies in shared memory
+  left_unseen,
+  left_overwritten,
+  left_without_fence,
+  left_read_early,
+  left_descriptor_in_lane,
+  left_descriptor_in_warp,
+  left_misplaced,
+  left_no_swizzle,
+  left_beyond_the_end
 };
 
 // d [64][64] = 1 + b summed over k, where a is 1 everywhere. b [64 columns][64 k], of which k = 0 .. 15 take part.
@@ -112,6 +122,47 @@ struct Result {
   int nans = 0, right = 0;
 };
 
+// d [64][64] = a b, with a [64][64 k] of rows 1, 2, 3, ... in shared memory after b. k = 0 .. 15 take part.
+template <Mistake mistake> struct MultiplyShared {
+  const bf16* b;
+  float* d;
+
+  __device__ static bf16* chunk(int i) { return Multiply<Mistake::none>::chunk(i); }  // of b, then of a
+  __device__ static ptx::Descriptor left() {
+    const unsigned other = mistake == Mistake::left_descriptor_in_lane ? threadIdx.x == 5 : threadIdx.x / 32 == 3;
+    const bool differs = mistake == Mistake::left_descriptor_in_lane || mistake == Mistake::left_descriptor_in_warp;
+    const ptx::Descriptor of = ptx::descriptor(chunk(kRows * 8) + (mistake == Mistake::left_misplaced ? kRow * 4 : 0), 0, 1024);
+    if (mistake == Mistake::left_no_swizzle) return {of.bits & ~(uint64_t{3} << 62)};
+    return of.after(mistake == Mistake::left_beyond_the_end ? 1024 : differs && other ? 32 : 0);
+  }
+
+  __device__ void operator()() const {
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread; i < kRows * 8; i += 128) ptx::store16(chunk(i), ptx::load16(b + i * 8));
+    const auto store_left = [&](float more) {
+      for (int i = thread; i < kRows * 8; i += 128)
+        for (int x = 0; x < 8; ++x) chunk(kRows * 8 + i)[x] = bf16(static_cast<float>(i / 8 + 1) + more);
+    };
+    store_left(mistake == Mistake::left_unseen ? 1 : 0);
+    ptx::fence_proxy_async();
+    __syncthreads();
+    if (mistake == Mistake::left_unseen) store_left(0);
+    __syncthreads();
+    float sum[8][4];
+    if (mistake != Mistake::left_without_fence) ptx::wgmma_fence();
+    ptx::wgmma_bf16<false, false>(sum, left(), ptx::descriptor(chunk(0), 0, 1024));
+    ptx::wgmma_commit();
+    if (mistake == Mistake::left_overwritten) store_left(1);
+    if (mistake == Mistake::left_read_early) store(sum);
+    ptx::wgmma_wait<0>(sum);
+    if (mistake != Mistake::left_read_early) store(sum);
+  }
+
+  __device__ void store(const float (&sum)[8][4]) const {
+    for (int i = 0; i < 32; ++i) d[threadIdx.x * 32 + static_cast<unsigned>(i)] = sum[i / 4][i % 4];
+  }
+};
+
 template <Mistake mistake> Result multiply(Order order, unsigned threads = 128) {
   WithOptions options;
   options->order = order;
@@ -121,12 +172,16 @@ template <Mistake mistake> Result multiply(Order order, unsigned threads = 128) 
   const DeviceArray<bf16> b(host);
   const DeviceArray<float> d(size_t{threads} * 32);
   Result result;
-  result.error = error_of([&] { launch({1, threads, kBytes}, Multiply<mistake>{b.data(), d.data()}, {"caller.cu", 12}); });
+  constexpr bool shared = mistake >= Mistake::left_shared;
+  if constexpr (shared)
+    result.error = error_of([&] { launch({1, threads, 2 * kBytes}, MultiplyShared<mistake>{b.data(), d.data()}, {"caller.cu", 12}); });
+  else result.error = error_of([&] { launch({1, threads, kBytes}, Multiply<mistake>{b.data(), d.data()}, {"caller.cu", 12}); });
   const std::vector<float> got = d.host();
   for (size_t i = 0; i < got.size(); ++i) {
     const size_t column = i / 4 % 8 * 8 + i / 32 % 4 * 2 + i % 2;
     result.nans += std::isnan(got[i]);
-    result.right += got[i] == static_cast<float>(16 * column + 2);
+    const size_t row = i / 1024 * 16 + i % 1024 / 32 / 4 + i % 4 / 2 * 8;
+    result.right += got[i] == static_cast<float>(shared ? (16 * column + 1) * (row + 1) : 16 * column + 2);
   }
   return result;
 }
@@ -155,6 +210,10 @@ TEST_CASE("a product of a warpgroup is there after its wait, not before") {
     CHECK(copied.right == 64 * 64);
     CHECK(multiply<Mistake::read_early>(order).nans == 64 * 64);
     CHECK(multiply<Mistake::wait_for_too_few>(order).nans == 64 * 64);
+    const Result shared = multiply<Mistake::left_shared>(order);
+    CHECK(shared.error == "");
+    CHECK(shared.right == 64 * 64);
+    CHECK(multiply<Mistake::left_read_early>(order).nans == 64 * 64);
   }
   check_error<Mistake::no_commit>("returned without waiting for the wgmma_bf16 at ");
 }
@@ -166,11 +225,13 @@ TEST_CASE("shared memory that the tensor cores do not see yet") {
   check_error<Mistake::proxy_fence_before_the_copy>(unseen);
   check_error<Mistake::no_barrier>(unseen);
   check_error<Mistake::half_the_threads_fence>(unseen);
+  check_error<Mistake::left_unseen>(unseen);
 }
 
 #ifndef __SANITIZE_THREAD__  // which reports it as a data race and fails the program
 TEST_CASE("shared memory that is written while a product reads it") {
   check_error<Mistake::b_overwritten>("was overwritten before the wgmma_wait");
+  check_error<Mistake::left_overwritten>("was overwritten before the wgmma_wait");
 }
 #endif
 
@@ -183,6 +244,7 @@ TEST_CASE("registers that are touched while a product is under way") {
 TEST_CASE("registers that no fence or wait names") {
   check_error<Mistake::no_fence>("no wgmma_fence names its registers since the last wgmma_wait");
   check_error<Mistake::fence_without_d>("no wgmma_fence names its registers since the last wgmma_wait");
+  check_error<Mistake::left_without_fence>("no wgmma_fence names its registers since the last wgmma_wait");
   check_error<Mistake::wait_without_d>("it completes a product whose d it does not name");
 }
 
@@ -194,10 +256,15 @@ TEST_CASE("warps of a warpgroup that do not go the same way") {
   check_error<Mistake::none>("the last warpgroup of the block has fewer than four warps", 192);
   check_error<Mistake::other_descriptor_in_lane>("the lanes of the warp have different descriptors");
   check_error<Mistake::other_descriptor_in_warp>("the warps of the warpgroup have different descriptors");
+  check_error<Mistake::left_descriptor_in_lane>("the lanes of the warp have different descriptors");
+  check_error<Mistake::left_descriptor_in_warp>("the warps of the warpgroup have different descriptors");
 }
 
 TEST_CASE("descriptors that describe no matrix") {
   check_error<Mistake::no_swizzle>("the descriptor's swizzle is not that of 128 bytes");
   check_error<Mistake::misplaced>("the matrix begins 512 bytes beyond a multiple of 1024");
   check_error<Mistake::beyond_the_end>("is not in the block's shared memory");
+  check_error<Mistake::left_no_swizzle>("the descriptor's swizzle is not that of 128 bytes");
+  check_error<Mistake::left_misplaced>("the matrix begins 512 bytes beyond a multiple of 1024");
+  check_error<Mistake::left_beyond_the_end>("is not in the block's shared memory");
 }

@@ -57,6 +57,42 @@ template <int columns, bool transposed, bool accumulate> struct Wgmma {
   }
 };
 
+// The same of a [64][kDepth] that lies in shared memory, too.
+template <bool transposed, bool accumulate> struct WgmmaShared {
+  using Right = Wgmma<64, transposed, accumulate>;
+  static constexpr int kThreads = 128, kDepth = Right::kDepth, kPanels = (kDepth + 63) / 64, kPanel = 64 * 64;
+  static constexpr int kLeft = kPanels * kPanel, kBytes = kLeft * 2 + Right::kBytes;
+  const bf16 *a, *b;
+  float* d;
+  __device__ void operator()() const {
+    bf16 *const left = dynamic_shared<bf16>(), *const right = left + kLeft;
+    const int thread = static_cast<int>(threadIdx.x);
+    for (int i = thread; i < 64 * kDepth / 8; i += kThreads) {
+      const int row = i / (kDepth / 8), chunk = i % (kDepth / 8);
+      ptx::store16(left + chunk / 8 * kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(a + i * 8));
+    }
+    for (int i = thread; i < Right::kRows * Right::kChunks; i += kThreads) {
+      const int row = i / Right::kChunks, chunk = i % Right::kChunks;
+      ptx::store16(right + chunk / 8 * Right::kPanel + row * 64 + (chunk % 8 ^ row % 8) * 8, ptx::load16(b + i * 8));
+    }
+    ptx::fence_proxy_async();
+    __syncthreads();
+    float sum[8][4];
+    for (int i = 0; i < 32; ++i) sum[i / 4][i % 4] = d[thread * 32 + i];
+    const auto of_left = [&](int k) { return ptx::descriptor(left, kPanel * 2, 1024).after(k / 4 * kPanel * 2 + k % 4 * 32); };
+    const ptx::Descriptor of_right = ptx::descriptor(right, Right::kPanel * 2, 1024);
+    if constexpr (accumulate) ptx::wgmma_fence(sum);
+    else ptx::wgmma_fence();
+    ptx::wgmma_bf16<transposed, accumulate>(sum, of_left(0), of_right);
+    UNROLL(8)
+    for (int k = 1; k < kDepth / 16; ++k)
+      ptx::wgmma_bf16<transposed, true>(sum, of_left(k), of_right.after(transposed ? k * 2048 : k / 4 * Right::kPanel * 2 + k % 4 * 32));
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>(sum);
+    for (int i = 0; i < 32; ++i) d[thread * 32 + i] = sum[i / 4][i % 4];
+  }
+};
+
 // The registers that N matrices of 8 rows of 8 elements, one after the other in x, give: r [lane][N].
 template <int N, bool transposed> struct Ldmatrix {
   static constexpr int kThreads = 32;

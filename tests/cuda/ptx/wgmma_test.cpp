@@ -10,13 +10,14 @@ using namespace ricci::ptx_kernels;
 
 namespace {
 
-template <int columns, bool transposed, bool accumulate> void check_wgmma(Device device) {
+template <int columns, bool transposed, bool accumulate, bool left_in_shared = false> void check_wgmma(Device device) {
   using Kernel = Wgmma<columns, transposed, accumulate>;
   constexpr size_t depth = Kernel::kDepth, n = columns, threads = 128;
   const auto a = [](size_t row, size_t k) { return small_number(row * depth + k); };
   const auto b = [](size_t k, size_t column) { return small_number(1000 + k * 131 + column); };
   std::vector<uint32_t> of_a;
-  std::vector<bf16> of_b(depth * n);
+  std::vector<bf16> of_b(depth * n), rows_of_a;
+  for (size_t i = 0; i < 64 * depth; ++i) rows_of_a.push_back(bf16(a(i / depth, i % depth)));
   std::vector<float> of_d, expected;
   for (size_t k = 0; k < depth; ++k)
     for (size_t column = 0; column < n; ++column) of_b[transposed ? k * n + column : column * depth + k] = bf16(b(k, column));
@@ -34,10 +35,16 @@ template <int columns, bool transposed, bool accumulate> void check_wgmma(Device
       expected.push_back(sum);
     }
   }
-  const Buffer<uint32_t> a_device(of_a, device);
   const Buffer<bf16> b_device(of_b, device);
   const Buffer<float> d_device(of_d, device);
-  ricci::launch("wgmma", device, {1, threads, Kernel::kBytes}, Kernel{a_device.data(), b_device.data(), d_device.data()});
+  if constexpr (left_in_shared) {
+    using Shared = WgmmaShared<transposed, accumulate>;
+    const Buffer<bf16> a_device(rows_of_a, device);
+    ricci::launch("wgmma", device, {1, threads, Shared::kBytes}, Shared{a_device.data(), b_device.data(), d_device.data()});
+  } else {
+    const Buffer<uint32_t> a_device(of_a, device);
+    ricci::launch("wgmma", device, {1, threads, Kernel::kBytes}, Kernel{a_device.data(), b_device.data(), d_device.data()});
+  }
   CHECK(d_device.host() == expected);
 }
 
@@ -53,5 +60,8 @@ TEST_CASE("wgmma: the matrices that registers and descriptors stand for are mult
     check_wgmma<64, true, true>(device);
     check_wgmma<128, false, true>(device);
     check_wgmma<128, true, false>(device);
+    check_wgmma<64, false, false, true>(device);
+    check_wgmma<64, false, true, true>(device);
+    check_wgmma<64, true, true, true>(device);
   });
 }

@@ -45,6 +45,7 @@ TEST_CASE("flash attention and its backward are as exact as bf16 allows") {
       for (bool causal : {true, false}) check({1, 130 + width / 32, 1, width, tokens(causal)}, device);
     check({2, 65, 3, 64}, device);
     check({1, 257, 1, 64}, device);
+    check({1, 193, 1, 64, tokens(true), 0, {}, Place::keys_are_values}, device);  // one key more than a block has
     check({3, 31, 1, 96, tokens(false)}, device);
   });
 }
@@ -143,7 +144,7 @@ TEST_CASE("flash attention drops the weights that the definition drops") {
   });
 }
 
-// GPUs of compute capability 9.0 have another forward for widths 64 and 128: the other tests take it, on the emulator as well.
+// GPUs of compute capability 9.0 have other kernels for widths 64 and 128: the other tests take them, on the emulator as well.
 TEST_CASE("flash attention on GPUs without wgmma") {
   WithOptions options;
   for (const Case& of : std::vector<Case>{{2, 65, 3, 64}, {1, 130, 1, 64, tokens(false), 0.3}, {1, 257, 1, 64, tokens(true, 100)},
@@ -170,6 +171,7 @@ TEST_CASE("flash attention over padded sequences") {
     check({3, 150, 1, 64, tokens(false), 0, {129, 0, 65}}, device);
     check({2, 140, 1, 96, tokens(false, 30), 0.2, {100, 5}}, device);
     check({2, 66, 1, 128, tokens(true), 0, {66, 40}}, device);
+    check({2, 200, 1, 64, tokens(true), 0, {193, 60}}, device);
   });
 }
 
@@ -181,7 +183,7 @@ TEST_CASE("flash attention does not read what padding holds, and a query without
 
 TEST_CASE("flash attention has the same bits in every order of threads") {
   for (const Case& of : std::vector<Case>{{1, 140, 2, 32}, {1, 130, 1, 64, tokens(true, 70), 0.3}, {1, 66, 1, 96, tokens(false)},
-           {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same},
+           {1, 65, 1, 128, tokens(true), 0.2}, {1, 66, 1, 32, tokens(true), 0, {}, Place::all_the_same}, {1, 200, 1, 64, tokens(true)},
            {1, 130, 1, 64, Visibility::cells(4, 3, 90), 0, {}, Place::keys_are_values, 32}}) {
     CAPTURE(of.text());
     const ForwardAndBackward expected = run(attention, of, Dtype::bf16, Device::cuda_emulated);
