@@ -31,7 +31,11 @@ ALLOWED = [
     (r"bag_cross_entropy::Mean", "division", "one block, once per batch"),
     (r"metric::ScoresKernel", "division", "loads 32 rows that a block then multiplies in pairs, 256 times as much work"),
     (r"^attention::(flash::)?(Forward|KeyGradient|QueryGradient)Kernel", "warps", "tiles of scores and sums stay in registers"),
-    (r"^attention::flash::WarpgroupForwardKernel<128", "warps", "two warpgroups whose sums of 128 columns stay in registers"),
+    (
+        r"^attention::flash::Warpgroup(ForwardKernel<128|KeyGradientKernel|QueryGradientKernel<(128|64, true))",
+        "warps",
+        "two or three warpgroups whose sums and scores stay in registers",
+    ),
     (r"^attention::flash::KeyGradientKernel", r"\b(8|16) bytes of stack", "two to four numbers, read once per tile of 400 instructions"),
     (r"SumRows<float, RegularRows, float>", r"\b8 bytes of stack", "one number, kept aside once per row"),
 ]

@@ -65,8 +65,9 @@ def weigh_stream(texts):
 
 def clocks_of_shared(text, body):
     """Of an access of a warp to shared memory. Beside loads of single numbers, wide ones are coefficients: the same for all lanes."""
-    if opcode(text).startswith("HGMMA"):  # the right operand, 16 rows of n numbers, for four warps
-        return product_flops(text) / 32 * 2 / 128 / 4
+    if opcode(text).startswith("HGMMA"):  # for four warps: the right operand, 16 rows of n numbers, and a left one of 64 rows if it is there
+        left = 0 if re.match(r"\S+ R\d+, R\d+", text) else 16 * 64 * 2
+        return (product_flops(text) / 32 * 2 + left) / 128 / 4
     if not re.match(r"LDS|STS", opcode(text)):
         return 0
     same = opcode(text).startswith("LDS.") and any(opcode(t) == "LDS" for t in body)

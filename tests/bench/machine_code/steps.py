@@ -63,7 +63,7 @@ def flash():
     heads = TOKENS // LENGTH * HEADS
     exact = LENGTH * LENGTH / 2
 
-    def row(name, kernels, products, part, shared):
+    def row(name, kernels, products, part, shared, **options):
         return Row(
             f"flash {name}",
             tuple(rf"flash::{kernel}<64, false, false>" for kernel in kernels.split()),
@@ -72,15 +72,18 @@ def flash():
             flops=2 * products * 64 * exact * heads,
             unit="tile",
             work=2 * products * 64 * pairs(32, part) * heads,
-            shared={128: shared, 256: shared},
+            shared={128: shared, 256: shared, 384: shared},
+            **options,
         )
 
     delta = Row("flash delta", (r"flash::DeltaKernel<64>",), LAYERS, bytes=4 * N, unit="whole", work=N, read=4, widths=(16,))
     return [
         row("forward", "WarpgroupForwardKernel ForwardKernel", 2, 64, 49152),
-        row("dk dv", "KeyGradientKernel", 4, 32, 66560),
+        row("dk dv", "WarpgroupKeyGradientKernel", 4, 64, 82944, optional=True),
+        row("dk dv", "KeyGradientKernel", 4, 32, 66560, unless="flash::WarpgroupKeyGradientKernel"),
         delta,
-        row("dq", "QueryGradientKernel", 3, 32, 65536),
+        row("dq", "WarpgroupQueryGradientKernel", 3, 64, 65536, optional=True),
+        row("dq", "QueryGradientKernel", 3, 32, 65536, unless="flash::WarpgroupQueryGradientKernel"),
     ]
 
 
