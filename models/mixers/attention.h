@@ -32,11 +32,13 @@ struct KeyCache {
 
 // A projection is a struct that has
 //   p(x_bcd, attend)    the formula: attend(q, k, v) is the attention of x's positions, and may be called several times
+//                       p(x_bcd, attend, first), where the formula depends on the first of these positions
 //   p(shape, config)    its parameters; visit() names them
 //   kName, Config       as a mixer
 //   heads               their number
 // and may have
 //   values_are_keys()   true: the cache holds one tensor for both
+//   kv_heads, width     the number of heads of keys and values, where it is not `heads`, and the width of a head, where it is not d / heads
 //   call_heads()        heads of one call of attend, where it is not all of them
 //   scale()             what scores are multiplied by, where it is not the root of a head's width
 // and what else a mixer may have.
@@ -49,34 +51,41 @@ template <class Projection> struct Attention : Projection {
     AttentionOptions whole = options;
     whole.lengths_b = lengths_b;
     if (!Training::active()) whole.dropout = 0;
-    return mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
+    return mix(x_bcd, 0, [&](const Rows& q, const Rows& k, const Rows& v) { return watched_attention(q, k, v, sees, whole); });
   }
   // The next positions: their attention to these and all earlier ones. After an error the cache is where it was.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
-    const Tensor y_bcd = mix(x_bcd, [&](const Rows& q, const Rows& k, const Rows& v) {
+    const Tensor y_bcd = mix(x_bcd, cache.position, [&](const Rows& q, const Rows& k, const Rows& v) {
       return attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
     });
     cache.position += x_bcd.shape()[1];
     return y_bcd;
   }
-  template <class Attend> Tensor mix(const Arg& x_bcd, const Attend& attend) const { return Projection::operator()(x_bcd, attend); }
+  template <class Attend> Tensor mix(const Arg& x_bcd, [[maybe_unused]] int64_t first, const Attend& attend) const {
+    if constexpr (requires { Projection::operator()(x_bcd, attend, first); }) return Projection::operator()(x_bcd, attend, first);
+    else return Projection::operator()(x_bcd, attend);
+  }
 
   Visibility sees;
   AttentionOptions options;
-  int64_t d, ctx;
+  int64_t head_width, ctx;
 
   Attention(const MixerShape& shape, const Config& config)
       : Projection(shape, config),
         sees(shape.causal ? Visibility::causal(config.window.value_or(0)) : Visibility::not_causal(config.window.value_or(0))),
         options{.heads = Projection::heads, .dropout = shape.dropout},
-        d(shape.d),
         ctx(shape.ctx) {
     if constexpr (requires { Projection::call_heads(); }) options.heads = Projection::call_heads();
     if constexpr (requires { Projection::scale(); }) options.scale = Projection::scale();
+    if constexpr (requires { Projection::kv_heads; }) options.kv_heads = Projection::kv_heads;
+    if constexpr (requires { Projection::width; }) head_width = Projection::width;
+    else head_width = shape.d / options.heads;
   }
 
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
-    const auto room = [&] { return zeros({batch, options.heads, slots(), d / options.heads}, dtype, device); };
+    const auto room = [&] {
+      return zeros({batch, options.kv_heads ? options.kv_heads : options.heads, slots(), head_width}, dtype, device);
+    };
     const Tensor k_bnsk = room();
     if constexpr (requires { Projection::values_are_keys(); })
       if (Projection::values_are_keys()) return {k_bnsk, k_bnsk};
