@@ -9,6 +9,7 @@
 #include "models/layers/layers.h"
 #include "models/layers/mixer.h"
 #include "models/layers/watch.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci {
 
@@ -55,6 +56,7 @@ template <class Projection> struct Attention : Projection {
   }
   // The next positions: their attention to these and all earlier ones. After an error the cache is where it was.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
+    make_room(cache, cache.position + x_bcd.shape()[1]);
     const Tensor y_bcd = mix(x_bcd, cache.position, [&](const Rows& q, const Rows& k, const Rows& v) {
       return attention_cached(q, k, v, cache.k_bnsk, cache.v_bnsk, cache.position, sees, options);
     });
@@ -84,7 +86,7 @@ template <class Projection> struct Attention : Projection {
 
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
     const auto room = [&] {
-      return zeros({batch, options.kv_heads ? options.kv_heads : options.heads, slots(), head_width}, dtype, device);
+      return zeros({batch, options.kv_heads ? options.kv_heads : options.heads, std::min(slots(), kFirstSlots), head_width}, dtype, device);
     };
     const Tensor k_bnsk = room();
     if constexpr (requires { Projection::values_are_keys(); })
@@ -93,6 +95,17 @@ template <class Projection> struct Attention : Projection {
   }
   // With a window the cache holds twice the window, so that many positions can be read at once.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
+  // A longer cache grows with the positions that are read, so that a short text does not take the memory of a context of 131,072.
+  static constexpr int64_t kFirstSlots = 2048;
+  void make_room(Cache& cache, int64_t positions) const {
+    const Tensor k_bnsk = cache.k_bnsk;
+    const Shape& shape = k_bnsk.shape();
+    if (positions <= shape[2] || shape[2] >= slots()) return;
+    const int64_t more = std::min(slots(), std::max(positions, 2 * shape[2])) - shape[2];
+    const Tensor room_bnsk = zeros({shape[0], shape[1], more, shape[3]}, k_bnsk.dtype(), k_bnsk.device());
+    cache.k_bnsk = concatenate({k_bnsk, room_bnsk}, 2);
+    cache.v_bnsk = cache.v_bnsk.raw() == k_bnsk.raw() ? cache.k_bnsk : concatenate({cache.v_bnsk, room_bnsk}, 2);
+  }
   // A new position takes the slot of the one that is `slots` older. The window of the first position read must stay whole.
   int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
 
