@@ -139,7 +139,7 @@ TEST_CASE("model config: what follows from other keys") {
 }
 
 TEST_CASE("model config: names") {
-  CHECK(list_of<Preset>() == "gpt, msa");
+  CHECK(list_of<Preset>() == "gpt, msa, llama");
   CHECK(choice_of<Norm>("norm", "post") == Norm::post);
   CHECK(std::string(name_of(kind_of<Sdp>)) == "sdp");
   CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==
