@@ -27,8 +27,8 @@ struct ChoiceMember {
 
 // A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
 // [[0, 8], [8, 256]].
-using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::vector<std::string>*,
-    std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
+using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
+    std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
 template <class Member> FieldValue field_value(Member& member) {
   if constexpr (Choice<Member>) {

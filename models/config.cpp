@@ -15,6 +15,17 @@ bool only_causal(MixerKind mixer) {
   return only;
 }
 
+// Error: positions that turn queries and keys, in a mixer that has none to turn, or with numbers that make no angles.
+template <class M> void check_rope(const EmbeddingConfig& c) {
+  if (c.positions != PositionKind::rope) return;
+  if constexpr (requires { M::kWhyNotTurns; })
+    fail("model.positions: rope, but mixer {} {}, expected none or learned", {M::kName, M::kWhyNotTurns});
+  else if constexpr (!requires { M::kTurns; })
+    fail("model.positions: rope, but mixer {} does not turn its queries and keys, only {} does", {M::kName, Sdp::kName});
+  if (c.rope.scaling == RopeScaling::llama3 && c.rope.low >= c.rope.high)
+    fail("model.rope_low: {}, expected less than rope_high = {}", {c.rope.low, c.rope.high});
+}
+
 }  // namespace
 
 void visit_fields(ModelConfig& c, const Fields& field) {
@@ -43,9 +54,18 @@ void apply_preset(ModelConfig& c) {
     if constexpr (requires { F::kSeesAll; }) c.causal = only_causal(c.mixer);
   });
   if (c.preset == Preset::gpt) return;  // whose values the structs start with
+  if (c.preset == Preset::llama) {
+    c.block.activation = Activation::silu;
+    c.block.gated = c.block.ff_by_thirds = true;
+    c.block.bias = c.block.norm_bias = false;
+    c.block.norm_kind = NormKind::rms;
+    c.embedding.positions = PositionKind::rope;
+    return;
+  }
   c.block.norm = Norm::post;
   c.block.activation = Activation::relu;
-  c.embedding = {PositionKind::sinusoidal, true};
+  c.embedding.positions = PositionKind::sinusoidal;
+  c.embedding.scale_embedding = true;
   c.output = {.tie = false, .head_bias = true};
 }
 
@@ -56,6 +76,7 @@ void check(const ModelConfig& c) {
   visit_fields(copy, Fields(fields).section("model"));
   check_bounds(fields);
   Mixers::call_for(c.mixer, [&]<class M>() {
+    check_rope<M>(c.embedding);
     if constexpr (requires { check(c.settings<M>(), shape_of(c)); }) check(c.settings<M>(), shape_of(c));
     else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
   });

@@ -95,7 +95,11 @@ void check_is_gpt2(const ModelConfig& c) {
   if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
   if (!c.causal) cannot("causal", "false");
   if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
-  if (c.settings<Sdp>().qk_norm) cannot("qk_norm", "true");
+  const SdpConfig& attention = c.settings<Sdp>();
+  if (attention.qk_norm) cannot("qk_norm", "true");
+  if (attention.key_heads() != attention.heads) cannot("kv_heads", std::to_string(attention.key_heads()));
+  if (attention.heads * attention.width(c.d) != c.d) cannot("head_width", std::to_string(attention.width(c.d)));
+  if (attention.qkv_bias && *attention.qkv_bias != c.block.bias) cannot("qkv_bias", *attention.qkv_bias ? "true" : "false");
   if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
   if (c.block.norm_kind != NormKind::layer) cannot("norm_kind", name_of(c.block.norm_kind));
   if (c.block.gated) cannot("gated", "true");

@@ -172,7 +172,8 @@ void add_options(CLI::App& app, Options& options) {
   for (const char* other : {"--prompt", "--prompt-file", "--interactive", "--samples", "--speed"}) chat->excludes(app.get_option(other));
   app.add_option("--system", options.system, "With --chat: a system message before the conversation")->needs(chat);
   app.add_option("--template", options.form,
-         "With --chat: how a conversation is written, in place of what the run says: chatml, llama3, or six strings, as the key chat has them")
+         "With --chat: how a conversation is written, in place of what the run says: chatml, llama3, or six strings, as the key chat has "
+         "them")
       ->needs(chat);
   add_field_options(app, options.writing.sampling);
   add_model_options(app, options.model, "Tokens that the next one is drawn from");

@@ -201,7 +201,8 @@ void add_options(CLI::App& app, Options& options) {
       ->excludes(texts);
   CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
+  CLI::App* const talking =
+      add("chat", "Lines {\"messages\": [...]} on stdin to lines {\"ids\": [...], \"answers\": [0, 1, ...]}; 1: counts", chat);
   talking->add_option("--template", options.form, "chatml, llama3, or six strings, as the key chat of a run file has them")
       ->capture_default_str();
   CLI::App* const counting = add("count", "How many tokens texts have", count);

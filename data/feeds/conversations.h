@@ -36,8 +36,8 @@ class Conversations final : public TokenSource {
   int64_t cut_ = 0, left_out_ = 0;
 };
 
-// One row per conversation. Targets that do not count are kNoTarget, as behind the conversation. The rows are as long as the longest one, or
-// `width` where that is more. vocab: V.
+// One row per conversation. Targets that do not count are kNoTarget, as behind the conversation. The rows are as long as the longest one,
+// or `width` where that is more. vocab: V.
 Batch conversation_batch(std::span<const LabelledIds> conversations, int64_t vocab, int64_t width = 0);
 
 // Evaluation: every conversation once, in their order.

@@ -74,8 +74,7 @@ void check(const DocumentOptions& o) {
   if (o.format != DocumentFormat::text && o.documents != "file")
     fail("documents: a line of {} is a document; only format: text asks what is one", {name_of(o.format)});
   const bool has_fields = o.format == DocumentFormat::jsonl || o.format == DocumentFormat::tsv;
-  if (!has_fields && !(o.text_field.empty() && o.label_field.empty()))
-    fail("text_field, label_field: only jsonl and tsv have fields");
+  if (!has_fields && !(o.text_field.empty() && o.label_field.empty())) fail("text_field, label_field: only jsonl and tsv have fields");
   if (o.label_field.empty() != (o.classes == 0)) fail("label_field and classes: expected both or neither");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});

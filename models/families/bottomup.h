@@ -127,7 +127,7 @@ struct BottomUp {
   }
   static void check(const ModelKeys& keys, const Config&) {
     const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
-    if (keys.settings<Sdp>().qk_norm) fail("model.qk_norm: true, but the aggregation layer has no such norms");
+    check_hears_cells(keys.settings<Sdp>(), shape_of(keys), "the aggregation layer", "has");
     if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse ones, but only {} heads to divide among them", {coarse_scales, heads});
   }

@@ -65,6 +65,8 @@ inline MixerShape shape_of(const ModelKeys& c) {
       .bias = c.block.bias,
       .dropout = c.block.dropout,
       .norm_eps = c.block.norm_eps,
+      .rope = {c.embedding.rope_fraction,
+          c.embedding.positions == PositionKind::rope ? std::make_shared<RotaryTable>(c.embedding.rope, c.ctx) : nullptr},
       .init = {c.preset, c.layers}};
 }
 

@@ -32,7 +32,7 @@ struct Retina {
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
-    if (attention.qk_norm) fail("model.qk_norm: true, but the attention of a retina has no such norms");
+    check_hears_cells(attention, shape_of(keys), "the attention of a retina", "has");
     if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)

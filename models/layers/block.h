@@ -34,19 +34,20 @@ struct BlockConfig {
   bool gated = false;
   NormConfig norms() const { return {norm_kind, norm_bias, norm_eps}; }
   bool fused_gelu = false;
-  int64_t feed_forward(int64_t d) const { return ff.value_or(4 * d); }
+  bool ff_by_thirds = false;  // no key: of preset llama. Gated, so wide a layer has about the weights of a plain one of 4 d
+  int64_t feed_forward(int64_t d) const { return ff.value_or(ff_by_thirds ? (d + 23) / 24 * 64 : 4 * d); }
 };
 
 inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
   field("activation", c.activation, "of the feed-forward layer (preset)").follows();
-  field("ff", c.ff, "width of the feed-forward layer; null: 4 d").in(1, 4 * kLargestSize);
+  field("ff", c.ff, "width of the feed-forward layer; null: 4 d, with preset llama 8 d / 3 rounded up to 64").in(1, 4 * kLargestSize);
   field("dropout", c.dropout, "probability of dropout, at every site").below_one();
-  field("bias", c.bias, "the linear maps of mixer and feed-forward have biases");
-  field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias").decides();
-  field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases");
+  field("bias", c.bias, "the linear maps of mixer and feed-forward have biases (preset)").follows();
+  field("norm_kind", c.norm_kind, "layer norm, or RMS norm, which has no mean and no bias (preset)").decides().follows();
+  field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
   field("norm_eps", c.norm_eps, "added to the variance or the mean square of every norm").positive();
-  field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU)");
+  field("gated", c.gated, "fc makes a gate, whose activation multiplies as many other columns (with silu: SwiGLU) (preset)").follows();
   field(
       "fused_gelu", c.fused_gelu, "on GPUs, the products of the feed-forward layer compute gelu_tanh and its slope, too; it needs biases");
 }

@@ -7,6 +7,7 @@
 #include "core/choice.h"
 #include "core/fields.h"
 #include "models/layers/layers.h"
+#include "models/layers/rope.h"
 #include "ops/elements/arithmetic.h"
 #include "ops/embedding/embedding.h"
 #include "ops/shapes/shape_ops.h"
@@ -17,8 +18,9 @@ enum class PositionKind : uint8_t {
   learned,     // a trained table
   sinusoidal,  // fixed: Vaswani et al. 2017
   none,
+  rope,  // rotary: queries and keys of every block turn by their position; nothing is added here
 };
-constexpr auto choices(PositionKind) { return std::array{"learned", "sinusoidal", "none"}; }
+constexpr auto choices(PositionKind) { return std::array{"learned", "sinusoidal", "none", "rope"}; }
 
 struct Positions {
   Parameter weight{.role = Role::table};  // (ctx, d), learned
@@ -42,11 +44,23 @@ inline Tensor with_positions(const Arg& x_bcd, const Positions& pos, int64_t fir
 struct EmbeddingConfig {
   PositionKind positions = PositionKind::learned;
   bool scale_embedding = false;
+  RotaryFrequencies rope{};
+  double rope_fraction = 1;
 };
 
 inline void visit_fields(EmbeddingConfig& c, const Fields& field) {
-  field("positions", c.positions, "what marks a position (preset)").follows();
+  field("positions", c.positions, "what marks a position (preset)").decides().follows();
   field("scale_embedding", c.scale_embedding, "token embeddings times sqrt(d) (preset)").follows();
+  const bool turns = c.positions == PositionKind::rope, scaled = turns && c.rope.scaling != RopeScaling::none;
+  const Fields rope = field.when(turns, "positions: rope"), scaling = field.when(scaled, "rope_scaling: linear, llama3"),
+               llama3 = field.when(turns && c.rope.scaling == RopeScaling::llama3, "rope_scaling: llama3");
+  rope("rope_theta", c.rope.theta, "pair i of r columns turns by theta^(-2i/r) a position").positive();
+  rope("rope_fraction", c.rope_fraction, "the part of a head's columns that turns, the first ones").within({0, 1, false});
+  rope("rope_scaling", c.rope.scaling, "how angles are made smaller for contexts longer than the trained one").decides();
+  scaling("rope_factor", c.rope.factor, "what angles are divided by; for llama3 those of long wavelengths").positive();
+  llama3("rope_low", c.rope.low, "wavelengths above rope_trained_ctx / rope_low are scaled by the whole factor").positive();
+  llama3("rope_high", c.rope.high, "wavelengths below rope_trained_ctx / rope_high are not scaled").positive();
+  llama3("rope_trained_ctx", c.rope.trained_ctx, "the context before the scaling").in(1, kLargestSize);
 }
 
 inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {

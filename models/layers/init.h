@@ -10,10 +10,11 @@ namespace ricci {
 
 // The well-known model that the defaults and the first weights follow.
 enum class Preset : uint8_t {
-  gpt,  // GPT-2
-  msa,  // the masked-self-attention baseline of the Dispatcher paper
+  gpt,    // GPT-2
+  msa,    // the masked-self-attention baseline of the Dispatcher paper
+  llama,  // Llama's block, with the first weights of gpt
 };
-constexpr auto choices(Preset) { return std::array{"gpt", "msa"}; }
+constexpr auto choices(Preset) { return std::array{"gpt", "msa", "llama"}; }
 
 // A parameter without values yet.
 inline Parameter new_parameter(const Shape& shape, Role role, Init init) { return {.value = Tensor(shape), .role = role, .init = init}; }
@@ -25,8 +26,8 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// The first weights. In gpt every weight is N(0, 0.02), divided by sqrt(2 layers) where its result is added to the residual; biases
-// are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
+// The first weights. In gpt and llama every weight is N(0, 0.02), divided by sqrt(2 layers) where its result is added to the residual;
+// biases are 0. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)) unless said here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
@@ -42,12 +43,12 @@ struct InitialWeights {
   MapInit packed_projection(int64_t d) const {
     return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}};
   }
-  // Other maps of attention, into it and out of it. Their biases start at 0 in both presets.
+  // Other maps of attention, into it and out of it. Their biases start at 0 in every preset.
   MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
   MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
 
  private:
-  bool gpt() const { return preset == Preset::gpt; }
+  bool gpt() const { return preset != Preset::msa; }
   Init residual_init() const { return normal_init(0.02 / std::sqrt(2.0 * static_cast<double>(layers))); }
   static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
 };

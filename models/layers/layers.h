@@ -32,6 +32,9 @@ struct Linear {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
+// A bound of sizes in a model's config: products of two fit into 64 bits.
+inline constexpr int64_t kLargestSize = INT32_MAX;
+
 enum class NormKind : uint8_t {
   layer,
   rms,  // no mean is subtracted, and there is no bias

@@ -10,12 +10,12 @@
 #include "core/error.h"
 #include "core/fields.h"
 #include "models/layers/init.h"
+#include "models/layers/rope.h"
 
 namespace ricci {
 
-// The bounds of numbers in a model's config.
-inline constexpr int64_t kLargestSize = INT32_MAX;  // products of two sizes fit into 64 bits
-inline constexpr int64_t kMaxLayers = 100'000;      // each is made before the first number is asked for
+// A bound of numbers in a model's config.
+inline constexpr int64_t kMaxLayers = 100'000;  // each is made before the first number is asked for
 
 inline void check_heads(int64_t heads, int64_t d) {
   if (d % heads != 0) fail("model.heads: {} does not divide d = {}", {heads, d});
@@ -29,6 +29,7 @@ struct MixerShape {
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
   double norm_eps = 1e-5;  // in its norms
+  Rope rope{};             // how queries and keys turn with their position
   InitialWeights init{};
 };
 
@@ -46,6 +47,7 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   Config              its keys of a run file, listed by visit_fields; NoKeys: none
 //   M(shape, config)    its parameters, uninitialised, with their roles and first weights; visit() names them
 // and may have
+//   kTurns              true: its queries and keys turn as MixerShape::rope says. kWhyNotTurns: why `positions: rope` cannot be
 //   kOnlyCausal         true: it cannot read later positions, and `causal` is true unless a run file says otherwise
 //   check(config, shape)     throws for what cannot be
 //   warning(config, shape)   what a user should know of a config that works; empty: nothing

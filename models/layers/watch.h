@@ -63,11 +63,11 @@ struct Forms {
 
 inline Tensor on_host(const Tensor& t) { return convert(to(t, Device::cpu), Dtype::f64); }
 
-// Wq_n^T Wk_n of every head, from the weights (d, d) of two projections.
+// Wq_n^T Wk_n of every query head, from the weights (h k, d) and (g k, d) of two projections, where h / g neighbouring heads share Wk_n.
 inline Forms query_key_forms(const Tensor& q_weight, const Tensor& k_weight, int64_t heads) {
-  const int64_t d = q_weight.shape()[1];
-  const auto heads_of = [&](const Tensor& weight) { return reshape(on_host(weight), {heads, d / heads, d}); };
-  return {.name = "Wq Wk^T", .m_nkK = contract("nkd,nkD->ndD", heads_of(q_weight), heads_of(k_weight)), .of_input = true};
+  const int64_t d = q_weight.shape()[1], k = q_weight.shape()[0] / heads, groups = k_weight.shape()[0] / k;
+  const Tensor q_gnkd = reshape(on_host(q_weight), {groups, heads / groups, k, d}), k_gkd = reshape(on_host(k_weight), {groups, k, d});
+  return {.name = "Wq Wk^T", .m_nkK = reshape(contract("gnkd,gkD->gndD", q_gnkd, k_gkd), {heads, d, d}), .of_input = true};
 }
 
 }  // namespace ricci

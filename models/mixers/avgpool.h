@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/fields.h"
+#include "models/layers/layers.h"
 #include "models/layers/mixer.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/shapes/shape_ops.h"

@@ -59,6 +59,7 @@ inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
 
 struct Dispatcher {
   static constexpr const char* kName = "dispatcher";
+  static constexpr const char* kWhyNotTurns = "hears by distance already";
   static constexpr bool kOnlyCausal = true;
   using Config = DispatcherConfig;
 

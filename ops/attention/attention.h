@@ -22,6 +22,7 @@ namespace ricci {
 struct Rows {
   Arg of;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on
+  int64_t group = 1;              // neighbouring query heads that share a head of this view; attention sets it
 };
 
 // Queries, keys and values of a packed projection [b, c, 3 d]: the column blocks q | k | v. Error: x is no multiple of 3.
@@ -34,10 +35,13 @@ struct AttentionOptions {
   // Padding: of sequence b only the keys j < lengths_b[b] exist. i64, 0 .. C each, on the device of the keys; empty: all keys
   // exist. Not of attention_cached.
   Tensor lengths_b{};
+  // Heads of keys and values (Ainslie et al. 2023); 0: as many as query heads. Each is shared by heads / kv_heads neighbouring
+  // query heads: query head n hears head n div (heads / kv_heads).
+  int64_t kv_heads = 0;
 };
 
 // Scaled dot-product attention (Vaswani et al. 2017) of c queries to C keys and their values. q is a view of [b, c, x]; k and
-// v are views of [b, C, x]. Returns y [b, c, heads k], of every head
+// v are views of [b, C, x], of kv_heads heads. Returns y [b, c, heads k], of every head
 //   y_t = sum_j p_tj v_j,   p_tj = softmax of scale q_t . k_j over the keys j that query t sees
 // The three views may stand in one tensor (thirds of a packed projection), in two or in three. Views may also be the same columns
 // of the same tensor; their gradients then add up. The gradients are written where they belong, and a tensor is only filled
@@ -47,9 +51,9 @@ struct AttentionOptions {
 // kept: the backward has the tensors of the views, y and one number per query and head. The result has the same bits for
 // any number of CPU threads.
 // Errors: an empty tensor, another rank; batches, key counts, widths, dtypes or devices that differ; columns that do not exist, or overlap
-// without being the same; a width that is no multiple of the heads; keys of less than one or more than 2^24 tokens; a negative
-// scale; a dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C. On cuda, where reading
-// the lengths would mean to wait, a length below 0 counts as 0 and one above C as C.
+// without being the same; a width that is no multiple of the heads; kv_heads that do not divide the heads; keys of less than one or more
+// than 2^24 tokens; a negative scale; a dropout outside [0, 1); lengths of another shape, dtype or device, a length outside 0 .. C. On
+// cuda, where reading the lengths would mean to wait, a length below 0 counts as 0 and one above C as C.
 Tensor attention(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options);
 
 // The definition of the above, in f64 with the whole c x C matrix, on the CPU: slow, what the tests hold `attention` to.
@@ -60,7 +64,7 @@ Tensor naive_attention(const Rows& q, const Rows& k, const Rows& v, const Visibi
 Tensor attention_weights(const Rows& q, const Rows& k, const Visibility& sees, const AttentionOptions& options);
 
 // Attention of the new positions past .. past + c, given the queries, keys and values of these alone; the ones of all earlier
-// positions come from the caches [b, heads, capacity, k], into which the new keys and values are written: position t lies in
+// positions come from the caches [b, kv_heads, capacity, k], into which the new keys and values are written: position t lies in
 // slot t mod capacity. Both caches may be one tensor where k and v are the same view. Keys are tokens (scale 1). With a
 // window (sees.most) the caches need no more slots than that, else one per position. Without gradient.
 // Attention to cached cells of a coarser scale is `attention` itself, with the cache as k and v and sees.from(past).

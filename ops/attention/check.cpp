@@ -32,8 +32,12 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
     const int64_t x = rows.of.shape()[2], width = rows.width ? rows.width : x - rows.offset;
     if (rows.offset < 0 || width < 1 || rows.offset > x - width)
       fail("{}: {}{} does not have the columns {}", {op, kNames[i], show(rows.of.shape()), columns(rows.offset, width)});
-    if (i == 0) layout.width = width;
-    if (width != layout.width) fail("{}: q has {} columns, {} has {}, expected the same", {op, layout.width, kNames[i], width});
+    layout.width[i] = width;
+    if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
+      fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
+    else if (width != wanted)
+      fail("{}: q has {} columns, {} has {}, expected {}: {} query heads share one of its heads",
+          {op, layout.width[0], kNames[i], width, wanted, layout.group});
     layout.offset[i] = rows.offset;
     size_t n = 0;
     while (n < checked.inputs.size() && !checked.inputs[n].same_as(rows.of)) ++n;
@@ -42,13 +46,16 @@ void find_tensors(const char* op, const Rows* (&views)[3], Checked& checked) {
   }
   for (int a = 0; a < 3; ++a)
     for (int b = a + 1; b < 3; ++b)
-      if (layout.tensor[a] == layout.tensor[b] && !layout.same(a, b) && std::abs(layout.offset[a] - layout.offset[b]) < layout.width)
+      if (layout.tensor[a] == layout.tensor[b] && !layout.same(a, b) && layout.offset[a] < layout.offset[b] + layout.width[b] &&
+          layout.offset[b] < layout.offset[a] + layout.width[a])
         fail("{}: the columns {} of {} and {} of {} overlap, expected the same or separate ones",
-            {op, columns(layout.offset[a], layout.width), kNames[a], columns(layout.offset[b], layout.width), kNames[b]});
+            {op, columns(layout.offset[a], layout.width[a]), kNames[a], columns(layout.offset[b], layout.width[b]), kNames[b]});
 }
 
 void check_options(const char* op, const Visibility& sees, const AttentionOptions& options) {
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
+  if (options.kv_heads < 0 || (options.kv_heads > 0 && options.heads % options.kv_heads))
+    fail("{}: {} key heads, expected a number that divides {} heads", {op, options.kv_heads, options.heads});
   if (!(options.scale >= 0 && std::isfinite(options.scale)))
     fail("{}: scale is {}, expected more than 0, or 0 for 1 / sqrt(k)", {op, options.scale});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
@@ -63,20 +70,22 @@ Checked check(const char* op, const Rows& q, const Rows& k, const Rows& v, const
   Dims dims;
   dims.bind(op, "q_bcx, k_bCy, v_bCz, lengths_b", {q.of, k.of, v.of, optional(i64(options.lengths_b))});
   Checked checked{};
+  checked.layout.group = options.kv_heads ? options.heads / options.kv_heads : 1;
   const Rows* views[3] = {&q, &k, &v};
   find_tensors(op, views, checked);
-  const int64_t d = checked.layout.width;
+  const int64_t d = checked.layout.width[0];
   if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
   check_lengths(op, options.lengths_b, dims['C']);
   const int64_t width = d / options.heads;
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(width));
   checked.problem = {dims['b'], dims['c'], dims['C'], options.heads, width, sees, scale};
+  checked.problem.group = checked.layout.group;
   if (options.lengths_b) checked.problem.lengths = options.lengths_b.data<int64_t>();
   return checked;
 }
 
 Views Layout::views(const std::vector<Tensor>& tensors) const {
-  const auto view = [&](int i) { return Rows{tensors[static_cast<size_t>(tensor[i])], offset[i], width}; };
+  const auto view = [&](int i) { return Rows{tensors[static_cast<size_t>(tensor[i])], offset[i], width[i], i == 0 ? 1 : group}; };
   return {view(0), view(1), view(2)};
 }
 
@@ -87,7 +96,7 @@ std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const 
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);
-      covered += first ? width : 0;
+      covered += first ? width[i] : 0;
     }
     all.push_back(covered == tensors[n].shape()[2] ? like(tensors[n]) : zeros_like(tensors[n]));
   }

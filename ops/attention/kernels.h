@@ -23,14 +23,14 @@ struct Outputs {
 template <class T> HeadRows<T> head_rows(const Rows& rows) {
   const Shape& shape = rows.of.shape();
   T* const data = rows.of.data<std::remove_const_t<T>>();
-  return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2]};  // an empty tensor has no memory
+  return {data ? data + rows.offset : data, shape[2], shape[1] * shape[2], rows.group};  // an empty tensor has no memory
 }
 
 // The tensor, and the columns in it, of each of the views q, k and v (0, 1, 2): what remains of them on the tape.
 struct Layout {
   int tensor[3];  // numbers among the distinct tensors of the views, which are the inputs of the op
-  int64_t offset[3], width;
-  bool same(int a, int b) const { return tensor[a] == tensor[b] && offset[a] == offset[b]; }
+  int64_t offset[3], width[3], group;
+  bool same(int a, int b) const { return tensor[a] == tensor[b] && offset[a] == offset[b] && width[a] == width[b]; }
   Views views(const std::vector<Tensor>& tensors) const;
   // Memory for the gradients of the tensors: zeros where no view has a column.
   std::vector<Tensor> gradients(const std::vector<Tensor>& tensors) const;

@@ -22,15 +22,23 @@ struct WeightDropout {
   }
 };
 
-// A `head` below is one head of one sequence: number b n + its number among the n heads.
+// A `head` below is one query head of one sequence: number b n + its number among the n heads.
 struct Problem {
   int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
   Visibility sees;
   double scale;  // the factor of the scores
   WeightDropout dropout{};
   const int64_t* lengths = nullptr;  // how many keys of each sequence exist, on the device; null: all
+  int64_t group = 1;                 // neighbouring query heads that share a head of keys and values
 
   HD int64_t d() const { return heads * width; }
+  // Counted in heads of keys and values: number h of them is shared by the query heads group h .. group h + group - 1.
+  HD Problem of_key_heads() const {
+    Problem keys = *this;
+    keys.heads = heads / group;
+    keys.group = 1;
+    return keys;
+  }
   // The number of keys that exist for a head: the ones of its sequence, without the padding behind it.
   HD int64_t keys_of(int64_t head) const {
     if (!lengths) return keys;
@@ -44,11 +52,13 @@ struct Problem {
 template <class T> struct HeadRows {
   T* data;                // at sequence 0, position 0, head 0
   int64_t row, sequence;  // how many elements apart positions and sequences are
+  int64_t group = 1;      // neighbouring query heads that share a head of these
   bool operator==(const HeadRows&) const = default;
 
-  // Position 0 of a head.
+  // Position 0 of what query head `head` reads.
   HD T* of(const Problem& problem, int64_t head) const {
-    return data + head / problem.heads * sequence + head % problem.heads * problem.width;
+    const int64_t n = head % problem.heads, shared = group == 1 ? n : n / group;
+    return data + head / problem.heads * sequence + shared * problem.width;
   }
 };
 

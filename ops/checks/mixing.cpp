@@ -18,7 +18,7 @@ struct ViewOf {
 struct AttentionCheck {
   const char* what;
   std::vector<Shape> inputs;
-  int64_t width;  // each view has this many columns
+  int64_t width;  // q has this many columns, k and v have those of their heads
   ViewOf q, k, v;
   Visibility sees = Visibility::causal();
   AttentionOptions options{.heads = 1};
@@ -32,11 +32,12 @@ void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
     for (const Shape& shape : check.inputs) inputs.push_back(normal(shape));
     all.push_back({name, check.what, inputs, [f = f, check](CheckInputs x) {
                      const std::vector<Arg> args(x.begin(), x.end());
-                     const auto view = [&](ViewOf v) { return Rows{args[v.input], v.offset, check.width}; };
                      AttentionOptions now = check.options;
+                     const int64_t kv_width = check.width / now.heads * (now.kv_heads ? now.kv_heads : now.heads);
+                     const auto view = [&](ViewOf v, int64_t width) { return Rows{args[v.input], v.offset, width}; };
                      now.lengths_b = integers_on(check.lengths, x[0].value.device());
                      set_random_state({5, 1});
-                     return f(view(check.q), view(check.k), view(check.v), check.sees, now);
+                     return f(view(check.q, check.width), view(check.k, kv_width), view(check.v, kv_width), check.sees, now);
                    }});
   }
 }
@@ -74,6 +75,17 @@ void add_view_checks(std::vector<OpCheck>& all) {
   add(all, {"queries and keys are one view, longer than a block", {{1, 66, 4}}, 2, {0, 2}, {0, 2}, {0}, Visibility::causal()});
   add(all, {"some columns of wider tensors", {{1, 5, 9}, {1, 5, 11}}, 4, {0, 2}, {1, 6}, {1, 1}, Visibility::causal(), {.heads = 2}});
   add(all, {"queries from position 4 on", {{1, 3, 4}, {1, 7, 8}}, 4, {0}, {1}, {1, 4}, Visibility::causal(5).from(4), {.heads = 1}});
+}
+
+// Several query heads hear one head of keys and values.
+void add_group_checks(std::vector<OpCheck>& all) {
+  const Visibility causal = Visibility::causal();
+  add(all, {"groups: one key head", {{2, 7, 16}}, 12, {0}, {0, 12}, {0, 14}, causal, {.heads = 6, .kv_heads = 1}});
+  add(all, {"groups of two, longer than a block", {{1, 67, 16}}, 8, {0}, {0, 8}, {0, 12}, causal, {.heads = 4, .kv_heads = 2}});
+  add(all, {"groups: as many key heads as heads", {{1, 5, 18}}, 6, {0}, {0, 6}, {0, 12}, causal, {.heads = 3, .kv_heads = 3}});
+  add(all, {"groups: padding, a window, dropout, turned keys in another tensor", {{3, 9, 12}, {3, 9, 4}}, 8, {0}, {0, 8}, {1},
+               Visibility::causal(4), {.heads = 4, .dropout = 0.2, .kv_heads = 2}, {9, 5, 1}});
+  add(all, {"groups: keys and values are one view", {{1, 7, 9}, {1, 5, 3}}, 9, {0}, {1}, {1}, causal, {.heads = 3, .kv_heads = 1}});
 }
 
 void add_cell_checks(std::vector<OpCheck>& all) {
@@ -132,6 +144,7 @@ void add_rotary_checks(std::vector<OpCheck>& all) {
 void add_mixing_checks(std::vector<OpCheck>& all) {
   add_packed_checks(all);
   add_view_checks(all);
+  add_group_checks(all);
   add_cell_checks(all);
   const auto shift = [&](const char* what, int64_t b, int64_t c, int64_t d, int64_t levels, ShiftAndSumOptions options = {}) {
     all.push_back({"shift_and_sum", what, {normal({b, c, d}), normal({b, c, options.heads * levels})}, [=](const Arg& v, const Arg& coef) {

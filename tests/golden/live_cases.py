@@ -26,6 +26,16 @@ QUICK += [
 ]
 QUICK += [("qk_norm", {**GPT, "d": 15, "heads": 3, "qk_norm": True, "window": 3}, 2, 9),
           ("msa qk_norm, not causal, lengths", {**MSA, "d": 10, "heads": 2, "qk_norm": True, "causal": False}, 3, 7, [7, 3, 0])]
+LLAMA = {"preset": "llama", "vocab": 13, "ctx": 24, "layers": 2, "ff": 11}
+QUICK += [("llama", {**LLAMA, "d": 15, "heads": 3, "head_width": 6}, 2, 9),
+          ("llama, groups of two, narrow heads, qk_norm", {**LLAMA, "d": 15, "heads": 4, "kv_heads": 2, "head_width": 2, "qk_norm": True}, 2, 19),
+          ("llama, one key head, part of a head turns, biases on q, k and v, untied",
+           {**LLAMA, "d": 12, "heads": 3, "kv_heads": 1, "head_width": 10, "rope_fraction": 0.65, "qkv_bias": True, "tie": False, "window": 5}, 3, 13),
+          ("llama, linear scaling, lengths", {**LLAMA, "d": 12, "heads": 2, "kv_heads": 1, "rope_scaling": "linear", "rope_factor": 3.5}, 3, 7, [7, 3, 0]),
+          ("llama, scaled by wavelength", {**LLAMA, "d": 24, "heads": 2, "rope_theta": 50.0, "rope_scaling": "llama3", "rope_factor": 5.0,
+                                           "rope_trained_ctx": 40}, 2, 23),
+          ("classifier, rope, groups", {**CLASSIFIER, "d": 12, "heads": 6, "kv_heads": 3, "positions": "rope", "norm_kind": "rms"}, 4, 7, [7, 3, 0, 1]),
+          ("msa, groups, no rope", {**MSA, "d": 10, "heads": 4, "kv_heads": 2, "head_width": 5}, 2, 7)]
 SCALES = {"vocab": 13, "ctx": 24, "d": 12, "heads": 4, "ff": 17}
 QUICK += [
     ("topdown", {**SCALES, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),

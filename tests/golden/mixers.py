@@ -37,8 +37,10 @@ def shapes(c):
         return {}
     h, k = c["heads"], d // c["heads"]
     if mixer == "sdp":
+        g, k = c["kv_heads"] or h, c["head_width"] or k
         norms = {"q_norm.weight": (k,), "k_norm.weight": (k,)} if c["qk_norm"] else {}
-        return {**linear_shapes({"qkv": (3 * d, d), "proj": (d, d)}, c["bias"]), **norms}
+        with_bias = c["bias"] if c["qkv_bias"] is None else c["qkv_bias"]
+        return {**linear_shapes({"qkv": ((h + 2 * g) * k, d)}, with_bias), **linear_shapes({"proj": (d, h * k)}, c["bias"]), **norms}
     if mixer == "dispatcher":
         width, rows = (k, levels(c)) if c["share_heads"] else (d, h * levels(c))
         return linear_shapes({"value": (width, width), "coef": (rows, width), "out": (width, width)}, c["mixer_bias"])
@@ -129,6 +131,29 @@ def triangle_to_matrix(packed_hl, k, lower):
     return matrix @ matrix.transpose(1, 2) if lower else matrix
 
 
+def frequency(c, i, r):
+    """Radians a position of pair i, as Llama 3.1 scales them by their wavelength."""
+    w = c["rope_theta"] ** (-2 * i / r)
+    if c["rope_scaling"] == "linear":
+        return w / c["rope_factor"]
+    wavelength, trained = 2 * math.pi / w, c["rope_trained_ctx"]
+    if c["rope_scaling"] == "none" or wavelength < trained / c["rope_high"]:
+        return w
+    if wavelength > trained / c["rope_low"]:
+        return w / c["rope_factor"]
+    m = (trained / wavelength - c["rope_low"]) / (c["rope_high"] - c["rope_low"])
+    return (1 - m) * w / c["rope_factor"] + m * w
+
+
+def turned(c, x_bhtk):
+    """Pair i, columns i and i + r/2 as one complex number, times exp(i t w_i); the columns from r on stay."""
+    r = int(c["rope_fraction"] * x_bhtk.shape[-1])
+    w = torch.tensor([frequency(c, i, r) for i in range(r // 2)], dtype=torch.float64)
+    angle = torch.arange(x_bhtk.shape[2], dtype=torch.float64)[:, None] * w
+    z = torch.complex(x_bhtk[..., :r // 2], x_bhtk[..., r // 2:r]) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat([z.real, z.imag, x_bhtk[..., r:]], -1)
+
+
 def form_attention(c, table, x_btd, keep):
     h, k = c["heads"], c["d"] // c["heads"]
     p = heads_of(linear(table, "proj_in", x_btd), h)
@@ -154,7 +179,12 @@ def mix(c, table, x_btd, keep, lengths):
     if mixer == "quad_full":
         scores = torch.einsum("btd,hde,bse->bhts", x_btd, table["u_metric"], x_btd) / math.sqrt(d // h)
         return linear(table, "out", merged(weighted_values(scores, heads_of(linear(table, "val", x_btd), h), keep)))
-    q, k, v = (heads_of(part, h) for part in linear(table, "qkv", x_btd).split(d, dim=-1))
+    g, width = c["kv_heads"] or h, c["head_width"] or d // h
+    parts = linear(table, "qkv", x_btd).split([h * width, g * width, g * width], dim=-1)
+    q, k, v = (heads_of(part, heads) for part, heads in zip(parts, (h, g, g)))
     if c["qk_norm"]:
         q, k = (x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + c["norm_eps"]) * table[f"{name}_norm.weight"] for name, x in (("q", q), ("k", k)))
+    if c["positions"] == "rope":
+        q, k = turned(c, q), turned(c, k)
+    k, v = (torch.stack([x[:, n * g // h] for n in range(h)], 1) for x in (k, v))  # each query head with the keys that it hears
     return linear(table, "proj", merged(attention(q, k, v, keep)))

@@ -9,6 +9,7 @@ Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared
     post:  x = ln1(x + mix(x));   x = ln2(x + fc_out(act(fc(x))))     and none
     gated: act(gate) up in the place of act(fc(x)), where fc(x) = gate | up
     qk_norm: q and k of every head are RMS-normalised, with one gain for queries and one for keys
+    rope:  q_t and k_s turn by the angles of their positions; kv_heads g: query head n hears head n div (h / g)
     rms :  ln(x) = gain x / sqrt(mean(x^2) + eps)
 
 Readings where the specification leaves room:
@@ -36,6 +37,9 @@ DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None,
             "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False, "qk_norm": False}
 BLOCK = {"activation": None, "gated": False, "norm_kind": "layer", "norm_eps": 1e-5}
 DEFAULTS |= BLOCK
+DEFAULTS |= {"kv_heads": None, "head_width": None, "qkv_bias": None, "positions": None, "rope_theta": 10000.0, "rope_fraction": 1.0,
+             "rope_scaling": "none", "rope_factor": 8.0, "rope_low": 1.0, "rope_high": 4.0, "rope_trained_ctx": 8192}
+LLAMA = {"norm_kind": "rms", "activation": "silu", "gated": True, "bias": False, "positions": "rope"}
 ACTIVATIONS = {
     "gelu": lambda x: 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0))),
     "gelu_tanh": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
@@ -46,7 +50,7 @@ ACTIVATIONS = {
 
 
 def activation_of(c):
-    return ACTIVATIONS[c["activation"] or ("gelu" if c["preset"] == "gpt" else "relu")]
+    return ACTIVATIONS[c["activation"] or ("relu" if c["preset"] == "msa" else "gelu")]
 
 
 def norm_shapes(c, name):
@@ -69,15 +73,16 @@ def resolve(config):
     """Fills defaults and preset; raises ValueError for an unknown key or a value outside this model."""
     if unknown := config.keys() - DEFAULTS.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
-    c = {**DEFAULTS, **config}
-    known = {"family": ("decoder", "classifier"), "mixer": mixers.NAMES, "preset": ("gpt", "msa")}
+    c = {**DEFAULTS, **(LLAMA if config.get("preset") == "llama" else {}), **config}
+    known = {"family": ("decoder", "classifier"), "mixer": mixers.NAMES, "preset": ("gpt", "msa", "llama")}
     if any(c[key] not in names for key, names in known.items()):
         raise ValueError(f"not covered: family {c['family']}, mixer {c['mixer']}, preset {c['preset']}")
     c["causal"] = c["family"] == "decoder" or c["mixer"] == "dispatcher" if c["causal"] is None else c["causal"]
-    if c["mixer"] not in ("avgpool", "identity") and c["d"] % c["heads"]:
+    if c["mixer"] not in ("avgpool", "identity") and not c["head_width"] and c["d"] % c["heads"]:
         raise ValueError(f"heads {c['heads']} does not divide d {c['d']}")
-    c["ff"] = 4 * c["d"] if c["ff"] is None else c["ff"]
-    c["tie"] = c["preset"] == "gpt" if c["tie"] is None else c["tie"]
+    c["positions"] = c["positions"] or ("learned" if c["preset"] == "gpt" else "sinusoidal")
+    c["ff"] = (64 * math.ceil(c["d"] / 24) if c["preset"] == "llama" else 4 * c["d"]) if c["ff"] is None else c["ff"]
+    c["tie"] = c["preset"] != "msa" if c["tie"] is None else c["tie"]
     return c
 
 
@@ -86,7 +91,7 @@ def parameter_shapes(config):
     c = resolve(config)
     d, ff, vocab = c["d"], c["ff"], c["vocab"]
     shapes = {"tok.weight": (vocab, d)}
-    if c["preset"] == "gpt":
+    if c["positions"] == "learned":
         shapes["pos.weight"] = (c["ctx"], d)
     for i in range(c["layers"]):
         block = f"blocks.{i}."
@@ -94,7 +99,7 @@ def parameter_shapes(config):
         of_mixer = {f"mixer.{name}": shape for name, shape in mixers.shapes(c).items()}
         feed_forward = mixers.linear_shapes({"fc": ((1 + c["gated"]) * ff, d), "fc_out": (d, ff)}, c["bias"])
         shapes.update({f"{block}{name}": shape for name, shape in {**of_mixer, **feed_forward}.items()})
-    if c["preset"] == "gpt":
+    if c["preset"] != "msa":
         shapes |= norm_shapes(c, "ln_f")
     if c["family"] == "classifier":
         return {**shapes, "head.weight": (c["classes"], d), "head.bias": (c["classes"],)}
@@ -172,7 +177,7 @@ class Decoder:
 
     def block(self, i, x, keep, lengths):
         p = f"blocks.{i}."
-        if self.config["preset"] == "gpt":
+        if self.config["preset"] != "msa":
             x = x + self.mix(p + "mixer", self.layer_norm(p + "ln1", x), keep, lengths)
             return x + feed_forward(self.config, self.linear, p, self.layer_norm(p + "ln2", x))
         x = self.layer_norm(p + "ln1", x + self.mix(p + "mixer", x, keep, lengths))
@@ -183,14 +188,15 @@ class Decoder:
         c = self.config
         batch, length = ids_bt.shape
         x = self.table["tok.weight"][ids_bt]
-        if c["preset"] == "gpt":
+        x = x * math.sqrt(c["d"]) if c["preset"] == "msa" else x
+        if c["positions"] == "learned":
             x = x + self.table["pos.weight"][:length]
-        else:
-            x = x * math.sqrt(c["d"]) + sinusoid(length, c["d"]).to(x.dtype)
+        if c["positions"] == "sinusoidal":
+            x = x + sinusoid(length, c["d"]).to(x.dtype)
         keep = visible_keys(batch, length, c["window"], c["causal"], lengths)
         for i in range(c["layers"]):
             x = self.block(i, x, keep, lengths)
-        if c["preset"] == "gpt":
+        if c["preset"] != "msa":
             x = self.layer_norm("ln_f", x)
         if c["family"] == "classifier":
             z = self.linear("head", x)

@@ -95,6 +95,36 @@ TEST_CASE("model config: presets") {
   CHECK(msa.embedding.scale_embedding);
   CHECK_FALSE(msa.output.tie);
   CHECK(msa.output.head_bias);
+  ModelConfig llama;
+  llama.preset = Preset::llama;
+  apply_preset(llama);
+  CHECK(llama.block.norm_kind == NormKind::rms);
+  CHECK(llama.block.activation == Activation::silu);
+  CHECK(llama.block.gated);
+  CHECK_FALSE(llama.block.bias);
+  CHECK_FALSE(llama.block.norm_bias);
+  CHECK(llama.embedding.positions == PositionKind::rope);
+  CHECK(llama.output.tie);
+  CHECK(llama.block.feed_forward(576) == 1536);
+  CHECK(llama.block.feed_forward(25) == 128);
+}
+
+TEST_CASE("model config: rotary positions and shared keys that cannot be") {
+  const auto with_rope = [](ModelConfig& c) { c.embedding.positions = PositionKind::rope; };
+  CHECK(complaint([&](ModelConfig& c) { with_rope(c); }) == "no error");
+  CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = kind_of<Dispatcher>; }) ==
+        "model.positions: rope, but mixer dispatcher hears by distance already, expected none or learned");
+  for (MixerKind mixer : {kind_of<Quad>, kind_of<QuadFull>, kind_of<Metric>, kind_of<AveragePool>, kind_of<Identity>})
+    CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
+          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not turn its queries and keys, only sdp does");
+  CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 5; }) ==
+        "model.rope_fraction: 1 of heads of 5 columns are 5 columns, expected an even number, 2 or more");
+  CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");
+  CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope.scaling = RopeScaling::llama3, c.embedding.rope.low = 4; }) ==
+        "model.rope_low: 4, expected less than rope_high = 4");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().kv_heads = 3; }) == "model.kv_heads: 3 does not divide heads = 4");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().kv_heads = 0; }) == "model.kv_heads: 0, expected 1 or more");
+  CHECK(complaint([](ModelConfig& c) { c.settings<Sdp>().head_width = 7, c.settings<Sdp>().heads = 3; }) == "no error");
 }
 
 TEST_CASE("model config: what follows from other keys") {
@@ -109,7 +139,7 @@ TEST_CASE("model config: what follows from other keys") {
 }
 
 TEST_CASE("model config: names") {
-  CHECK(list_of<Preset>() == "gpt, msa");
+  CHECK(list_of<Preset>() == "gpt, msa, llama");
   CHECK(choice_of<Norm>("norm", "post") == Norm::post);
   CHECK(std::string(name_of(kind_of<Sdp>)) == "sdp");
   CHECK(error_of([] { choice_of<Activation>("model.activation", "swish"); }) ==

@@ -171,14 +171,15 @@ std::vector<Setting> without_taken_back(const std::vector<Setting>& settings) {
 void store_deciding(const std::vector<Setting>& settings, const std::vector<Field>& fields) {
   for (const Setting& setting : settings)
     for (const Field& field : fields)
-      if (field.key == setting.key && field.is_deciding) store(setting, field);
+      if (field.key == setting.key && field.is_deciding && !(field.follows_choices && setting.value.kind == Kind::nothing))
+        store(setting, field);
 }
 
 // The defaults of the keys that follow the choices.
 TextsByKey defaults_of(const std::vector<Field>& fields) {
   TextsByKey defaults;
   for (const Field& field : fields)
-    if (field.is_read && field.follows_choices) defaults[field.key] = value_text(field);
+    if (field.follows_choices) defaults[field.key] = value_text(field);
   return defaults;
 }
 
@@ -221,7 +222,8 @@ template <class Value> std::string lines(const std::vector<Field>& fields, bool 
 }  // namespace
 
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-    const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding) {
+    const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
+    const std::function<std::vector<Field>()>& fields_now) {
   Collector file{fields, path, true}, command_line{fields, "command line", false};
   if (!path.empty()) read_file(path, file);
   for (const std::string& assignment : overrides) read_override(assignment, command_line);
@@ -236,8 +238,10 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
   all.insert(all.end(), given.begin(), given.end());
   store_deciding(all, fields);
 
-  const std::vector<Field> read = after_deciding();
-  const TextsByKey defaults = defaults_of(read);
+  give_defaults();
+  const TextsByKey defaults = defaults_of(fields_now());
+  store_deciding(all, fields);
+  const std::vector<Field> read = fields_now();
   for (Setting& setting : all) {
     const auto found = defaults.find(setting.key);
     if (found != defaults.end() && setting.value.kind == Kind::nothing) setting.value = {Kind::text, found->second};
@@ -245,8 +249,9 @@ std::vector<std::string> store(const std::vector<Field>& fields, const std::stri
   }
   std::vector<std::string> following;
   const std::set<std::string> said = keys_with_values(given);
-  for (const auto& [key, value] : defaults_of(read))
-    if (value == defaults.at(key) && !said.count(key)) following.push_back(key);
+  for (const Field& field : read)
+    if (field.is_read && field.follows_choices && value_text(field) == defaults.at(field.key) && !said.count(field.key))
+      following.push_back(field.key);
   return following;
 }
 

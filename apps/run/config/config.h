@@ -37,16 +37,17 @@ using TextsByKey = std::map<std::string, std::string>;
 // Stores what a file (none if the path is empty) and then the overrides, "model.layers=6" with the value in YAML, say of the
 // fields; the last word on a key counts. "~model.layers" takes back what was said of the key before it, "~model" of all its keys.
 // Keys that decide about others come first. inherited() then gives further assignments, of the lowest rank: those that nothing
-// reads are passed over. after_deciding() gives the keys that are left their defaults, and returns the fields again, as it is
-// known now which of them are read; then come the rest. Returns the keys that follow the choices (Field::follows_choices): nothing
-// was said of them, or null, and they have the default of the chosen preset and family.
-// Errors: an unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that
-// nothing reads as the config is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
+// reads are passed over. give_defaults() gives the keys that are left their defaults; what was said of deciding keys is stored again.
+// fields_now() returns the fields, as it is known now which of them are read; then come the rest. Returns the keys that follow the choices
+// (Field::follows_choices): nothing was said of them, or null, and they have the default of the chosen preset and family. Errors: an
+// unreadable file, not YAML, a key twice in the file, an unknown key (with the nearest known one), a key that nothing reads as the config
+// is (with the choices that do), a value of the wrong type or not allowed. Each names file and line:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 // Only in the config.yaml of a run folder that was made before such files told the version (see below), keys that
 // nothing reads are passed over: it lists every key that there was.
 std::vector<std::string> store(const std::vector<Field>& fields, const std::string& path, const std::vector<std::string>& overrides,
-    const std::function<std::vector<std::string>()>& inherited, const std::function<std::vector<Field>()>& after_deciding);
+    const std::function<std::vector<std::string>()>& inherited, const std::function<void()>& give_defaults,
+    const std::function<std::vector<Field>()>& fields_now);
 
 // As YAML that load_config reads back to the same config: the keys that are read, in the order of visit_fields. What was said of the
 // keys in `following` is written in the place of their values, which follow it as a comment:  ff: null  # 512
@@ -81,10 +82,8 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
     const std::function<std::vector<std::string>(const Config&)>& inherited = {}) {
   Config config;
   const auto inherit = [&] { return inherited ? inherited(config) : std::vector<std::string>(); };
-  const std::vector<std::string> following = store(fields_of(config), path, overrides, inherit, [&] {
-    apply_preset(config);
-    return fields_of(config);
-  });
+  const std::vector<std::string> following = store(
+      fields_of(config), path, overrides, inherit, [&] { apply_preset(config); }, [&] { return fields_of(config); });
   check(config);
   [[maybe_unused]] const TextsByKey said = value_texts(fields_of(config));
   resolve(config);

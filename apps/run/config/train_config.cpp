@@ -60,7 +60,8 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
 
 // The order in which training goes through the data.
 void visit_order_fields(TrainConfig& c, const Fields& field) {
-  const Fields packing = read_by(field.when(!is_sorting(c) && !is_chat(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
+  const Fields packing =
+      read_by(field.when(!is_sorting(c) && !is_chat(c), ""), c.model, [](const FamilyTraits& f) { return f.is_language_model(); });
   packing("order", c.order,
       "crops: from anywhere in the data, drawn each time; columns: the data in as many columns as a step has sequences, read in "
       "consecutive windows; shuffled: the documents in a random order, each once per epoch")

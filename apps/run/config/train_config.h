@@ -108,9 +108,7 @@ inline bool is_classifier(const TrainConfig& config) { return config.model.trait
 std::vector<std::string> class_names(const TrainConfig& config);
 inline bool is_chat(const TrainConfig& config) { return config.format == DocumentFormat::messages; }
 // True if training goes through the documents in a random order; a classifier always does, and so do conversations.
-inline bool is_shuffled(const TrainConfig& config) {
-  return config.order == Order::shuffled || is_classifier(config) || is_chat(config);
-}
+inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || is_chat(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdio>
 
+#include "apps/terminal/progress.h"
 #include "core/error.h"
 #include "core/files/checksum.h"
-#include "apps/terminal/progress.h"
 #include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"

@@ -2,6 +2,7 @@
 // 64 keys, with the scale z, which is a part of the packed q or of the products (block.h):
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
+// A head of keys that several query heads share is the work of one task, which goes over them in their order for every block of keys.
 // Every sum is taken in the order of the blocks, however the work is shared out: the bits do not depend on the threads.
 #include "core/cpu/parallel.h"
 #include "core/cpu/worker_thread.h"
@@ -16,6 +17,8 @@ namespace {
 struct Share {
   int64_t queries, keys;  // a task's: multiples of 64; one of them is everything
   bool want_q, want_kv;
+  // The query heads of a task: all that share its keys, where it sums their gradients.
+  int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
 // The gradients of views that are the same columns stand in the same place, where they are added up.
@@ -39,9 +42,10 @@ template <class T, class E> class BackwardTask {
         gaps_(std::is_same_v<E, A> && problem.sees.most - problem.sees.least < problem.sees.scale),
         row_(packed_row<E>(problem.width)),
         transposed_(kBlock * round_up(problem.width, kColumns)),
-        packed_(share.queries * 2 * row_ + kBlock * row_ + 2 * transposed_),
-        sums_(share.queries * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
-    const int64_t rows = share.queries * row_, block = kBlock * row_;
+        queries_(share.heads(problem) * share.queries),
+        packed_(queries_ * 2 * row_ + kBlock * row_ + 2 * transposed_),
+        sums_(queries_ * (row_ + 1) + kBlock * (2 * row_ + 3 * kBlock)) {
+    const int64_t rows = queries_ * row_, block = kBlock * row_;
     q_ = packed_.data();
     dy_ = q_ + rows;
     k_ = dy_ + rows;
@@ -58,24 +62,28 @@ template <class T, class E> class BackwardTask {
     p_ = take(kBlock * kBlock);
     ds_ = take(kBlock * kBlock);
     f_ = take(kBlock * kBlock);
-    delta_ = take(share.queries);
+    delta_ = take(queries_);
     if (of.one_load_of_k_and_v()) v_xj_ = k_xj_;
     if (of.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
-  // Some queries and some keys of a head: all that share_ wants of them.
-  void run(int64_t head, Interval queries, Interval keys) {
-    const int64_t all_keys = problem_.keys_of(head);
+  // Some queries of the heads of task `number`, and some keys: all that share_ wants of them.
+  void run(int64_t number, Interval queries, Interval keys) {
+    const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
     const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
     const Interval loaded = share_.want_q ? queries : seeing;
-    if (share_.want_q || seen.begin < seen.end) load_queries(head, loaded);
+    for (int64_t n = 0; n < heads && (share_.want_q || seen.begin < seen.end); ++n) load_queries(head + n, loaded, n * share_.queries);
     for (int64_t j0 = keys.begin; j0 < keys.end; j0 += kBlock) {
       const int64_t n = min(kBlock, problem_.keys - j0);
       if (share_.want_kv) clear_key_gradients(n);
-      if (j0 >= seen.begin && j0 < seen.end) add_keys(head, j0, all_keys, loaded.begin, seeing);
+      if (j0 >= seen.begin && j0 < seen.end) {
+        load_keys(head, j0, min(kBlock, all_keys - j0));
+        for (int64_t m = 0; m < heads; ++m) add_keys(head + m, j0, all_keys, m * share_.queries - loaded.begin, seeing);
+      }
       if (share_.want_kv) store_key_gradients(head, j0, n);
     }
-    if (share_.want_q) store(of_.dq, head, queries.begin, queries.end - queries.begin, dq_, A(problem_.scale), of_.add_dq());
+    for (int64_t n = 0; n < heads && share_.want_q; ++n)
+      store(of_.dq, head + n, queries.begin, queries.end - queries.begin, dq_ + n * share_.queries * row_, A(problem_.scale), of_.add_dq());
   }
 
  private:
@@ -96,24 +104,28 @@ template <class T, class E> class BackwardTask {
     if (dv_ != dk_) clear(dv_, rows);
   }
 
-  void load_queries(int64_t head, Interval queries) {
+  // Into the rows from `at` on.
+  void load_queries(int64_t head, Interval queries, int64_t at) {
     const int64_t width = problem_.width, rows = queries.end - queries.begin;
     const T *dy = of_.dy.of(problem_, head) + queries.begin * of_.dy.row, *y = of_.y.of(problem_, head) + queries.begin * of_.y.row;
-    pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_, row_);
-    pack_rows(dy, of_.dy.row, rows, width, A(1), dy_, row_);
-    dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_);
-    if (share_.want_q) clear(dq_, rows);
+    pack_rows(of_.q.of(problem_, head) + queries.begin * of_.q.row, of_.q.row, rows, width, A(problem_.scale), q_ + at * row_, row_);
+    pack_rows(dy, of_.dy.row, rows, width, A(1), dy_ + at * row_, row_);
+    dot_rows(dy, of_.dy.row, y, of_.y.row, rows, width, delta_ + at);
+    if (share_.want_q) clear(dq_ + at * row_, rows);
   }
 
-  // `loaded` is the query that q_, dy_ and dq_ begin with.
-  void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t loaded, Interval queries) {
-    const int64_t width = problem_.width, keys = min(kBlock, all_keys - j0);
+  void load_keys(int64_t head, int64_t j0, int64_t keys) {
+    const int64_t width = problem_.width;
     const T *k = of_.k.of(problem_, head) + j0 * of_.k.row, *v = of_.v.of(problem_, head) + j0 * of_.v.row;
     pack_columns(k, of_.k.row, keys, width, k_xj_);
     if (v_xj_ != k_xj_) pack_columns(v, of_.v.row, keys, width, v_xj_);
     if (share_.want_q) pack_rows(k, of_.k.row, keys, width, A(1), k_, row_);
+  }
+
+  // Query t is row t + at of q_, dy_ and dq_.
+  void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t at, Interval queries) {
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
-      if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 - loaded);
+      if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 + at);
   }
 
   void add_block(const Tile& tile, int64_t head, int64_t at) {
@@ -154,7 +166,7 @@ template <class T, class E> class BackwardTask {
   // In a window narrower than a cell, a query may see nothing between two keys that its neighbours see. Its weights are then
   // not computed, but the sums over queries read them: they must be 0. (Products in bf16 leave out what is not visible by themselves.)
   bool gaps_;
-  int64_t row_, transposed_;
+  int64_t row_, transposed_, queries_;  // queries_: rows of q
   Scratch<E> packed_;
   Scratch<A> sums_;
   E *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
@@ -166,28 +178,30 @@ Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all,
 
 template <class E, class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& of) {
   const int64_t by_queries = (problem.queries + share.queries - 1) / share.queries, by_keys = (problem.keys + share.keys - 1) / share.keys;
-  const int64_t multiplications = 5 * min(share.queries, problem.queries) * min(share.keys, problem.keys) * problem.width;
+  const int64_t heads = share.heads(problem);
+  const int64_t multiplications = 5 * heads * min(share.queries, problem.queries) * min(share.keys, problem.keys) * problem.width;
   const int64_t tasks = by_queries * by_keys;
-  parallel_for_with_scratch(problem.batches * problem.heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
-    const SignalsHeld held;  // once for all products of the chunk
-    BackwardTask<T, E> task(problem, share, of);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t n = i % tasks;
-      task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
-    }
-  });
+  parallel_for_with_scratch(
+      problem.batches * problem.heads / heads * tasks, tasks_per_chunk(multiplications), [&](int64_t begin, int64_t end) {
+        const SignalsHeld held;  // once for all products of the chunk
+        BackwardTask<T, E> task(problem, share, of);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t n = i % tasks;
+          task.run(i / tasks, part(n / by_keys, share.queries, problem.queries), part(n % by_keys, share.keys, problem.keys));
+        }
+      });
 }
 
 }  // namespace
 
 void backward_cpu(const Problem& problem, const Tensor& dy, const Views& in, const Outputs& out, const Views& gradients) {
   const int64_t all_queries = round_up(problem.queries, kBlock), all_keys = round_up(problem.keys, kBlock);
-  const int64_t heads = problem.batches * problem.heads, threads = thread_count(), rounds = (heads + threads - 1) / threads;
+  const int64_t heads = problem.batches * problem.heads / problem.group, threads = thread_count(), rounds = (heads + threads - 1) / threads;
   with_products(dy, problem, [&]<class T, class E>(T, E) {
     const Tensors<T> of{head_rows<const T>(in.q), head_rows<const T>(in.k), head_rows<const T>(in.v), head_rows<const T>({out.y_bcd}),
         head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
         head_rows<T>(gradients.v)};
-    // Five products per block when a task has a whole head. With few heads for the threads there are two rounds of smaller
+    // Five products per block when a task has a whole head of keys. With few heads for the threads there are two rounds of smaller
     // tasks, the first for dk and dv, the second for dq, with seven products in all.
     if (7 * heads >= 5 * rounds * threads) return run_share<E>(problem, {all_queries, all_keys, true, true}, of);
     run_share<E>(problem, {all_queries, kBlock, false, true}, of);

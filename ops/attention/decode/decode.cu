@@ -18,7 +18,7 @@ namespace attention_kernels {
 template <class T> struct Append {
   CachedQueries<T> of;
   HD void operator()(int64_t i) const {
-    const int64_t width = of.problem.width, x = i % width, r = i / width % of.count, head = i / width / of.count;
+    const int64_t width = of.problem.width, x = i % width, r = i / width % of.count, head = i / width / of.count * of.problem.group;
     const int64_t to = of.slot(head, of.first + r) + x;
     of.k_cache[to] = of.at(of.k, head, r)[x];
     if (of.v_cache != of.k_cache) of.v_cache[to] = of.at(of.v, head, r)[x];
@@ -78,6 +78,7 @@ HOST void check_caches(
     const Checked& checked, const Tensor& k_cache_bnsk, const Tensor& v_cache_bnsk, int64_t past, const AttentionOptions& options) {
   const char* op = "attention_cached";
   const Problem& problem = checked.problem;
+  const int64_t heads = problem.of_key_heads().heads;
   Dims dims;
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
   if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
@@ -85,8 +86,8 @@ HOST void check_caches(
   if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
   if (problem.keys != problem.queries) fail("{}: {} new queries, {} new keys, expected the same", {op, problem.queries, problem.keys});
   if (past < 0) fail("{}: past is {}, expected 0 or more", {op, past});
-  if (dims['b'] != problem.batches || dims['n'] != problem.heads || dims['k'] != problem.width)
-    fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, problem.heads, problem.width});
+  if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)
+    fail("{}: k_cache_bnsk{} expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
     fail("{}: k and v have one cache, expected k and v to be the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;
@@ -94,7 +95,8 @@ HOST void check_caches(
 }
 
 template <class T> void append(const CachedQueries<T>& of, Device device) {
-  for_each_element("attention_cached: append", device, of.problem.batches * of.problem.heads * of.count * of.problem.width, Append<T>{of});
+  for_each_element("attention_cached: append", device, of.problem.batches * of.problem.of_key_heads().heads * of.count * of.problem.width,
+      Append<T>{of});
 }
 
 template <class T> void attend_cached(const CachedQueries<T>& of, Device device) {

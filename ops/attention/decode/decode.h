@@ -10,10 +10,11 @@ template <class T> struct CachedQueries {
   Problem problem;  // its queries and keys are the new positions
   HeadRows<const T> q, k, v;
   HeadRows<T> y;
-  T *k_cache, *v_cache;  // [b, heads, capacity, k]
+  T *k_cache, *v_cache;  // [b, kv_heads, capacity, k]
   int64_t capacity, row, first, count;
 
-  HD int64_t slot(int64_t head, int64_t t) const { return (head * capacity + t % capacity) * problem.width; }
+  // Where the caches hold position t of what query head `head` reads.
+  HD int64_t slot(int64_t head, int64_t t) const { return (head / problem.group * capacity + t % capacity) * problem.width; }
   // Row r of these positions.
   template <class E> HD E* at(const HeadRows<E>& rows, int64_t head, int64_t r) const {
     return rows.of(problem, head) + (row + r) * rows.row;

@@ -55,9 +55,9 @@ HOST bool flash_takes(const Problem& problem, Device device) {
 
 HOST bool flash_fits(const Problem& problem, std::initializer_list<Rows> views) {
   constexpr int64_t kBytes = 16, kElements = flash::kChunk;
-  for (const auto& [of, offset, width] : views)
-    if (of.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(of.raw()) % kBytes || offset % kElements || of.shape()[2] % kElements ||
-        of.shape()[2] >= 1 << 22 || of.size() / kElements >= int64_t{1} << 30)
+  for (const Rows& view : views)
+    if (const Arg& of = view.of; of.dtype() != Dtype::bf16 || reinterpret_cast<uintptr_t>(of.raw()) % kBytes || view.offset % kElements ||
+                                 of.shape()[2] % kElements || of.shape()[2] >= 1 << 22 || of.size() / kElements >= int64_t{1} << 30)
       return false;
   return flash_takes(problem, views.begin()->of.device());
 }

@@ -1,8 +1,8 @@
 // dk and dv in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 keys of one head, 32 or 16 to a
-// warp, and goes over the queries that see them, 32 at a time. Scores are computed transposed: their rows are keys. Then they
-// and their gradients have the layout of a left operand, and never leave the registers. Keys that are values, as with a metric,
-// are copied once, and have one gradient in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take
-// key_gradient_wgmma.cu for widths 64 and 128.
+// warp, and goes over the queries that see them, 32 at a time, of one query head after the other where several share the keys. Scores
+// are computed transposed: their rows are keys. Then they and their gradients have the layout of a left operand, and never leave the
+// registers. Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers:
+// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take key_gradient_wgmma.cu for widths 64 and 128 and keys of one query head.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
@@ -29,6 +29,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 
   struct Sources {  // where a head's q, dy, lse and delta begin
     int q_chunk, dy_chunk, sums;
+    __device__ Sources(const BackwardTensors& of, int head)
+        : q_chunk(chunk_of(of.q, of.problem, head)), dy_chunk(chunk_of(of.dy, of.problem, head)), sums(head * of.bounds.queries) {}
   };
   struct OfWarp {
     int head, j;  // the warp's first key
@@ -46,26 +48,32 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 
   __device__ void operator()() const {
     const Problem& problem = of.problem;
-    const Place at(problem, problem.queries, blocks(), false);
-    const Visible visible(of.bounds, problem, at.head);
+    const Place at(problem.of_key_heads(), problem.queries, blocks(), false);
+    const int group = static_cast<int>(problem.group), head = at.head * group, end_head = head + group;
+    const Visible visible(of.bounds, problem, head);
     const int j0 = at.block * kKeys, row = warp() * 16 * kTiles;
-    begin_rows<kKeys, kThreads>(keys(), of.k, chunk_of(of.k, problem, at.head), j0, visible.keys);
-    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, at.head), j0, visible.keys);
+    begin_rows<kKeys, kThreads>(keys(), of.k, chunk_of(of.k, problem, head), j0, visible.keys);
+    if constexpr (!keys_are_values) begin_rows<kKeys, kThreads>(values(), of.v, chunk_of(of.v, problem, head), j0, visible.keys);
     ptx::cp_async_commit();
-    const Sources from{chunk_of(of.q, problem, at.head), chunk_of(of.dy, problem, at.head), at.head * of.bounds.queries};
+    Sources from(of, head);
     const int first = visible.first_query(j0) / kQueries * kQueries, end = visible.end_query(j0, j0 + kKeys);
     if (first < end) begin_queries(from, first, 0);
     ptx::cp_async_commit();
     ptx::cp_async_wait<1>();
     __syncthreads();
-    OfWarp own{at.head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}};
+    OfWarp own{head, j0 + row, LeftRows(keys(), row), LeftRows(values(), row), {}};
     UNROLL(1)
-    for (int t0 = first, stage = 0; t0 < end; t0 += kQueries, stage ^= 1) {
+    for (int t0 = first, stage = 0; t0 < end; stage ^= 1) {
       ptx::cp_async_wait_all();
       __syncthreads();  // these have arrived; those before have been read
-      if (t0 + kQueries < end) begin_queries(from, t0 + kQueries, stage ^ 1);
+      const bool is_last = t0 + kQueries >= end, ends = is_last && own.head + 1 == end_head;
+      const int next = is_last ? first : t0 + kQueries;
+      if (is_last && !ends) from = Sources(of, own.head + 1);
+      if (!ends) begin_queries(from, next, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kQueries; part += kPart) add_queries(visible, t0, part, stage, own);
+      own.head += is_last && !ends ? 1 : 0;
+      t0 = ends ? end : next;
     }
     store(own, row);
   }
@@ -108,8 +116,8 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
 };
 
 HOST void key_gradient(const BackwardTensors& of, Device device) {
-  if (wgmma_takes(of.problem, device)) return wgmma_key_gradient(of, device);
-  launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem, of.dk == of.dv, of);
+  if (of.problem.group == 1 && wgmma_takes(of.problem, device)) return wgmma_key_gradient(of, device);
+  launch_flash<KeyGradientKernel>("attention' dk dv", device, of.problem.of_key_heads(), of.dk == of.dv, of);
 }
 
 }  // namespace flash

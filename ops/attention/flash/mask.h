@@ -142,12 +142,12 @@ struct Place {
 // The number of blocks of kRows.
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The place where a head begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk while it goes over
-// the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
+// The place where what a query head reads begins in a view, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk
+// while it goes over the rows: an int takes half the registers of a pointer. flash_fits sees to it that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& of, const Problem& problem, int head) {
-  const int heads = static_cast<int>(problem.heads);
-  return static_cast<int>((head / heads * of.sequence + head % heads * static_cast<int>(problem.width)) / kChunk);
+  const int heads = static_cast<int>(problem.heads), n = head % heads, shared = of.group == 1 ? n : n / static_cast<int>(of.group);
+  return static_cast<int>((head / heads * of.sequence + shared * static_cast<int>(problem.width)) / kChunk);
 }
 template <class T> __device__ inline T* row_of(const HeadRows<T>& of, int chunk, int t) {
   return of.data + int64_t{chunk + t * (static_cast<int>(of.row) / kChunk)} * kChunk;

@@ -1,6 +1,7 @@
 // The backward on GPUs, from the kept log-sum-exp. With q already times the scale z:
 //   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
-// One kernel owns 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t; after it another owns 64 queries and sums
+// One kernel owns 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that share them in their
+// order; after it another owns 64 queries and sums
 // dq_t = z sum_j ds_tj k_j. No atomics: the same bits on every run.
 // With N = b n c queries of width k, as many keys, s bytes a number:
 //   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
@@ -114,15 +115,18 @@ template <class T, int kWidth> struct KeyGradientKernel {
 
   HD int64_t column_groups() const { return (of.problem.width + kWidth - 1) / kWidth; }
   HD int64_t key_blocks() const { return (of.problem.keys + kGpuBlock - 1) / kGpuBlock; }
-  HD int64_t blocks() const { return of.problem.batches * of.problem.heads * key_blocks() * column_groups(); }
+  HD int64_t blocks() const { return of.problem.batches * of.problem.of_key_heads().heads * key_blocks() * column_groups(); }
 
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
     const Problem& problem = of.problem;
-    const auto [head, j0, x0] = Part(key_blocks(), column_groups(), kWidth, false);
-    const int64_t keys = problem.keys_of(head), last = j0 + kGpuBlock < keys ? j0 + kGpuBlock - 1 : keys - 1;
+    const auto [number, j0, x0] = Part(key_blocks(), column_groups(), kWidth, false);
+    const int64_t first_head = number * problem.group, keys = problem.keys_of(first_head),
+                  last = j0 + kGpuBlock < keys ? j0 + kGpuBlock - 1 : keys - 1;
     const int64_t end_query = j0 < keys ? problem.sees.end_query(last, problem.queries) : 0;
     A dk[kThreadRows][kWidth / 16] = {}, dv[kThreadRows][kWidth / 16] = {};
+    UNROLL(1)
+    for (int64_t head = first_head; head < first_head + problem.group; ++head) UNROLL(1)
     for (int64_t t0 = problem.sees.first_query(j0) / kGpuBlock * kGpuBlock; t0 < end_query; t0 += kGpuBlock) {
       A p[kThreadRows][kThreadColumns], ds[kThreadRows][kThreadColumns];  // transposed: rows are keys, columns queries
       scores<T>(of.k(head, j0, keys), of.q(head, t0), problem.width, shared, p);
@@ -136,7 +140,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
       store_weights(ds, shared);
       add_weighted<kWidth, T>(of.q(head, t0).columns_from(x0), problem.width - x0, shared, dk);
     }
-    store_gradients(head, j0, x0, dk, dv);
+    store_gradients(first_head, j0, x0, dk, dv);
   }
 
   // ds, from dy . v in its place, and p, from the scores, times what dropout multiplies it by.

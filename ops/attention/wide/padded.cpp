@@ -17,15 +17,15 @@ bool same(const Rows& a, const Rows& b) { return a.of.raw() == b.of.raw() && a.o
 Strided<2> elements(const Problem& problem, const Rows& view, int64_t positions) {
   const int64_t wide = widened(problem).width;
   Strided<2> s;
-  s.push(problem.batches * positions, {view.of.shape()[2], problem.heads * wide});
-  s.push(problem.heads, {problem.width, wide});
+  s.push(problem.batches * positions, {view.of.shape()[2], problem.heads / view.group * wide});
+  s.push(problem.heads / view.group, {problem.width, wide});
   s.push(problem.width, {1, 1});
   return s;
 }
 
 Tensor room(const Problem& problem, const Rows& view) {
   const Tensor& of = view.of;
-  const Shape shape{of.shape()[0], of.shape()[1], widened(problem).d()};
+  const Shape shape{of.shape()[0], of.shape()[1], widened(problem).d() / view.group};
   return widened(problem).width == problem.width ? like(of, shape) : zeros(shape, of.dtype(), of.device());
 }
 
@@ -50,7 +50,8 @@ void give_back(const Problem& problem, const Tensor& copy, const Rows& view) {
 template <class Make> Views each_view(const Views& of, Make make) {
   const Tensor q = make(of.q), k = same(of.k, of.q) ? q : make(of.k);
   const Tensor other = same(of.v, of.q) ? q : k;
-  return {{q}, {k}, {same(of.v, of.q) || same(of.v, of.k) ? other : make(of.v)}};
+  const int64_t group = of.k.group;
+  return {{q}, {k, 0, 0, group}, {same(of.v, of.q) || same(of.v, of.k) ? other : make(of.v), 0, 0, group}};
 }
 
 }  // namespace

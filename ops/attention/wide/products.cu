@@ -106,10 +106,11 @@ struct Existing {
 HOST Rows existing(const Problem& problem, const Rows& view) {
   if (!problem.lengths) return view;
   const Tensor& of = view.of;
-  const Tensor copy = like(of, Shape{problem.batches, problem.keys, problem.d()});
-  for_rows("attention: keys", of.device(), problem.batches * problem.keys, problem.d(),
+  const int64_t columns = problem.of_key_heads().d();
+  const Tensor copy = like(of, Shape{problem.batches, problem.keys, columns});
+  for_rows("attention: keys", of.device(), problem.batches * problem.keys, columns,
       Existing{problem, of.data<bf16>() + view.offset, of.shape()[2], copy.data<bf16>()});
-  return {copy};
+  return {copy, 0, 0, view.group};
 }
 
 // A matrix of each sequence of a group: rows of a view, or of the scores.
@@ -192,9 +193,10 @@ HOST void products_backward(const Problem& problem, const Tensor& dy, const View
     multiply(dy, group, {c, keys, width}, of(dy_rows), of(v).transposed(), scores(problem, e), false, true);
     for_rows("attention': weights", dy.device(), group.count * c, keys,
         Gradients{problem, group, s.data<float>(), e.data<float>(), out.lse_bnc.data<float>(), p.data<bf16>(), ds.data<bf16>()});
-    // Views that are the same columns have one gradient, to which each of them adds.
-    multiply(dy, group, {keys, width, c}, scores(problem, p).transposed(), of(dy_rows), of(dv), false);
-    multiply(dy, group, {keys, width, c}, scores(problem, ds).transposed(), of(q), of(dk), dk.data == dv.data);
+    // Views that are the same columns have one gradient, to which each of them adds; so have the heads that share keys.
+    const bool shared = group.head % problem.group > 0;
+    multiply(dy, group, {keys, width, c}, scores(problem, p).transposed(), of(dy_rows), of(dv), shared);
+    multiply(dy, group, {keys, width, c}, scores(problem, ds).transposed(), of(q), of(dk), shared || dk.data == dv.data);
     multiply(dy, group, {c, width, keys}, scores(problem, ds), of(k), of(dq), dq.data == dk.data || dq.data == dv.data);
   });
 }

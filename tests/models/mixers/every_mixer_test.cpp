@@ -2,6 +2,7 @@
 // alone, and train on every device.
 #include "models/layers/layers.h"
 #include "models/mixers/mixers.h"
+#include "ops/shapes/shape_ops.h"
 #include "tests/models/model_cases.h"
 #include "tests/ops/values.h"
 
@@ -51,6 +52,28 @@ TEST_CASE("every mixer: after an error the cache is at the position where it was
   };
   check_mixer(Sdp(shape, {})), check_mixer(Metric(shape, {})), check_mixer(Quad(shape, {})), check_mixer(QuadFull(shape, {}));
   check_mixer(Dispatcher(shape, {}));
+}
+
+TEST_CASE("a cache takes the room of the positions that are read, and doubles") {
+  const int64_t length = 2053;
+  const auto check_mixer = [&](auto mixer, bool one_tensor) {
+    draw_parameters(mixer, 1);
+    each_parameter(mixer, [](const std::string&, Parameter& p) { p.value = convert(p.value, Dtype::f64); });
+    const Tensor x_bcd = drawn({1, length, 4}, Dtype::f64, Device::cpu, 7), whole = mixer(x_bcd, Tensor());
+    auto cache = mixer.make_cache(1, Dtype::f64, Device::cpu);
+    CHECK(cache.k_bnsk.shape()[2] == 2048);
+    int64_t first = 0;
+    for (int64_t count : {2047, 3, 1, 2}) {
+      const Tensor y_bcd = mixer(slice(x_bcd, 1, first, count), cache);
+      CHECK(difference(y_bcd, slice(whole, 1, first, count)) < 1e-12);
+      first += count;
+    }
+    CHECK(cache.k_bnsk.shape()[2] == 4096);
+    CHECK((cache.k_bnsk.raw() == cache.v_bnsk.raw()) == one_tensor);
+  };
+  const MixerShape shape{.d = 4, .ctx = 131'072};
+  check_mixer(Sdp(shape, {{.heads = 2}, 1}), false), check_mixer(POnly(shape, {{.heads = 2}}), true);
+  CHECK(Sdp(shape, {{.heads = 2, .window = 5}}).make_cache(1, Dtype::f64, Device::cpu).k_bnsk.shape()[2] == 10);
 }
 
 TEST_CASE("every mixer: no position hears from a later one, and each hears its own") {

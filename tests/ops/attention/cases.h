@@ -53,37 +53,40 @@ struct Case {
   Place place = Place::thirds;
   int64_t keys = -1;  // -1: as many as queries
   double scale = 0;
+  int64_t kv_heads = 0;  // 0: heads
 
   int64_t d() const { return heads * width; }
+  int64_t kv() const { return (kv_heads ? kv_heads : heads) * width; }  // columns of keys, and of values
   int64_t key_count() const { return keys < 0 ? c : keys; }
   int64_t keys_of(int64_t sequence) const { return lengths.empty() ? key_count() : lengths[static_cast<size_t>(sequence)]; }
   AttentionOptions options(Device device = Device::cpu) const {
-    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device)};
+    return {heads, scale, dropout, lengths.empty() ? Tensor() : ids_of(lengths, {b}, device), kv_heads};
   }
   // The tensors that q, k and v stand in.
   std::vector<Tensor> inputs() const {
     const auto tensor = [&](int64_t positions, int64_t columns, uint64_t stream) { return draw({b, positions, columns}, stream); };
     switch (place) {
-      case Place::thirds: return {tensor(c, 3 * d(), 1)};
-      case Place::three_tensors: return {tensor(c, d(), 1), tensor(key_count(), d(), 3), tensor(key_count(), d(), 4)};
-      case Place::keys_are_values: return {tensor(c, d(), 1), tensor(key_count(), d(), 3)};
+      case Place::thirds: return {tensor(c, d() + 2 * kv(), 1)};
+      case Place::three_tensors: return {tensor(c, d(), 1), tensor(key_count(), kv(), 3), tensor(key_count(), kv(), 4)};
+      case Place::keys_are_values: return {tensor(c, d(), 1), tensor(key_count(), kv(), 3)};
       case Place::all_the_same: return {tensor(c, d(), 1)};
       case Place::queries_are_values: return {tensor(c, 2 * d(), 1)};
-      case Place::wider_tensors: return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * d() + 24, 3)};
-      case Place::odd_columns: return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * d() + 3, 3)};
+      case Place::wider_tensors: return {tensor(c, d() + 16, 1), tensor(key_count(), 2 * kv() + 24, 3)};
+      case Place::odd_columns: return {tensor(c, d() + 1, 1), tensor(key_count(), 2 * kv() + 3, 3)};
     }
     return {};
   }
   template <class T> Three views(const std::vector<T>& of) const {
     const auto view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, d()}; };
+    const auto kv_view = [&](size_t tensor, int64_t offset) { return Rows{of[tensor], offset, kv()}; };
     switch (place) {
-      case Place::thirds: return {view(0, 0), view(0, d()), view(0, 2 * d())};
-      case Place::three_tensors: return {view(0, 0), view(1, 0), view(2, 0)};
-      case Place::keys_are_values: return {view(0, 0), view(1, 0), view(1, 0)};
+      case Place::thirds: return {view(0, 0), kv_view(0, d()), kv_view(0, d() + kv())};
+      case Place::three_tensors: return {view(0, 0), kv_view(1, 0), kv_view(2, 0)};
+      case Place::keys_are_values: return {view(0, 0), kv_view(1, 0), kv_view(1, 0)};
       case Place::all_the_same: return {view(0, 0), view(0, 0), view(0, 0)};
       case Place::queries_are_values: return {view(0, d()), view(0, 0), view(0, d())};
-      case Place::wider_tensors: return {view(0, 8), view(1, d() + 16), view(1, 8)};
-      case Place::odd_columns: return {view(0, 1), view(1, d() + 2), view(1, 1)};
+      case Place::wider_tensors: return {view(0, 8), kv_view(1, kv() + 16), kv_view(1, 8)};
+      case Place::odd_columns: return {view(0, 1), kv_view(1, kv() + 2), kv_view(1, 1)};
     }
     return {view(0, 0), view(0, 0), view(0, 0)};
   }
@@ -92,7 +95,7 @@ struct Case {
     std::string all = "b " + std::to_string(b) + ", c " + std::to_string(c) + ", keys " + std::to_string(key_count()) + ", heads " +
                       std::to_string(heads) + ", width " + std::to_string(width) + ", scale " + std::to_string(sees.scale) + ", least " +
                       std::to_string(sees.least) + ", most " + std::to_string(sees.most) + ", dropout " + std::to_string(dropout) +
-                      ", place " + std::to_string(static_cast<int>(place));
+                      ", place " + std::to_string(static_cast<int>(place)) + ", key heads " + std::to_string(kv_heads);
     for (int64_t length : lengths) all += ", length " + std::to_string(length);
     return all;
   }

@@ -110,7 +110,7 @@ template <class S> void check_errors(const Case& of, const std::vector<Tensor>& 
     double got_error = 0, naive_error = 0;
     for (int64_t i = 0; i < of.b; ++i)
       for (int64_t t = 0; t < (view == 0 ? of.c : of.key_count()); ++t)
-        for (int64_t x = 0; x < of.d(); ++x) {
+        for (int64_t x = 0; x < (view == 0 ? of.d() : of.kv()); ++x) {
           raise_to(got_error, std::abs(a(i, t, x) - b(i, t, x)));
           raise_to(naive_error, std::abs(c(i, t, x) - b(i, t, x)));
         }

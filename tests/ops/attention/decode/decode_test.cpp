@@ -23,25 +23,25 @@ Tensor positions(const Tensor& all, int64_t first, int64_t count) {
 
 struct Caches {
   Tensor k, v;
-  Caches(int64_t capacity, Dtype dtype, Device device, int64_t width = kWidth)
-      : k(drawn({kBatches, kHeads, capacity, width}, dtype, device, 90)),
-        v(drawn({kBatches, kHeads, capacity, width}, dtype, device, 91)) {}
+  Caches(int64_t capacity, Dtype dtype, Device device, int64_t width = kWidth, int64_t heads = kHeads)
+      : k(drawn({kBatches, heads, capacity, width}, dtype, device, 90)), v(drawn({kBatches, heads, capacity, width}, dtype, device, 91)) {}
 };
 
 // Feeds the sequence in pieces and compares each with the same positions of attention over all of it.
 void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, int64_t capacity, Device device, Place place = Place::thirds,
-    int64_t width = kWidth) {
+    int64_t width = kWidth, int64_t kv_heads = kHeads) {
   CAPTURE(sees.least);
   CAPTURE(sees.most);
   CAPTURE(capacity);
   int64_t c = 0;
   for (int64_t piece : pieces) c += piece;
-  const Case of{kBatches, c, kHeads, width, sees, 0, {}, place};
+  const AttentionOptions options{.heads = kHeads, .kv_heads = kv_heads};
+  const Case of{kBatches, c, kHeads, width, sees, 0, {}, place, -1, 0, kv_heads};
   const std::vector<Tensor> inputs = of.inputs();
   const auto [all_q, all_k, all_v] = of.views(inputs);
-  const Tensor expected = naive_attention(all_q, all_k, all_v, sees, kOptions);
+  const Tensor expected = naive_attention(all_q, all_k, all_v, sees, options);
   const bool one_cache = place == Place::keys_are_values || place == Place::all_the_same;
-  Caches caches(capacity, Dtype::f64, device, width);
+  Caches caches(capacity, Dtype::f64, device, width, kv_heads);
   int64_t past = 0;
   for (int64_t piece : pieces) {
     CAPTURE(past);
@@ -49,7 +49,7 @@ void check_pieces(const std::vector<int64_t>& pieces, const Visibility& sees, in
     std::vector<Tensor> now;
     for (const Tensor& t : inputs) now.push_back(to(positions(t, past, piece), device));
     const auto [q, k, v] = of.views(now);
-    const Tensor y = attention_cached(q, k, v, caches.k, one_cache ? caches.k : caches.v, past, sees, kOptions);
+    const Tensor y = attention_cached(q, k, v, caches.k, one_cache ? caches.k : caches.v, past, sees, options);
     CHECK(distance(y, positions(expected, past, piece)) < 1e-12);
     past += piece;
   }
@@ -74,6 +74,13 @@ TEST_CASE("cached decoding equals the full forward at every position") {
 TEST_CASE("cached decoding of heads with more columns than a warp has lanes, and than a thread block has threads") {
   on_every_device([](Device device) {
     for (int64_t width : {33, 130}) check_pieces({3, 1, 1}, Visibility::causal(), 5, device, Place::thirds, width);
+  });
+}
+
+TEST_CASE("cached decoding of heads that share their keys") {
+  on_every_device([](Device device) {
+    for (int64_t window : {0, 4}) check_pieces({7, 1, 1, 4, 1}, Visibility::causal(window), 14, device, Place::thirds, kWidth, 1);
+    check_pieces({3, 1, 2}, Visibility::causal(3), 4, device, Place::keys_are_values, kWidth, 1);
   });
 }
 

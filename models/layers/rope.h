@@ -1,0 +1,43 @@
+// Rotary positions of a stack (ops/rotary/rotary.h): the table that its blocks share. It has the room of the positions that were asked
+// for, not of the whole context.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ops/rotary/rotary.h"
+
+namespace ricci {
+
+class RotaryTable {
+ public:
+  RotaryTable(const RotaryFrequencies& frequencies, int64_t ctx) : frequencies_(frequencies), ctx_(ctx) {}
+
+  // `positions` rows or more, for r columns of a head; f32, f64 for f64.
+  Tensor rows(int64_t positions, int64_t r, Dtype dtype, Device device) {
+    const Dtype kept = dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    const std::lock_guard lock(mutex_);
+    for (const Tensor& table : tables_)
+      if (table.dtype() == kept && table.device() == device && table.shape()[0] >= positions && table.shape()[1] == r) return table;
+    const auto doubled = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(positions)));
+    return tables_.emplace_back(rotary_table(std::max(positions, std::min(doubled, ctx_)), r, frequencies_, kept, device));
+  }
+
+ private:
+  RotaryFrequencies frequencies_;
+  int64_t ctx_;
+  std::vector<Tensor> tables_;  // shorter ones too: a recorded step (cuda/device/graph.h) may read them
+  std::mutex mutex_;
+};
+
+struct Rope {
+  double fraction = 1;
+  std::shared_ptr<RotaryTable> table{};  // empty: positions are not marked by rotation
+
+  // The columns of a head of `width` that turn.
+  int64_t columns(int64_t width) const { return table ? static_cast<int64_t>(fraction * static_cast<double>(width)) : 0; }
+};
+
+}  // namespace ricci
