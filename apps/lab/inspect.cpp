@@ -25,7 +25,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
   const auto max = static_cast<size_t>(std::min(options.length, open.context));
   std::vector<int64_t> ids;
   if (options.text_given) {
-    ids = open.run.tokenizer()->encode(given_text(options.text, options.text_file, "--text"));
+    ids = open.run.tokenizer()->encode_start(given_text(options.text, options.text_file, "--text"));
     if (ids.empty()) fail("{}: is empty", {options.text_file.empty() ? "--text" : "--text-file"});
     ids.resize(std::min(ids.size(), max));
   } else {

@@ -25,7 +25,7 @@ struct Options {
   OpenOptions open;
   TrainingOptions training;
   EosOptions end;
-  bool keep_all = false, json_lines = false, u16 = false;
+  bool keep_all = false, json_lines = false, u16 = false, special = false;
   int threads = 0;
   int (*command)(const Options&) = nullptr;
 };
@@ -69,17 +69,18 @@ int encode(const Options& options) {
   if (options.u16 && tokenizer->vocab_size() > 65536)
     fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) {
-    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line); });
+    filter_lines(STDIN_FILENO, STDOUT_FILENO, [&](std::string_view line) { return encode_json(*tokenizer, line, options.special); });
     return 0;
   }
   if (options.texts.empty()) {
     const std::string text = read_stdin();
-    std::vector<int64_t> ids = tokenizer->encode(text);
+    std::vector<int64_t> ids = options.special ? tokenizer->encode_start(text) : tokenizer->encode(text);
     tokenizer->append_end(text, ids);
     print_ids(ids, options.u16);
   } else {
     for_each_ids(
-        TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); });
+        TextSource::of_paths(options.texts), *tokenizer, [&](std::span<const int64_t> ids, int64_t) { print_ids(ids, options.u16); },
+        options.special);
   }
   if (!options.u16) std::puts("");
   return 0;
@@ -151,7 +152,7 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--special", options.training.special,
          "A token with one of the first ids, or behind those of --from, found in texts as it is written; may be given several times")
       ->allow_extra_args(false);
-  app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2")->capture_default_str();
+  app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   app.add_option("--alphabet", options.training.alphabet, "WordPiece: characters; a word with a rarer one is unknown")
       ->check(at_least_one)
       ->capture_default_str();
@@ -186,6 +187,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const encoding = add("encode", "Texts, or stdin, to ids on stdout", encode);
   CLI::Option* const texts = encoding->add_option("texts", options.texts, "Files or folders with text; stdin if not given");
   CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+  encoding->add_flag("--special", options.special, "With the first token that the tokenizer puts before every text, if it has one");
   encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
       ->excludes(u16)
       ->excludes(texts);

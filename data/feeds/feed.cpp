@@ -38,9 +38,16 @@ void fill_row(Batch& batch, int64_t b, const Tokens& tokens, int64_t first, int6
   std::copy_n(text.begin(), std::min(targets + 1, batch.context), batch.ids_bc.begin() + row);
   std::copy(text.begin() + skipped + 1, text.end(), batch.targets_bc.begin() + row + skipped);
   batch.scored += targets - skipped;
+  leave_out(tokens.first_id(), batch, std::span(batch.targets_bc).subspan(static_cast<size_t>(row), static_cast<size_t>(targets)));
 }
 
 }  // namespace
+
+void leave_out(int64_t id, Batch& batch, std::span<int64_t> targets) {
+  if (id < 0) return;
+  batch.scored -= std::count(targets.begin(), targets.end(), id);
+  std::replace(targets.begin(), targets.end(), id, kNoTarget);
+}
 
 RandomCrops::RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed)
     : tokens_(std::move(tokens)), batch_(batch), context_(context), seed_(seed) {

@@ -26,6 +26,9 @@ struct Batch {
   std::vector<int64_t> labels_b = {}, lengths_b = {};
 };
 
+// Positions that would predict `id`, with which documents start (TokenSource::first_id), do not count. -1: there is no such id.
+void leave_out(int64_t id, Batch& batch, std::span<int64_t> targets);
+
 // The steps of a training, one after the other, without an end. A step has a number of micro-batches; a rank that shares it asks for a
 // range of them.
 class Feed {

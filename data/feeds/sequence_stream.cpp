@@ -123,6 +123,7 @@ Batch SequenceStream::packed_batch(int64_t sequences) {
     batch.ids_bc.insert(batch.ids_bc.end(), ids.begin(), ids.end() - 1);
     batch.targets_bc.insert(batch.targets_bc.end(), ids.begin() + 1, ids.end());
   }
+  leave_out(corpora_[0].first_id(), batch, batch.targets_bc);
   return batch;
 }
 

@@ -22,6 +22,7 @@ class JoinedTokens final : public TokenSource {
   int64_t vocab_size() const override { return sources_[0].vocab_size(); }
   uint64_t hash() const override;
   uint64_t tokenizer_hash() const override { return sources_[0].tokenizer_hash(); }
+  int64_t first_id() const override { return sources_[0].first_id(); }
   const std::string& name() const override { return name_; }
   void read(int64_t first, std::span<int64_t> ids) const override;
   int64_t shards() const override { return shards_before_.back(); }

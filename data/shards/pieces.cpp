@@ -57,16 +57,19 @@ void for_each_encoded(PieceReader& reader, const Tokenizer& tokenizer,
   Prefetch<PieceBatch> batches([&] { return read_batch(reader, batch_bytes); }, kBatchesAhead);
   while (const std::optional<PieceBatch> batch = batches.next()) {
     std::vector<Passage> passages;
-    for (const DocumentPiece& piece : batch->pieces) passages.push_back({piece.text, piece.first_byte, piece.ends, piece.place});
+    for (const DocumentPiece& piece : batch->pieces)
+      passages.push_back({piece.text, piece.first_byte, piece.ends, piece.place, piece.starts});
     for (const EncodedPart& part : encode(tokenizer, passages)) use(batch->pieces[part.passage], part.is_first, part.ids);
     if (after) after(batch->bytes_of_files);
   }
 }
 
-void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use) {
+void for_each_ids(const TextSource& text, const Tokenizer& tokenizer, const std::function<void(std::span<const int64_t>, int64_t)>& use,
+    bool with_first) {
+  const bool drops = !with_first && tokenizer.marks().first >= 0;
   TextReader reader(text, 0, [&](std::string_view known) { return tokenizer.complete_prefix(known); });
   for_each_encoded(reader, tokenizer, [&](const DocumentPiece& piece, bool is_first, std::span<const int64_t> ids) {
-    use(ids, is_first ? static_cast<int64_t>(piece.text.size()) : 0);
+    use(ids.subspan(drops && is_first && piece.starts ? 1 : 0), is_first ? static_cast<int64_t>(piece.text.size()) : 0);
   });
 }
 

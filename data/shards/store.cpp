@@ -200,7 +200,9 @@ std::vector<StoredSource> open_sources(const std::vector<StoreSource>& sources, 
   for (const StoreSource& source : sources) {
     std::vector<StoreKey> tried;
     for (const std::string& key : request.keys) tried.push_back(key_of(source, key, sources));
-    if (given) tried.push_back(key_of(source, format_message("given {}", {given->hash()}), {}));
+    if (given)
+      tried.push_back(
+          key_of(source, format_message("given {}{}", {given->hash(), given->marks().first < 0 ? "" : " with its first token"}), {}));
     else tried.resize(1);
     keys.push_back(given ? tried.back() : tried.front());
     found.emplace_back();

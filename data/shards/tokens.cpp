@@ -166,6 +166,7 @@ ShardedTokens ShardedTokens::of(const std::string& path, std::vector<ShardFiles:
   ShardedTokens all;
   all.files_ = std::make_shared<ShardFiles>(std::move(shards));
   all.vocab_size_ = tokenizer.vocab_size();
+  all.first_id_ = tokenizer.marks().first;
   all.hash_ = hash_bytes(hashes);
   all.name_ = file_name(fs::path(path).has_filename() ? path : fs::path(path).parent_path().string());
   for (size_t i = 0; i < all.files_->shards().size(); ++i) {

@@ -21,9 +21,10 @@ class TokenSource {
 
   virtual int64_t size() const = 0;  // tokens
   virtual int64_t vocab_size() const = 0;
-  virtual uint64_t hash() const = 0;            // hashes the ids in their order: distinguishes corpora
-  virtual uint64_t tokenizer_hash() const = 0;  // Tokenizer::hash; 0: it is not known
-  virtual const std::string& name() const = 0;  // for messages
+  virtual uint64_t hash() const = 0;               // hashes the ids in their order: distinguishes corpora
+  virtual uint64_t tokenizer_hash() const = 0;     // Tokenizer::hash; 0: it is not known
+  virtual int64_t first_id() const { return -1; }  // Marks::first: an id that is no target
+  virtual const std::string& name() const = 0;     // for messages
 
   // The ids [first, first + ids.size()). Safe from several threads. Error: outside the source.
   virtual void read(int64_t first, std::span<int64_t> ids) const = 0;
@@ -52,6 +53,7 @@ class Tokens {
   int64_t vocab_size() const { return source_->vocab_size(); }
   uint64_t hash() const { return source_->hash(); }
   uint64_t tokenizer_hash() const { return source_->tokenizer_hash(); }
+  int64_t first_id() const { return source_->first_id(); }
   const std::string& name() const { return source_->name(); }
   void read(int64_t first, std::span<int64_t> ids) const { source_->read(first, ids); }
   int64_t shards() const { return source_->shards(); }
@@ -107,6 +109,7 @@ class ShardedTokens final : public TokenSource {
   int64_t vocab_size() const override { return vocab_size_; }
   uint64_t hash() const override { return hash_; }
   uint64_t tokenizer_hash() const override { return files_->shards()[0].layout.header.tokenizer_hash; }
+  int64_t first_id() const override { return first_id_; }
   const std::string& name() const override { return name_; }
   // Errors besides TokenSource's: a shard that was altered, or cut while in use.
   void read(int64_t first, std::span<int64_t> ids) const override;
@@ -137,7 +140,7 @@ class ShardedTokens final : public TokenSource {
 
   std::shared_ptr<ShardFiles> files_;  // shared by the parts of a corpus
   std::vector<Part> parts_;
-  int64_t vocab_size_ = 0, tokens_ = 0;
+  int64_t vocab_size_ = 0, tokens_ = 0, first_id_ = -1;
   uint64_t hash_ = 0;
   std::string name_;
   Unit unit_ = Unit::shards;

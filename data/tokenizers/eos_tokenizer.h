@@ -21,6 +21,7 @@ class EosTokenizer final : public Tokenizer {
   size_t complete_prefix(std::string_view text) const override;
   void append_end(std::string_view last, std::vector<int64_t>& ids) const override;
   int64_t find(std::string_view piece) const override { return tokenizer_->find(piece); }
+  Marks marks() const override { return tokenizer_->marks(); }
 
   const Tokenizer& without_eos() const { return *tokenizer_; }
   Eos behind() const { return behind_; }

@@ -90,6 +90,15 @@ PieceTokenizer::Range PieceTokenizer::last_plain(std::string_view text) const {
   return {start, text.size()};
 }
 
+Marks PieceTokenizer::marks() const {
+  Marks marks;
+  for (const AddedToken& token : added_) {
+    if (token.bos) marks.begin = token.id;
+    if (token.eos) marks.ends.push_back(token.id);
+  }
+  return marks;
+}
+
 bool PieceTokenizer::append_added(int64_t id, std::string& text) const {
   const AddedToken* const token = added_of_id_[static_cast<size_t>(id)];
   if (token) text += token->content;

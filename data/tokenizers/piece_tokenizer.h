@@ -15,6 +15,7 @@ class PieceTokenizer : public Tokenizer {
   PieceTokenizer(const PieceTokenizer&) = delete;
   int64_t vocab_size() const override { return vocabulary_.size(); }
   int64_t find(std::string_view piece) const override { return vocabulary_.find(piece); }
+  Marks marks() const override;
   const std::vector<AddedToken>& added_tokens() const { return added_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
 

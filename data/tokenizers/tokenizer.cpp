@@ -21,6 +21,12 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text) const {
   return ids;
 }
 
+std::vector<int64_t> Tokenizer::encode_start(std::string_view text) const {
+  std::vector<int64_t> ids = encode(text);
+  if (const int64_t first = marks().first; first >= 0) ids.insert(ids.begin(), first);
+  return ids;
+}
+
 std::string Tokenizer::decode(std::span<const int64_t> ids) const {
   std::string text;
   DecodeState state;
@@ -98,7 +104,11 @@ std::vector<EncodedPart> encode(const Tokenizer& tokenizer, std::span<const Pass
   std::vector<Part> parts;
   for (size_t i = 0; i < passages.size(); ++i) append_parts(tokenizer, passages[i], i, parts);
   std::vector<EncodedPart> encoded;
-  for (const Part& part : parts) encoded.push_back({part.passage, part.is_first, {}});
+  const int64_t first = tokenizer.marks().first;
+  for (const Part& part : parts) {
+    encoded.push_back({part.passage, part.is_first, {}});
+    if (first >= 0 && part.is_first && passages[part.passage].starts) encoded.back().ids.push_back(first);
+  }
   const auto count = static_cast<int64_t>(parts.size());
   parallel_for_first_error(count, count > kFewParts ? kGrainOfMany : 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)

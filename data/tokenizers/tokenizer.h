@@ -15,6 +15,13 @@ struct DecodeState {
   bool at_start = true;  // no word is before: the next one is written without a space
 };
 
+// The ids of tokens that mark where a text begins and ends; -1 and an empty list: there are none.
+struct Marks {
+  int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
+  int64_t begin = -1;              // the bos_token of other programs, which need not start any text
+  std::vector<int64_t> ends = {};  // each ends a text that a model writes
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -25,6 +32,8 @@ class Tokenizer {
 
   // The ids of a text. Errors: text that the tokenizer cannot represent, with its byte offset.
   std::vector<int64_t> encode(std::string_view text) const;
+  // The same of a text from its start on: marks().first, where there is one, comes before them.
+  std::vector<int64_t> encode_start(std::string_view text) const;
   // The text of the ids. Error: an id outside the vocabulary, with its index. The text may end inside a character.
   std::string decode(std::span<const int64_t> ids) const;
 
@@ -50,6 +59,7 @@ class Tokenizer {
 
   // The id of a piece of the vocabulary as it is written there; -1: none, or the vocabulary has no written pieces.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
+  virtual Marks marks() const { return {}; }
 
  protected:
   friend class EosTokenizer;  // which is another tokenizer and one piece
@@ -67,12 +77,17 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 // vocabulary has no written pieces.
 std::shared_ptr<const Tokenizer> with_added_piece(const Tokenizer& tokenizer, const std::string& piece);
 
+// The same tokenizer with these marks beside its own; -1 and an empty list leave its own. One whose vocabulary has no written pieces stays
+// as it is. Error: an id without a piece.
+std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tokenizer, const Marks& marks);
+
 // A text, or a piece of one that encodes on its own.
 struct Passage {
   std::string_view text;
   int64_t first_byte = 0;       // in the whole text; for messages
   bool ends = false;            // a document, so that the ids that mark its end follow
   std::string_view place = {};  // for messages; empty if there is none
+  bool starts = false;          // a document, so that marks().first comes before it
 };
 
 // The ids of a part of a passage; the parts of all passages come in their order.

@@ -50,6 +50,8 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // looked for in the normalised text
   bool special = true;       // controls the model and is no text
+  bool bos = false;          // Marks::begin
+  bool eos = false;          // one of Marks::ends
 };
 
 // The tokens with one value of `normalized`, to be found in a text by their first byte: they are few.

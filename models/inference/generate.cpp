@@ -60,11 +60,12 @@ void generate_samples(const Model& model, std::span<const int64_t> prompt, int64
     }
     const std::vector<double> logits_sv = values_of(model.advance(last_ids(texts_s, news, device), *state));
     read += news;
-    const size_t vocab = logits_sv.size() / texts_s.size();
+    const size_t vocab = logits_sv.size() / texts_s.size(),
+                 drawn = sampling.pieces > 0 ? std::min(vocab, static_cast<size_t>(sampling.pieces)) : vocab;
     for (size_t s = 0; s < texts_s.size(); ++s) {
       // A text that has ended goes on in silence, beside the others.
       const auto sample = static_cast<int64_t>(s);
-      texts_s[s].push_back(draw_token({logits_sv.data() + s * vocab, vocab}, sampling, static_cast<uint64_t>(i), static_cast<uint64_t>(s)));
+      texts_s[s].push_back(draw_token({logits_sv.data() + s * vocab, drawn}, sampling, static_cast<uint64_t>(i), static_cast<uint64_t>(s)));
       if (goes_on_s[s] && !use(sample, texts_s[s].back())) {
         goes_on_s[s] = false;
         --going;

@@ -15,6 +15,12 @@ struct Sampling {
   int64_t top_k = 0;       // only the k most probable tokens; 0: all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   uint64_t seed = 1;
+  int64_t pieces = 0;                    // only the first so many ids; 0: all
+  Sampling among(int64_t count) const {  // the first so many ids
+    Sampling other = *this;
+    other.pieces = count;
+    return other;
+  }
 };
 
 inline void visit_fields(Sampling& c, const Fields& field) {

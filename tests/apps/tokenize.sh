@@ -36,7 +36,7 @@ accept 'count' tokenize count text.txt --tokenizer word.json
 verdict 'ten words and <eos> in each of 60 lines' "$(grep -q '^text.txt: 660 tokens, 2811 bytes, ' out || echo 'expected 660 tokens')"
 refuse 'no size' 1 'bpe tokenizer: the size of the vocabulary that is to be trained is not given' tokenize train text.txt
 refuse 'unknown kind' 1 '--kind: expected one of char, byte, word, bpe, wordpiece, got morse' tokenize train text.txt --kind morse
-refuse 'unknown pattern' 1 'split pattern: unknown name gpt9, known are gpt2, llama3, qwen2' tokenize train text.txt --vocab 300 --split gpt9
+refuse 'unknown pattern' 1 'split pattern: unknown name gpt9, known are gpt2, llama3, qwen2, smollm' tokenize train text.txt --vocab 300 --split gpt9
 refuse 'no command' 2 'subcommand' tokenize
 printf 'caf\xe9\n' >latin1.txt
 refuse 'text that is not UTF-8' 1 'latin1\.txt: wordpiece tokenizer: byte 3 \(value 0xe9\) is not valid UTF-8' tokenize train latin1.txt --kind wordpiece --vocab 60
@@ -71,6 +71,15 @@ accept 'a file to two bytes per id' tokenize encode text.txt --tokenizer bpe.jso
 verdict 'they are as many as ids' "$([ "$(wc -c <out)" = "$((2 * $("$build/ricci-tokenize" encode text.txt --tokenizer bpe.json | wc -w)))" ] || echo 'another number')"
 "$build/ricci-tokenize" encode text.txt --tokenizer bpe.json | "$build/ricci-tokenize" decode --tokenizer bpe.json | cmp - text.txt >out 2>err
 verdict 'a text comes back' "$(cat out err)"
+template='"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|begin_of_text|>"}},{"Sequence":{"id":"A"}}]}'
+sed "s/\"post_processor\":null/$template/" "$small/llama3.json" >first.json
+given 'a first token is not shown' 'dog\n' '70 81 73 201 \n' encode --tokenizer first.json
+given 'unless it is asked for' 'dog\n' '0 70 81 73 201 \n' encode --tokenizer first.json --special
+given 'in lines of JSON, too' '{"text": ""}\n' '{"ids": [0]}\n' encode --tokenizer first.json --special --jsonl
+accept 'and in files' tokenize encode text.txt --tokenizer first.json --special
+verdict 'once' "$(tr ' ' '\n' <out | grep -cx 0 | diff - <(echo 1))"
+accept 'it is not counted' tokenize count text.txt --tokenizer first.json
+verdict 'as before' "$(mv out counted; run tokenize count text.txt --tokenizer "$small/llama3.json"; diff out counted)"
 mkfifo ask
 "$build/ricci-tokenize" encode --tokenizer "$small/gpt2.json" --jsonl <ask >answers 2>err &
 background=$!
@@ -104,6 +113,15 @@ for kind in char byte word 'word eos=line' 'bpe model.vocab=290' 'wordpiece mode
   verdict 'the prompt stands first' "$(grep -q '^the quick' out || echo 'another beginning')"
   rm -rf runs/run
 done
+accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
+accept 'continue nothing' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
+verdict 'rows without a piece are not drawn' "$(grep -q '"tokens": 60, "end": "length"' out || cat out)"
+accept 'its text is scored' eval runs/run --data text.txt
+verdict 'from the first token on' "$(grep -q "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " out || cat out)"
+sed 's/"special":true}/"special":true,"eos":true}/g' first.json >ends.json
+accept 'a tokenizer with end tokens' train tiny.yaml name=ends tokenizer=ends.json model.vocab=700 sample.tokens=5
+accept 'many texts' generate runs/ends --prompt 'the' --tokens 400 --temperature 9 --samples 8 --jsonl
+verdict 'end where one is drawn, and do not show it' "$(grep -q '"end": "stop"' out && ! grep -qE '<\|(begin_of|end_of|endof)' out || cat out)"
 refuse 'a vocabulary of another size than the model' 1 'model\.vocab: 77, but the bpe tokenizer has 600 tokens; 0 takes its number' train tiny.yaml tokenizer="$small/gpt2.json" model.vocab=77
 refuse 'a vocabulary without its size' 1 'model\.vocab: 0, but the vocabulary of tokenizer: bpe is made here' train tiny.yaml tokenizer=bpe
 refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe, wordpiece or a file, got 'chars'" train tiny.yaml tokenizer=chars

@@ -33,7 +33,7 @@ Completion complete(const TextRun& run, const Ids& before, const Ids& next, int6
 std::vector<Completion> completions_of(const TextRun& run, const CompletionsOptions& options, int64_t scale) {
   const int64_t whole = run.context / scale * scale, count = options.top.value_or(scale);
   if (!options.given.empty()) {  // it is read to its last whole cell: what follows is not known as a whole
-    Ids ids = run.tokenizer().encode(options.given);
+    Ids ids = run.tokenizer().encode_start(options.given);
     if (std::ssize(ids) < scale) fail("--text: {} tokens, fewer than a cell of {}", {ids.size(), scale});
     ids.resize(ids.size() / static_cast<size_t>(scale) * static_cast<size_t>(scale));
     return {complete(run, {ids.end() - std::min<ptrdiff_t>(std::ssize(ids), whole), ids.end()}, {}, count)};

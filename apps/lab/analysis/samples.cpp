@@ -47,7 +47,7 @@ std::vector<Ids> write(const TextRun& run, const Ids& prompt, int64_t samples, c
     texts[static_cast<size_t>(sample)].push_back(token);
     return true;
   };
-  generate_samples(run.model, prompt, samples, options.tokens, sampling, run.device, use, run.context);
+  generate_samples(run.model, prompt, samples, options.tokens, sampling.among(run.tokenizer().vocab_size()), run.device, use, run.context);
   return texts;
 }
 

@@ -226,9 +226,10 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
 
 int64_t vocab_of(const TrainConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
-  if (asked != 0 && asked != size)
+  const bool may_have_rows_to_spare = !find_tokenizer_kind(config.tokenizer);  // the tokenizer is a file
+  if (asked != 0 && (asked < size || (asked > size && !may_have_rows_to_spare)))
     fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
-  return size;
+  return asked ? asked : size;
 }
 
 Tokens open_tokens(const TrainConfig& config, const std::vector<std::string>& paths, const std::shared_ptr<const Tokenizer>& tokenizer) {

@@ -58,7 +58,7 @@ std::string ascii(const std::string& text) {
 
 // The values that count, by key. A run file may leave the size of the vocabulary to the tokenizer.
 TextsByKey values_of(TrainConfig config, const Tokenizer* tokenizer, Compare what) {
-  if (tokenizer) config.model.vocab = tokenizer->vocab_size();
+  if (tokenizer) config.model.vocab = std::max(config.model.vocab, tokenizer->vocab_size());
   TextsByKey values;
   for (const Field& field : fields_of(config))
     if (field.is_read && !field.is_free && (what == Compare::training || shapes_model(field.key)))

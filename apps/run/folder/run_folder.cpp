@@ -142,7 +142,7 @@ RunFolder RunFolder::open(const std::string& path_or_name, Vocabulary vocabulary
   if (!run.tokenizer_ && vocab == 0) fail("{}: is missing; the size of the vocabulary follows from it", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: there is none; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
-  if (run.tokenizer_ && run.tokenizer_->vocab_size() != vocab)
+  if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
     fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.place("config.yaml").path, vocab});
   return run;
 }

@@ -19,7 +19,7 @@ namespace {
 std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   if (prompt.empty()) return "is empty";
   try {
-    return tokenizer.encode(prompt).empty() ? format_message("has no tokens for the {} tokenizer", {tokenizer.name()}) : "";
+    return tokenizer.encode_start(prompt).empty() ? format_message("has no tokens for the {} tokenizer", {tokenizer.name()}) : "";
   } catch (const Error& error) {
     return error.what();
   }
@@ -114,12 +114,13 @@ std::string ready_prompt(SampleConfig& sample, const Corpus& corpus) {
 std::string sample_text(const RunFolder& run, const Model& model, Device device) {
   const SampleConfig& sample = run.config().sample;
   if (sample.tokens == 0) return "";
-  const std::vector<int64_t> prompt = run.tokenizer()->encode(sample.prompt);
+  const std::vector<int64_t> prompt = run.tokenizer()->encode_start(sample.prompt), ends = run.tokenizer()->marks().ends;
   DecodeState written = run.tokenizer()->state_behind(prompt);
   std::string text = sample.prompt;
   generate(
-      model, prompt, sample.tokens, sample.sampling, device,
+      model, prompt, sample.tokens, sample.sampling.among(run.tokenizer()->vocab_size()), device,
       [&](int64_t token) {
+        if (std::find(ends.begin(), ends.end(), token) != ends.end()) return false;
         text += run.tokenizer()->decode_next(token, written);
         return !Interrupt::requested();
       },

@@ -65,7 +65,7 @@ struct Writing {
   std::string add(const std::string& piece) {
     const std::string text = stops.next(piece);
     written.text += text;
-    written.stopped = stops.met();
+    written.stopped = written.stopped || stops.met();
     return text;
   }
   std::string end(const Tokenizer& tokenizer) {
@@ -93,7 +93,7 @@ std::string given_text(const std::string& text, const std::string& file, const c
 }
 
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt) {
-  std::vector<int64_t> ids = tokenizer.encode(prompt);
+  std::vector<int64_t> ids = tokenizer.encode_start(prompt);
   if (ids.empty()) fail("the prompt '{}' has no tokens for the {} tokenizer", {one_line(prompt), tokenizer.name()});
   return ids;
 }
@@ -102,16 +102,18 @@ std::vector<Written> write_texts(const OpenModel& open, const std::string& promp
     const std::function<void(const std::string& piece)>& show) {
   check_samples(options.samples);
   const Tokenizer& tokenizer = *open.run.tokenizer();
-  const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt);
+  const std::vector<int64_t> ids = prompt_ids(tokenizer, prompt), ends = tokenizer.marks().ends;
   std::vector<Writing> writings(static_cast<size_t>(options.samples), {tokenizer.state_behind(ids), StopStrings(options.stops), {}});
   const auto use = [&](int64_t sample, int64_t token) {
     Writing& writing = writings[static_cast<size_t>(sample)];
     ++writing.written.tokens;
+    if (std::find(ends.begin(), ends.end(), token) != ends.end()) return !(writing.written.stopped = true);
     const std::string text = writing.add(tokenizer.decode_next(token, writing.decoding));
     if (sample == 0 && !text.empty()) show(text);
     return !writing.stops.met();
   };
-  generate_samples(open.model, ids, options.samples, options.tokens, options.sampling, open.device, use, open.context);
+  generate_samples(
+      open.model, ids, options.samples, options.tokens, options.sampling.among(tokenizer.vocab_size()), open.device, use, open.context);
   std::vector<Written> all;
   for (Writing& writing : writings) {
     const std::string last = writing.end(tokenizer);

@@ -78,10 +78,10 @@ struct WritingOptions {
 struct Written {
   std::string text;  // after the prompt
   int64_t tokens = 0;
-  bool stopped = false;  // by a stop string
+  bool stopped = false;  // by a stop string, or by one of Marks::ends, which is no part of the text
 };
 
-// The ids of a prompt. Error: there are none.
+// The ids of a prompt, with Marks::first. Error: there are none.
 std::vector<int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt);
 
 // Continues the prompt. `show` is given each piece of the first text as soon as it is certain.

@@ -90,11 +90,12 @@ void filter_lines(int input, int output, const std::function<std::string(std::st
   }
 }
 
-std::string encode_json(const Tokenizer& tokenizer, std::string_view line) {
+std::string encode_json(const Tokenizer& tokenizer, std::string_view line, bool with_first) {
   const JsonValue value = parse_json(line, "JSON", kLineLimits);
   const JsonValue& text = value["text"];
   if (!text.is_text()) fail("expected an object with a text \"text\"");
   std::vector<int64_t> ids;
+  if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
   tokenizer.append_ids(text.text(), 0, ids);
   tokenizer.append_end(text.text(), ids);
   std::string json = R"({"ids": [)";

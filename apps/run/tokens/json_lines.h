@@ -14,8 +14,8 @@ namespace ricci::apps {
 void filter_lines(int input, int output, const std::function<std::string(std::string_view line)>& answer);
 
 // {"text": "..."} to {"ids": [1, 2, 3]} and back. Other members of a line are passed over. Text that is not UTF-8 once decoded has
-// U+FFFD where it is not.
-std::string encode_json(const Tokenizer& tokenizer, std::string_view line);
+// U+FFFD where it is not. with_first: the ids begin with Marks::first.
+std::string encode_json(const Tokenizer& tokenizer, std::string_view line, bool with_first = false);
 std::string decode_json(const Tokenizer& tokenizer, std::string_view line);
 
 }  // namespace ricci::apps

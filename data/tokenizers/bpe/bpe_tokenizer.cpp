@@ -42,6 +42,8 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   const int32_t unknown = options_.unknown.empty() ? -1 : pieces.find(options_.unknown);
   if (!options_.unknown.empty() && unknown < 0)
     fail("bpe tokenizer: '{}', for what is unknown, is not in the vocabulary", {one_line(options_.unknown)});
+  if (!options_.first.empty() && pieces.find(options_.first) < 0)
+    fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
   for (int byte = 0; byte < 256; ++byte) {
     const char letter = static_cast<char>(byte);
     const int32_t id = pieces.find(bytes_to_letters({&letter, 1}));
@@ -54,6 +56,12 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
     if (!append_added(id, bytes)) bytes = letters_to_bytes(pieces.piece(id)).value_or(std::string(pieces.piece(id)));
     if (options_.ignore_merges && !bytes.empty()) whole_.emplace(bytes, static_cast<int32_t>(id));
   }
+}
+
+Marks BpeTokenizer::marks() const {
+  Marks marks = PieceTokenizer::marks();
+  if (!options_.first.empty()) marks.first = find(options_.first);
+  return marks;
 }
 
 void BpeTokenizer::append_word(std::string_view word, int64_t offset, std::vector<int64_t>& ids) const {
@@ -115,6 +123,32 @@ size_t BpeTokenizer::complete_prefix_by_splitting(std::string_view text) const {
 void BpeTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
   text += bytes_of_id_[static_cast<size_t>(id)];
   state.at_start = false;
+}
+
+std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tokenizer, const Marks& marks) {
+  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get());
+  if (!bpe) return tokenizer;
+  const Vocabulary& old = bpe->vocabulary();
+  std::vector<AddedToken> added = bpe->added_tokens();
+  const auto marked = [&](int64_t id) -> AddedToken& {
+    if (id >= old.size() || !old.has(id)) fail("bpe tokenizer: the id {}, which marks where a text begins or ends, has no piece", {id});
+    for (AddedToken& token : added)
+      if (token.id == id) return token;
+    return added.emplace_back(AddedToken{.id = id, .content = std::string(old.piece(id))});
+  };
+  BpeOptions options = bpe->options();
+  if (marks.first >= 0 && marks.first != bpe->marks().first) {
+    options.first = marked(marks.first).content;
+    options.post_processor.clear();  // a template takes its place
+  }
+  if (marks.begin >= 0) marked(marks.begin).bos = true;
+  for (const int64_t id : marks.ends) marked(id).eos = true;
+  Vocabulary vocabulary;
+  for (int64_t id = 0; id < old.size(); ++id)
+    if (old.has(id)) vocabulary.add(old.piece(id), id);
+  std::vector<BpeTokenizer::Pair> merges;
+  for (const Merges::Merge& merge : bpe->merges().all()) merges.emplace_back(old.piece(merge.left), old.piece(merge.right));
+  return std::make_shared<BpeTokenizer>(std::move(vocabulary), merges, std::move(added), std::move(options));
 }
 
 namespace {

@@ -19,7 +19,8 @@ struct BpeOptions {
   bool ignore_merges = false;       // a word that is a piece is taken whole, whether merges lead to it or not
   bool compose = false;             // the text is brought into normal form C first, and must be valid UTF-8
   std::string unknown = {};         // the piece for bytes that have none; empty: they are an error
-  std::string post_processor = {};  // JSON of a file, kept for those who read the file again; not used here
+  std::string post_processor = {};  // JSON of a file, kept for those who read the file again
+  std::string first = {};           // the piece that starts every text (Marks::first), as a template in post_processor says; empty: none
 };
 
 class BpeTokenizer final : public PieceTokenizer {
@@ -31,6 +32,8 @@ class BpeTokenizer final : public PieceTokenizer {
 
   std::string name() const override { return "bpe"; }
   std::string to_json() const override;
+
+  Marks marks() const override;
 
   const BpeOptions& options() const { return options_; }
   const Merges& merges() const { return merges_; }

@@ -1,5 +1,6 @@
 // GPT-2:    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Llama 3:  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// SmolLM:   each number alone; GPT-2's words of the text between two numbers, which ends there
 // The first alternative that matches counts, as in every regular expression that backtracks.
 #include "data/tokenizers/bpe/split.h"
 
@@ -84,6 +85,16 @@ size_t gpt2_end(std::string_view text, size_t at) {
   return first.kind == unicode::space ? space_end(text, at) : run_end(text, first.end, first.kind);
 }
 
+size_t smollm_end(std::string_view text, size_t at) {
+  const Character first = character_at(text, at);
+  if (first.kind == unicode::number) return first.end;
+  if (first.kind == unicode::space) {
+    const size_t run = run_end(text, first.end, unicode::space);
+    if (run < text.size() && character_at(text, run).kind == unicode::number) return run;
+  }
+  return gpt2_end(text, at);
+}
+
 bool ends_line(char byte) { return byte == '\r' || byte == '\n'; }
 
 size_t llama3_space_end(std::string_view text, size_t at) {
@@ -123,6 +134,7 @@ constexpr SplitPattern kPatterns[] = {
         SplitPattern::Kind::llama3, 3},
     {"qwen2", R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
         SplitPattern::Kind::llama3, 1},
+    {"smollm", R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)", SplitPattern::Kind::smollm, 1},
 };
 
 // True where the character that ends before byte `end` is white space.
@@ -140,7 +152,8 @@ std::string names() {
 }  // namespace
 
 size_t SplitPattern::word_end(std::string_view text, size_t at) const {
-  return kind == Kind::gpt2 ? gpt2_end(text, at) : llama3_end(text, at, most_digits);
+  if (kind == Kind::gpt2) return gpt2_end(text, at);
+  return kind == Kind::smollm ? smollm_end(text, at) : llama3_end(text, at, most_digits);
 }
 
 std::span<const SplitPattern> split_patterns() { return kPatterns; }

@@ -10,10 +10,10 @@
 namespace ricci {
 
 struct SplitPattern {
-  enum class Kind : uint8_t { gpt2, llama3 };
+  enum class Kind : uint8_t { gpt2, llama3, smollm };
 
   const char* name;
-  const char* regex;  // as tokenizer.json files write it
+  const char* regex;  // as tokenizer.json files write it; of smollm, which they write as two components, an equal one
   Kind kind;
   int most_digits;  // in a number, for the kind llama3
 

@@ -47,7 +47,9 @@ std::vector<AddedToken> added_tokens_of(const JsonValue& root) {
         .lstrip = at(each, "lstrip", false),
         .rstrip = at(each, "rstrip", false),
         .normalized = at(each, "normalized", true),
-        .special = at(each, "special", false)});
+        .special = at(each, "special", false),
+        .bos = at(each, "bos", false),
+        .eos = at(each, "eos", false)});
   return tokens;
 }
 
@@ -63,9 +65,19 @@ BpeTokenizer::Pair merge_of(const JsonValue& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The division of a text into words: by a ByteLevel component alone, or by a pattern and then ByteLevel.
+// The piece that a template alone, or in a sequence of components, puts before every text; empty: there is no such template.
+std::string first_of(const JsonValue& post_processor) {
+  for (const JsonValue& each : post_processor["processors"].items())
+    if (const std::string piece = first_of(each); !piece.empty()) return piece;
+  const JsonValue::List& parts = post_processor["single"].items();
+  const bool is_first_alone = parts.size() == 2 && parts[0]["SpecialToken"].is_object() && parts[1]["Sequence"].is_object();
+  if (type_of(post_processor) != "TemplateProcessing" || !is_first_alone) return "";
+  return text_at(parts[0]["SpecialToken"], "id", "");
+}
+
+// The division of a text into words: by a ByteLevel component alone, or by a pattern and then ByteLevel. The pattern smollm is Digits.
 void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
-  constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern followed by ByteLevel";
+  constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern or Digits followed by ByteLevel";
   const bool sequence = type_of(component) == "Sequence";
   const JsonValue::List alone = sequence ? JsonValue::List() : JsonValue::List{component};
   const JsonValue::List& parts = sequence ? component["pretokenizers"].items() : alone;
@@ -78,6 +90,13 @@ void read_pre_tokenizer(const JsonValue& component, BpeOptions& options) {
     return;
   }
   const JsonValue& split = parts.front();
+  if (type_of(split) == "Digits") {
+    expect(at(split, "individual_digits", false), "pre_tokenizer", "Digits without individual_digits", supported);
+    expect(at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex: false behind Digits", supported);
+    expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space behind Digits", supported);
+    options.pattern = &split_pattern_of_name("smollm");
+    return;
+  }
   expect(type_of(split) == "Split", "pre_tokenizer", type_of(split), supported);
   expect(!at(last, "use_regex", true), "pre_tokenizer", "ByteLevel with use_regex behind Split", supported);
   expect(text_at(split, "behavior", "") == "Isolated" && !at(split, "invert", false), "pre_tokenizer",
@@ -107,6 +126,7 @@ std::shared_ptr<const Tokenizer> read_bpe(const JsonValue& root, std::vector<Add
   options.unknown = text_at(model, "unk_token", "");
   expect(options.unknown.empty() || !at(model, "fuse_unk", false), "model", "BPE with fuse_unk", "supported is BPE without");
   options.post_processor = kept_json(root["post_processor"]);
+  options.first = first_of(root["post_processor"]);
   std::vector<BpeTokenizer::Pair> merges;
   for (const JsonValue& merge : model["merges"].items()) merges.push_back(merge_of(merge, merges.size()));
   return std::make_shared<BpeTokenizer>(vocabulary_of(model), merges, std::move(added), std::move(options));

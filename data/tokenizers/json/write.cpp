@@ -14,7 +14,8 @@ std::string text_or_null(const std::string& text) { return text.empty() ? "null"
 std::string json_of(const AddedToken& token) {
   return R"({"id":)" + std::to_string(token.id) + R"(,"content":)" + quoted_json(token.content) + R"(,"single_word":)" +
          boolean(token.single_word) + R"(,"lstrip":)" + boolean(token.lstrip) + R"(,"rstrip":)" + boolean(token.rstrip) +
-         R"(,"normalized":)" + boolean(token.normalized) + R"(,"special":)" + boolean(token.special) + "}";
+         R"(,"normalized":)" + boolean(token.normalized) + R"(,"special":)" + boolean(token.special) + (token.bos ? R"(,"bos":true)" : "") +
+         (token.eos ? R"(,"eos":true)" : "") + "}";
 }
 
 // In the order of the ids.
@@ -46,8 +47,20 @@ std::string byte_level(bool add_prefix_space, bool use_regex) {
 
 std::string pre_tokenizer_of(const BpeOptions& options) {
   if (options.pattern == &split_patterns()[0]) return byte_level(options.add_prefix_space, true);
+  if (options.pattern->kind == SplitPattern::Kind::smollm)
+    return R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},)" +
+           byte_level(options.add_prefix_space, true) + "]}";
   return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)" + quoted_json(options.pattern->regex) +
          R"(},"behavior":"Isolated","invert":false},)" + byte_level(options.add_prefix_space, false) + "]}";
+}
+
+// A template that puts a piece before every text.
+std::string template_of(const std::string& first, int64_t id) {
+  const std::string piece = quoted_json(first), token = R"({"SpecialToken":{"id":)" + piece + R"(,"type_id":)",
+                    a = R"({"Sequence":{"id":"A","type_id":0}})", b = R"({"Sequence":{"id":"B","type_id":1}})";
+  return R"({"type":"TemplateProcessing","single":[)" + token + "0}}," + a + R"(],"pair":[)" + token + "0}}," + a + "," + token + "1}}," +
+         b + R"(],"special_tokens":{)" + piece + R"(:{"id":)" + piece + R"(,"ids":[)" + std::to_string(id) + R"(],"tokens":[)" + piece +
+         "]}}}";
 }
 
 std::string merges_of(const BpeTokenizer& tokenizer) {
@@ -64,7 +77,8 @@ std::string BpeTokenizer::to_json() const {
   Components c;
   c.normalizer = options_.compose ? R"({"type":"NFC"})" : "null";
   c.pre_tokenizer = pre_tokenizer_of(options_);
-  c.post_processor = options_.post_processor;
+  const bool writes_template = options_.post_processor.empty() && !options_.first.empty();
+  c.post_processor = writes_template ? template_of(options_.first, find(options_.first)) : options_.post_processor;
   c.decoder = byte_level(true, true);
   c.model = R"({"type":"BPE","dropout":null,"unk_token":)" + text_or_null(options_.unknown) +
             R"(,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +

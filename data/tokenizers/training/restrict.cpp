@@ -48,6 +48,7 @@ std::shared_ptr<const Tokenizer> restrict_bpe(const BpeTokenizer& tokenizer, std
     keep(all, bytes_to_letters({&letter, 1}), kept);
   }
   keep(all, tokenizer.options().unknown, kept);
+  keep(all, tokenizer.options().first, kept);
   // The parts of a piece that remains remain, too. The pieces of a merge mostly come from merges before it.
   const std::span<const Merges::Merge> merges = tokenizer.merges().all();
   for (bool found = true; found;) {
@@ -62,7 +63,7 @@ std::shared_ptr<const Tokenizer> restrict_bpe(const BpeTokenizer& tokenizer, std
   Vocabulary vocabulary = kept_pieces(tokenizer, kept);
   std::vector<AddedToken> added = renumbered(tokenizer, vocabulary);
   BpeOptions options = tokenizer.options();
-  options.post_processor.clear();  // it holds ids
+  options.post_processor.clear();  // it holds ids; one for options.first is written anew
   return std::make_shared<BpeTokenizer>(std::move(vocabulary), pairs, std::move(added), options);
 }
 

@@ -31,7 +31,7 @@ std::string fault(const std::string& json) {
 }  // namespace
 
 TEST_CASE("tokenizer.json: the small vocabularies are written as they are read") {
-  for (const char* name : {"gpt2", "llama3", "bert-cased", "bert-uncased", "word"}) {
+  for (const char* name : {"gpt2", "llama3", "smollm", "bert-cased", "bert-uncased", "word"}) {
     const auto tokenizer = open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/" + name + ".json");
     const auto again = tokenizer_from_json(tokenizer->to_json());
     CHECK(again->to_json() == tokenizer->to_json());
@@ -54,11 +54,43 @@ TEST_CASE("tokenizer.json: forms of the same file") {
   CHECK(added->encode("ab<eos>") == std::vector<int64_t>{2, 3});
 }
 
+TEST_CASE("tokenizer.json: a template gives the first token, added tokens say which mark a text; both are written again") {
+  const std::string special = R"("special_tokens":{"b":{"id":"b","ids":[1],"tokens":["b"]}})", a = R"({"Sequence":{"id":"A","type_id":0}})",
+                    b = R"({"SpecialToken":{"id":"b","type_id":0}})";
+  const auto with = [&](const std::string& single) {
+    return tokenizer_from_json(file(
+        bpe(), kByteLevel, R"("post_processor":{"type":"TemplateProcessing","single":[)" + single + R"(],"pair":[],)" + special + "}"));
+  };
+  const auto tokenizer = with(b + "," + a);
+  CHECK(tokenizer->marks().first == 1);
+  CHECK(tokenizer->encode("ab") == std::vector<int64_t>{2});
+  CHECK(tokenizer->encode_start("ab") == std::vector<int64_t>{1, 2});
+  CHECK(tokenizer->encode_start("") == std::vector<int64_t>{1});
+  CHECK(with(a)->marks().first == -1);
+  CHECK(with(b + "," + a + "," + b)->marks().first == -1);  // with a token behind it, too, which is for classifiers
+  CHECK(tokenizer_from_json(tokenizer->to_json())->marks().first == 1);
+
+  const auto plain = tokenizer_from_json(file(bpe(), kByteLevel));
+  CHECK(with_marks(plain, {})->to_json() == plain->to_json());
+  const auto marked = tokenizer_from_json(with_marks(plain, {.first = 0, .begin = 1, .ends = {2, 1}})->to_json());
+  CHECK(marked->marks().first == 0);
+  CHECK(marked->marks().begin == 1);
+  CHECK(marked->marks().ends == std::vector<int64_t>{1, 2});
+  CHECK(marked->encode_start("a") == std::vector<int64_t>{0, 0});
+  CHECK(test::bounded_error([&] { with_marks(plain, {.ends = {7}}); }) ==
+        "bpe tokenizer: the id 7, which marks where a text begins or ends, has no piece");
+  const std::string missing = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"c"}},{"Sequence":{"id":"A"}}]})";
+  CHECK(fault(file(bpe(), kByteLevel, R"("post_processor":)" + missing)) ==
+        "bpe tokenizer: 'c', which starts every text, is not in the vocabulary");
+  const std::string digits = R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":false},)" + kByteLevel + "]}";
+  CHECK(contains(fault(file(bpe(), digits)), "the pre_tokenizer 'Digits without individual_digits' is not supported"));
+}
+
 TEST_CASE("tokenizer.json: what is not supported is named") {
   CHECK(fault(file(R"({"type":"Unigram","vocab":[]})", "null")) ==
         "tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
   CHECK(fault(file(bpe(), "null")) == "tokenizer.json: the pre_tokenizer 'null' is not supported, supported for BPE are ByteLevel, and "
-                                      "Split by a known pattern followed by ByteLevel");
+                                      "Split by a known pattern or Digits followed by ByteLevel");
   CHECK(fault(file(bpe(), R"({"type":"Metaspace"})")).starts_with("tokenizer.json: the pre_tokenizer 'Metaspace' is not supported"));
   CHECK(fault(file(bpe(), R"({"type":"ByteLevel","use_regex":false})"))
             .starts_with("tokenizer.json: the pre_tokenizer 'ByteLevel with use_regex: false' is not supported"));
@@ -75,7 +107,7 @@ TEST_CASE("tokenizer.json: what is not supported is named") {
   const std::string split =
       R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},)"
       R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
-  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not one of those that are known: gpt2, llama3, qwen2");
+  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not one of those that are known: gpt2, llama3, qwen2, smollm");
   CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) ==
         "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");
   CHECK(fault(file(kWordPiece, R"({"type":"BertPreTokenizer"})")) ==

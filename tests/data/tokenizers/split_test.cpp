@@ -50,6 +50,14 @@ TEST_CASE("split: Llama 3's pattern, and Qwen 2's with single digits") {
   CHECK(words_of("llama3", "\n\nabc") == Words{"\n\n", "abc"});
 }
 
+TEST_CASE("split: SmolLM's numbers alone, and GPT-2's words between them") {
+  CHECK(words_of("smollm", "a1b22 333 ½") == Words{"a", "1", "b", "2", "2", " ", "3", "3", "3", " ", "½"});
+  CHECK(words_of("smollm", "x  1   y  ") == Words{"x", "  ", "1", "  ", " y", "  "});
+  CHECK(words_of("smollm", "don't 5's\n7") == Words{"don", "'t", " ", "5", "'s", "\n", "7"});
+  CHECK(words_of("smollm", "$5.99\u3000٣ \xff"
+                           "1") == Words{"$", "5", ".", "9", "9", "\u3000", "٣", " \xff", "1"});
+}
+
 TEST_CASE("split: a text that may go on is divided only where nothing that follows moves the end of a word") {
   Sequence sequence(5);
   const char* const kinds[] = {
@@ -70,6 +78,7 @@ TEST_CASE("split: a text that may go on is divided only where nothing that follo
 TEST_CASE("split: patterns are known by name and by their text, others are errors") {
   for (const SplitPattern& pattern : split_patterns())
     CHECK(&split_pattern_of_regex(pattern.regex) == &split_pattern_of_name(pattern.name));
-  CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2");
-  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) == "split pattern: \\w+ is not one of those that are known: gpt2, llama3, qwen2");
+  CHECK(error_of([] { split_pattern_of_name("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { split_pattern_of_regex("\\w+"); }) ==
+        "split pattern: \\w+ is not one of those that are known: gpt2, llama3, qwen2, smollm");
 }
