@@ -6,13 +6,13 @@
 #include "apps/interop/foreign_model.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/json_file.h"
+#include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
 #include "apps/terminal/table.h"
 #include "core/dims.h"
 #include "core/error.h"
 #include "core/json/value.h"
-#include "data/tokenizers/kinds.h"
 
 namespace ricci::apps {
 namespace {
@@ -154,43 +154,6 @@ void load_gpt2(Model& model, const WeightFiles& files) {
   load_theirs(model, rows, files);
 }
 
-// ---- Tokenizers
-// Each of these files tells of a tokenizer; vocab.json and merges.txt need one another.
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
-// The end of a text, as vocabularies write it.
-constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
-
-// Null where the folder has none.
-std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& folder) {
-  for (const char* name : kTokenizerFiles) {
-    const std::string path = folder + "/" + name;
-    if (!is_there(path)) continue;
-    try {
-      return open_tokenizer(path);
-    } catch (const Error& error) {
-      fail("{}; --without-tokenizer leaves it out", {error.what()});
-    }
-  }
-  return nullptr;
-}
-
-int64_t end_of_text(const Tokenizer* tokenizer) {
-  for (const char* piece : kEndOfText)
-    if (const int64_t id = tokenizer ? tokenizer->find(piece) : -1; id >= 0) return id;
-  return -1;
-}
-
-// tokenizer.json as transformers reads it. Empty where it has none for this tokenizer: none for characters, bytes, or an <eos> per line.
-std::string their_tokenizer(const Tokenizer* tokenizer) {
-  const std::string json = tokenizer ? tokenizer->to_json() : "";
-  return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
-}
-
-std::string tokenizer_config(int64_t context) {
-  const Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
-  return json_text(config, 2) + "\n";
-}
-
 // ---- Writing: an export that was interrupted has written no config.json, and the same export goes on with what it left
 constexpr const char* kWeights = "model.safetensors";
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -221,18 +184,18 @@ void write_folder(const Folder& place, const std::vector<std::pair<const char*, 
 
 }  // namespace
 
-std::string gpt2_config_json(const ModelConfig& c, int64_t end_of_text) {
+std::string gpt2_config_json(const ModelConfig& c, const Marks& marks) {
   check_is_gpt2(c);
   Object json = {{"architectures", Value::List{"GPT2LMHeadModel"}}, {"model_type", "gpt2"}, {"vocab_size", c.vocab}, {"n_positions", c.ctx},
       {"n_embd", c.d}, {"n_layer", c.layers}, {"n_head", c.settings<Sdp>().heads}, {"n_inner", c.block.feed_forward(c.d)},
       {"activation_function", their_name(c.block.activation)}, {"layer_norm_epsilon", c.block.norm_eps},
       {"tie_word_embeddings", c.output.tie}, {"embd_pdrop", c.block.dropout}, {"attn_pdrop", c.block.dropout},
       {"resid_pdrop", c.block.dropout}};
-  for (const char* key : {"bos_token_id", "eos_token_id"}) json.emplace_back(key, end_of_text < 0 ? Value(nullptr) : Value(end_of_text));
+  add_marks(json, marks);
   return json_text(json, 2) + "\n";
 }
 
-std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
+Model with_gpt2_biases(Model& model) {
   check_is_gpt2(model.config());
   ModelConfig with_biases = model.config();
   with_biases.block.bias = with_biases.block.norm_bias = true;
@@ -242,14 +205,20 @@ std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
   full.load([&](const std::string& path, const Shape& shape) {
     return values.contains(path) ? values[path] : zeros(shape, Dtype::f32, Device::cpu);
   });
+  return full;
+}
+
+std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
+  Model full = with_gpt2_biases(model);
   return as_theirs(full, rows_with(kPrefix));
 }
 
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options) {
-  const ModelConfig config = config_of_gpt2(JsonFile(folder + "/config.json"), options.dropout);
+  const JsonFile json(folder + "/config.json");
+  const ModelConfig config = config_of_gpt2(json, options.dropout);
   const WeightFiles files = WeightFiles::in_folder(folder);
-  const std::shared_ptr<const Tokenizer> tokenizer = options.without_tokenizer ? nullptr : read_tokenizer(folder);
-  if (tokenizer && tokenizer->vocab_size() != config.vocab)
+  const std::shared_ptr<const Tokenizer> tokenizer = options.without_tokenizer ? nullptr : read_their_tokenizer(folder, json);
+  if (tokenizer && tokenizer->vocab_size() > config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
         {folder, tokenizer->vocab_size(), config.vocab});
   Model model(config);
@@ -260,11 +229,12 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
-  const std::string config = gpt2_config_json(model.config(), end_of_text(run.tokenizer().get())),
+  const std::string config = gpt2_config_json(model.config(), text_marks(run.tokenizer().get())),
                     tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
   write_folder(Folder(folder),
-      {{"tokenizer.json", tokenizer}, {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(model.config().ctx)},
+      {{"tokenizer.json", tokenizer},
+          {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), model.config().ctx)},
           {"config.json", config}},
       gpt2_weights(model));
   return format_message("{}: {} parameters from {}, GPT-2, {}, vocabulary {}, context {}",

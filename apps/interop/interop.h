@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/tokenizers/tokenizer.h"
 #include "models/model.h"
 
 namespace ricci::apps {
@@ -29,8 +30,10 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
 std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
 
 // config.json of a model. Error: names the key of a model that GPT-2 cannot be.
-std::string gpt2_config_json(const ModelConfig& config, int64_t end_of_text);
-// The weights under their names. Biases that the model does without are zeros.
+std::string gpt2_config_json(const ModelConfig& config, const Marks& marks);
+// The model with all biases that GPT-2 has; those that it does without are zeros. Error: as for gpt2_config_json.
+Model with_gpt2_biases(Model& model);
+// The weights under their names, with these biases.
 std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model);
 
 // ---- The models of the Dispatcher paper's own repository (Cetoli 2021): a state_dict of its DispatcherModel or of its attention

@@ -2,10 +2,12 @@
 //   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2
 //   ricci-convert import FILE.safetensors runs/NAME   a model of the Dispatcher paper's repository
 //   ricci-convert export runs/NAME FOLDER
+//   ricci-convert export runs/NAME FILE.gguf --gguf q8_0
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 
+#include "apps/interop/gguf.h"
 #include "apps/interop/interop.h"
 #include "apps/terminal/cli.h"
 #include "core/error.h"
@@ -20,6 +22,7 @@ struct Options {
   std::string from, to, checkpoint = "last";
   std::optional<double> dropout;
   std::optional<int64_t> heads, context;
+  std::optional<std::string> gguf;
   bool without_tokenizer = false;
   std::string (*command)(const Options&) = nullptr;  // returns a line about what was made
 };
@@ -37,7 +40,13 @@ std::string import(const Options& options) {
       options.from, options.to, {.dropout = options.dropout.value_or(-1), .without_tokenizer = options.without_tokenizer});
 }
 
-std::string export_run(const Options& options) { return export_hugging_face(options.from, options.checkpoint, options.to); }
+std::string export_run(const Options& options) {
+  if (options.gguf)
+    return export_gguf(
+        options.from, options.checkpoint, options.to, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
+  if (options.without_tokenizer) fail("--without-tokenizer: of an export, only --gguf reads it");
+  return export_hugging_face(options.from, options.checkpoint, options.to);
+}
 
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
@@ -55,10 +64,13 @@ void add_options(CLI::App& app, Options& options) {
   in->add_option("--heads", options.heads, "Of a file of weights: heads of its attention; 1 if not given")->check(at_least_one);
   in->add_option("--context", options.context, "Of a file of weights: tokens that the model takes")->check(at_least_one);
   in->callback([&] { options.command = import; });
-  CLI::App* const out = app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads");
+  CLI::App* const out =
+      app.add_subcommand("export", "A run folder to a folder that Hugging Face's transformers loads, or to a GGUF file for llama.cpp");
   out->add_option("run", options.from, "Run folder")->required();
-  out->add_option("folder", options.to, "Folder to make")->required();
+  out->add_option("folder", options.to, "Folder to make; with --gguf a file")->required();
   out->add_option("--checkpoint", options.checkpoint, "last, best (by validation loss) or a step that is kept")->capture_default_str();
+  out->add_option("--gguf", options.gguf, "One file for llama.cpp, with matrices in f32, f16, bf16 or q8_0 (8 bits)");
+  out->add_flag("--without-tokenizer", options.without_tokenizer, "Leave the tokenizer out of a GGUF file");
   out->callback([&] { options.command = export_run; });
 }
 

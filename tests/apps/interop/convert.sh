@@ -49,6 +49,16 @@ verdict 'with its tokenizer' "$(cmp pieces/tokenizer.json runs/pieces/tokenizer.
 accept 'and comes back' convert import pieces runs/pieces_again
 verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256sum)" = "$(tensors runs/pieces/model.safetensors | sha256sum)" ] && cmp runs/pieces{,_again}/tokenizer.json 2>&1 || echo no)"
 
+# ---- To llama.cpp
+accept 'a run goes out as GGUF' convert export runs/pieces pieces.gguf --gguf q8_0
+verdict 'one file, with its tokenizer' "$([ "$(head -c 4 pieces.gguf)" = GGUF ] && grep -q 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' out || cat out)"
+refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
+refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
+refuse 'characters' 1 'the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out' convert export runs/with bad.gguf --gguf f32
+verdict 'which leaves no file' "$([ ! -e bad.gguf ] || ls bad.gguf)"
+accept 'without them' convert export runs/with with.gguf --gguf f32 --without-tokenizer
+refuse 'a folder without its tokenizer' 1 '--without-tokenizer: of an export, only --gguf reads it' convert export runs/with bad --without-tokenizer
+
 # ---- Killed at each call that changes a file
 killed() { { RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-convert" "${@:2}" >out 2>err </dev/null; } 2>/dev/null; }
 faults= call=0

@@ -199,7 +199,7 @@ TEST_CASE("GPT-2: models of ours that it cannot be") {
     ModelConfig config;
     config.vocab = 5;
     change(config);
-    return error_of([&] { gpt2_config_json(config, -1); });
+    return error_of([&] { gpt2_config_json(config, {}); });
   };
   CHECK(refused([](ModelConfig&) {}) == "no error");
   CHECK(refused([](ModelConfig& c) { c.mixer = kind_of<AveragePool>; }) == "model.mixer: avgpool has no equivalent in GPT-2");

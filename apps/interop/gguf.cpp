@@ -1,0 +1,247 @@
+#include "apps/interop/gguf.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "apps/interop/foreign_model.h"
+#include "apps/interop/interop.h"
+#include "apps/interop/their_tokenizer.h"
+#include "apps/run/folder/run_folder.h"
+#include "apps/terminal/progress.h"
+#include "core/error.h"
+#include "core/files/file.h"
+#include "data/tokenizers/bpe/bpe_tokenizer.h"
+#include "data/tokenizers/eos_tokenizer.h"
+
+namespace ricci::apps {
+namespace {
+
+constexpr int64_t kAlignment = 32, kBlock = 32;  // bytes; numbers of a row
+
+// Their numbers for types of values, tensors, and whole files, by GgufNumbers; and for kinds of tokens.
+enum ValueType : int32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, text = 8, list = 9 };
+constexpr int32_t kTensorTypes[] = {0, 1, 30, 8};
+constexpr uint32_t kFileTypes[] = {0, 1, 32, 7};
+constexpr int32_t kNormal = 1, kControl = 3, kOther = 4, kUnused = 5;
+
+template <class T> void put(std::string& bytes, T value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); }
+void put_text(std::string& bytes, std::string_view text) {
+  put<uint64_t>(bytes, text.size());
+  bytes += text;
+}
+
+// Keys and their values.
+class Pairs {
+ public:
+  void add(const std::string& key, uint32_t value) { put(start(key, ValueType::u32), value); }
+  void add(const std::string& key, float value) { put(start(key, ValueType::f32), value); }
+  void add(const std::string& key, bool value) { put(start(key, ValueType::boolean), value); }
+  void add(const std::string& key, const std::string& value) { put_text(start(key, ValueType::text), value); }
+  void add(const std::string& key, const std::vector<std::string>& values) {
+    std::string& all = start_list(key, ValueType::text, values.size());
+    for (const std::string& each : values) put_text(all, each);
+  }
+  void add(const std::string& key, const std::vector<int32_t>& values) {
+    std::string& all = start_list(key, ValueType::i32, values.size());
+    for (const int32_t each : values) put(all, each);
+  }
+  int64_t count() const { return count_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string& start(const std::string& key, ValueType type) {
+    ++count_;
+    put_text(bytes_, key);
+    put<int32_t>(bytes_, type);
+    return bytes_;
+  }
+  std::string& start_list(const std::string& key, ValueType type, size_t size) {
+    put<int32_t>(start(key, ValueType::list), type);
+    put<uint64_t>(bytes_, size);
+    return bytes_;
+  }
+  std::string bytes_;
+  int64_t count_ = 0;
+};
+
+// ---- The model
+constexpr Row kRows[] = {
+    {"token_embd.weight", "tok.weight"},
+    {"position_embd.weight", "pos.weight"},
+    {"blk.{i}.attn_norm.weight", "blocks.{i}.ln1.weight"},
+    {"blk.{i}.attn_norm.bias", "blocks.{i}.ln1.bias"},
+    {"blk.{i}.attn_qkv.weight", "blocks.{i}.mixer.qkv.weight"},
+    {"blk.{i}.attn_qkv.bias", "blocks.{i}.mixer.qkv.bias"},
+    {"blk.{i}.attn_output.weight", "blocks.{i}.mixer.proj.weight"},
+    {"blk.{i}.attn_output.bias", "blocks.{i}.mixer.proj.bias"},
+    {"blk.{i}.ffn_norm.weight", "blocks.{i}.ln2.weight"},
+    {"blk.{i}.ffn_norm.bias", "blocks.{i}.ln2.bias"},
+    {"blk.{i}.ffn_up.weight", "blocks.{i}.fc.weight"},
+    {"blk.{i}.ffn_up.bias", "blocks.{i}.fc.bias"},
+    {"blk.{i}.ffn_down.weight", "blocks.{i}.fc_out.weight"},
+    {"blk.{i}.ffn_down.bias", "blocks.{i}.fc_out.bias"},
+    {"output_norm.weight", "ln_f.weight"},
+    {"output_norm.bias", "ln_f.bias"},
+    {"output.weight", "head.weight"},
+};
+
+void add_gpt2(Pairs& pairs, const ModelConfig& c) {
+  const auto size = [&](const char* key, int64_t value) { pairs.add(std::string("gpt2.") + key, static_cast<uint32_t>(value)); };
+  size("context_length", c.ctx);
+  size("embedding_length", c.d);
+  size("block_count", c.layers);
+  size("feed_forward_length", c.block.feed_forward(c.d));
+  size("attention.head_count", c.settings<Sdp>().heads);
+  pairs.add("gpt2.attention.layer_norm_epsilon", static_cast<float>(c.block.norm_eps));
+}
+
+// ---- The tokenizer
+constexpr std::pair<const char*, const char*> kSplits[] = {
+    {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
+
+// Error: llama.cpp has no such tokenizer.
+const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
+  const auto* const eos = dynamic_cast<const EosTokenizer*>(&tokenizer);
+  const auto* const bpe = dynamic_cast<const BpeTokenizer*>(eos ? &eos->without_eos() : &tokenizer);
+  const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
+  if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
+  if (eos && eos->behind() == Eos::line) refuse("a tokenizer with " + eos->piece() + " behind every line");
+  if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
+  return *bpe;
+}
+
+void add_tokens(Pairs& pairs, const BpeTokenizer& tokenizer, int64_t rows) {
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  for (int64_t id = 0; id < rows; ++id) {
+    const bool has_piece = id < tokenizer.vocab_size() && tokenizer.vocabulary().has(id);
+    tokens.push_back(has_piece ? std::string(tokenizer.vocabulary().piece(id)) : "[PAD" + std::to_string(id) + "]");
+    types.push_back(has_piece ? kNormal : kUnused);
+  }
+  for (const AddedToken& token : tokenizer.added_tokens()) types[static_cast<size_t>(token.id)] = token.special ? kControl : kOther;
+  pairs.add("tokenizer.ggml.tokens", tokens);
+  pairs.add("tokenizer.ggml.token_type", types);
+}
+
+// Null: none.
+void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
+  if (!any) return pairs.add("tokenizer.ggml.model", std::string("none"));
+  const BpeTokenizer& tokenizer = byte_level(*any);
+  pairs.add("tokenizer.ggml.model", std::string("gpt2"));
+  for (const auto& [ours, theirs] : kSplits)
+    if (ours == std::string_view(tokenizer.options().pattern->name)) pairs.add("tokenizer.ggml.pre", std::string(theirs));
+  add_tokens(pairs, tokenizer, rows);
+  std::vector<std::string> merges;
+  for (const Merges::Merge& merge : tokenizer.merges().all())
+    merges.push_back(std::string(tokenizer.vocabulary().piece(merge.left)) + " " + std::string(tokenizer.vocabulary().piece(merge.right)));
+  pairs.add("tokenizer.ggml.merges", merges);
+  const Marks marks = text_marks(&tokenizer);
+  if (marks.begin >= 0) pairs.add("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(marks.begin));
+  if (!marks.ends.empty()) pairs.add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(marks.ends[0]));
+  pairs.add("tokenizer.ggml.add_bos_token", marks.first >= 0);
+}
+
+// ---- The file
+// The numbers of a tensor: those that were asked for, unless it has to be another.
+GgufNumbers numbers_of(const std::string& name, const Tensor& tensor, GgufNumbers asked) {
+  if (tensor.shape().rank() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight") return GgufNumbers::f32;
+  return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kBlock != 0 ? GgufNumbers::f16 : asked;
+}
+
+int64_t bytes_of(int64_t size, GgufNumbers numbers) {
+  if (numbers == GgufNumbers::q8_0) return size / kBlock * (2 + kBlock);
+  return size * (numbers == GgufNumbers::f32 ? 4 : 2);
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+std::string header_of(const Pairs& pairs, const std::vector<std::pair<std::string, Tensor>>& tensors, GgufNumbers asked) {
+  std::string header = "GGUF";
+  put<uint32_t>(header, 3);
+  put<int64_t>(header, std::ssize(tensors));
+  put<int64_t>(header, pairs.count());
+  header += pairs.bytes();
+  int64_t place = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const GgufNumbers numbers = numbers_of(name, tensor, asked);
+    put_text(header, name);
+    put<uint32_t>(header, static_cast<uint32_t>(tensor.shape().rank()));
+    for (int i = tensor.shape().rank(); i-- > 0;) put<int64_t>(header, tensor.shape()[i]);
+    put(header, kTensorTypes[static_cast<size_t>(numbers)]);
+    put<uint64_t>(header, static_cast<uint64_t>(place));
+    place += aligned(bytes_of(tensor.size(), numbers));
+  }
+  header.resize(static_cast<size_t>(aligned(std::ssize(header))));
+  return header;
+}
+
+}  // namespace
+
+uint16_t f16_bits(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);  // NaN
+  if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  // Below 2^-14 the last bit is worth 2^-24, so that adding 1/2, whose last bit is worth as much, rounds to it.
+  if (magnitude < 0x38800000u)
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
+  const uint32_t half = 0xfffu + (magnitude >> 13 & 1u);
+  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + half) >> 13));
+}
+
+std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(bytes_of(std::ssize(x), numbers)));
+  if (numbers == GgufNumbers::q8_0) {
+    for (size_t at = 0; at + kBlock <= x.size(); at += kBlock) {
+      float largest = 0;
+      for (const float value : x.subspan(at, kBlock)) largest = std::max(largest, std::abs(value));
+      const float scale = largest / 127, inverse = scale > 0 ? 1 / scale : 0;
+      put(bytes, f16_bits(scale));
+      for (const float value : x.subspan(at, kBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
+    }
+    return bytes;
+  }
+  for (const float value : x) {
+    if (numbers == GgufNumbers::f32) put(bytes, value);
+    else put(bytes, numbers == GgufNumbers::f16 ? f16_bits(value) : bf16(value).bits);
+  }
+  return bytes;
+}
+
+std::string export_gguf(
+    const std::string& path, const std::string& which, const std::string& file, GgufNumbers numbers, bool without_tokenizer) {
+  const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
+  Model model = run.load_model(Device::cpu, which);
+  const ModelConfig& config = model.config();
+  if (config.block.activation == Activation::relu) fail("model.activation: relu has no equivalent in GGUF's gpt2");
+  Model full = with_gpt2_biases(model);
+  const Tokenizer* const tokenizer = without_tokenizer ? nullptr : run.tokenizer().get();
+  Pairs pairs;
+  pairs.add("general.architecture", std::string("gpt2"));
+  pairs.add("general.name", run.config().name);
+  pairs.add("general.file_type", kFileTypes[static_cast<size_t>(numbers)]);
+  add_gpt2(pairs, config);
+  add_tokenizer(pairs, tokenizer, config.vocab);
+  const auto tensors = as_theirs(full, {"GGUF", kRows, {}});
+  if (is_there(file)) fail("{}: is there already", {file});
+  write_file_atomically(file, [&](FileWriter& out) {
+    out.write(header_of(pairs, tensors, numbers));
+    for (const auto& [name, tensor] : tensors) {
+      const std::span x(tensor.data<float>(), static_cast<size_t>(tensor.size()));
+      std::string bytes = gguf_bytes(x, numbers_of(name, tensor, numbers));
+      bytes.resize(static_cast<size_t>(aligned(std::ssize(bytes))));
+      out.write(bytes);
+    }
+  });
+  return format_message("{}: {} parameters from {}, GGUF of gpt2, {}, {}, vocabulary {}, context {}; llama.cpp computes GELU in its tanh "
+                        "form, from a table in f16",
+      {file, with_commas(model.parameter_count()), path, name_of(numbers), tokenizer ? tokenizer->name() + " tokenizer" : "no tokenizer",
+          config.vocab, config.ctx});
+}
+
+}  // namespace ricci::apps

@@ -1,0 +1,88 @@
+#include "apps/interop/their_tokenizer.h"
+
+#include "apps/interop/json_file.h"
+#include "core/error.h"
+#include "core/json/value.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/piece_tokenizer.h"
+
+namespace ricci::apps {
+namespace {
+
+// Each of these files tells of a tokenizer; vocab.json and merges.txt need one another.
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
+// The end of a text, as vocabularies write it.
+constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};
+
+// The ids that a config has for a key, of those that are pieces: one, several, or none.
+std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) {
+  std::vector<int64_t> ids;
+  for (const JsonValue& each : value.is_list() ? value.items() : JsonValue::List{value})
+    if (each.is_integer() && each.integer() >= 0 && each.integer() < tokenizer.vocab_size()) ids.push_back(each.integer());
+  return ids;
+}
+
+// What config.json, generation_config.json and tokenizer_config.json of the folder say of the tokens that mark a text.
+Marks marks_in(const std::string& folder, const JsonFile& config, const Tokenizer& tokenizer) {
+  Marks marks{.ends = ids_of(config.value("eos_token_id"), tokenizer)};
+  if (const auto begin = ids_of(config.value("bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
+  if (const std::string path = folder + "/generation_config.json"; is_there(path))
+    if (const auto ends = ids_of(JsonFile(path).value("eos_token_id"), tokenizer); !ends.empty()) marks.ends = ends;
+  const std::string path = folder + "/tokenizer_config.json";
+  if (!is_there(path)) return marks;
+  const JsonFile said(path);
+  const JsonValue &token = said.value("bos_token"), &content = token.is_text() ? token : token["content"];
+  if (said.flag("add_bos_token").value_or(false) && content.is_text()) marks.first = tokenizer.find(content.text());
+  return marks;
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const JsonFile& config) {
+  for (const char* name : kTokenizerFiles) {
+    const std::string path = folder + "/" + name;
+    if (!is_there(path)) continue;
+    try {
+      const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(path);
+      return with_marks(tokenizer, marks_in(folder, config, *tokenizer));
+    } catch (const Error& error) {
+      fail("{}; --without-tokenizer leaves it out", {error.what()});
+    }
+  }
+  return nullptr;
+}
+
+std::string their_tokenizer(const Tokenizer* tokenizer) {
+  const std::string json = tokenizer ? tokenizer->to_json() : "";
+  return json.empty() || parse_json(json, "tokenizer")["model"].is_null() ? "" : json;
+}
+
+std::string tokenizer_config(const Tokenizer& tokenizer, int64_t context) {
+  Object config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"model_max_length", context}};
+  const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
+  const Marks marks = tokenizer.marks();
+  if (pieces && marks.begin >= 0) config.emplace_back("bos_token", std::string(pieces->vocabulary().piece(marks.begin)));
+  if (pieces && !marks.ends.empty()) config.emplace_back("eos_token", std::string(pieces->vocabulary().piece(marks.ends[0])));
+  return json_text(config, 2) + "\n";
+}
+
+Marks text_marks(const Tokenizer* tokenizer) {
+  Marks marks = tokenizer ? tokenizer->marks() : Marks();
+  if (marks.begin < 0) marks.begin = marks.first;
+  for (const char* piece : kEndOfText) {
+    const int64_t id = tokenizer && marks.ends.empty() ? tokenizer->find(piece) : -1;
+    if (id < 0) continue;
+    marks.ends = {id};
+    if (marks.begin < 0) marks.begin = id;
+  }
+  return marks;
+}
+
+void add_marks(Object& config, const Marks& marks) {
+  config.emplace_back("bos_token_id", marks.begin < 0 ? Value(nullptr) : Value(marks.begin));
+  const Value::List ends(marks.ends.begin(), marks.ends.end());
+  if (ends.size() > 1) config.emplace_back("eos_token_id", ends);
+  else config.emplace_back("eos_token_id", ends.empty() ? Value(nullptr) : ends[0]);
+}
+
+}  // namespace ricci::apps
