@@ -20,6 +20,9 @@ model.causal           false
 model.heads            2
 model.window           3
 model.qk_norm          true
+model.kv_heads         1
+model.head_width       6
+model.qkv_bias         false
 model.share_heads      true    model.heads=2 model.mixer=dispatcher
 model.coef_act         none    model.mixer=dispatcher
 model.levels           2       model.mixer=dispatcher
@@ -51,6 +54,13 @@ model.gated            true
 model.fused_gelu       true
 model.positions        sinusoidal
 model.scale_embedding  true
+model.rope_theta       100  model.positions=rope
+model.rope_fraction    0.5  model.positions=rope
+model.rope_scaling     linear  model.positions=rope
+model.rope_factor      2  model.positions=rope model.rope_scaling=linear
+model.rope_low         2  model.positions=rope model.rope_scaling=llama3
+model.rope_high        8  model.positions=rope model.rope_scaling=llama3
+model.rope_trained_ctx 64  model.positions=rope model.rope_scaling=llama3
 model.tie              false
 model.head_bias        true
 data                   other.txt
