@@ -38,10 +38,10 @@
 // 8 i .. 8 i + 7. b lies in shared memory, which the tensor cores read through the asynchronous proxy.
 //   Descriptor descriptor(const void* shared, int leading, int stride);
 //     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes lies at c ^ r % 8. Its rows are
-//     the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes lie between rows r and r + 8, `leading` bytes, which are not read
+//     the columns of b, or with `transposed` its lines k. `stride` bytes lie between rows r and r + 8, `leading` bytes, which are not read
 //     without `transposed`, between panels. after(bytes) begins so much later: k elements in the rows, or whole multiples of 8 rows.
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
-//   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    the 64 rows of a lie in shared memory, as of b
+//   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    a lies in shared memory, as b does
 //     Without `accumulate` d = a b, and d need not hold anything.
 //   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, where it is added to, and a in registers
 //   void wgmma_commit();                 closes a group of products
