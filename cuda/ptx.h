@@ -42,8 +42,7 @@
 //     which are not read without `transposed`, between panels. after(bytes) begins so much later: k elements in the rows, or whole
 //     multiples of 8 rows.
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
-//   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    the 64 rows of a lie in shared memory, as of
-//   b
+//   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    a is in shared memory, as b is
 //     Without `accumulate` d = a b, and d need not hold anything.
 //   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, where it is added to, and a in registers
 //   void wgmma_commit();                 closes a group of products

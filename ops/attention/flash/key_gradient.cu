@@ -2,7 +2,7 @@
 // warp, and goes over the queries that see them, 32 at a time, of one query head after the other where several share the keys. Scores
 // are computed transposed: their rows are keys. Then they and their gradients have the layout of a left operand, and never leave the
 // registers. Keys that are values, as with a metric, are copied once, and have one gradient in half of the registers:
-// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take key_gradient_wgmma.cu for widths 64 and 128 and keys of one query head.
+// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma take wgmma/backward.cu for widths 64 and 128 and keys of one query head.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times

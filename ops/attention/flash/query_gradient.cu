@@ -1,6 +1,6 @@
 // dq in bf16 on tensor cores (the formulas are in backward.h): a thread block owns 128 queries of one head, 32 or 16 to a warp,
 // and goes over the keys they see, 32 at a time. Scores and their gradients never leave the registers. Keys that are values are
-// copied once. GPUs with wgmma take query_gradient_wgmma.cu for widths 64 and 128.
+// copied once. GPUs with wgmma take wgmma/backward.cu for widths 64 and 128.
 //
 // With N = b n c queries of width k, and as many keys:
 //   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times

@@ -97,7 +97,7 @@ template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const F
   Tensor p_bcd = x_bcd;
   if constexpr (requires { mixer.proj_in; }) p_bcd = mixer.proj_in(x_bcd);
   int64_t call = 0;
-  mixer.mix(x_bcd, [&](const Rows& q, const Rows& keys, const Rows& v) {
+  mixer.mix(x_bcd, 0, [&](const Rows& q, const Rows& keys, const Rows& v) {
     const Tensor q_bcd = columns_of(q), k_bcd = columns_of(keys);
     const int64_t width = kOneHead ? kWidth : kWidth / kHeads;
     for (int64_t n = kOneHead ? call : 0; n < (kOneHead ? call + 1 : kHeads); ++n)

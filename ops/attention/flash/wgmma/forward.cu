@@ -10,8 +10,8 @@
 #include "cuda/device/device_memory.h"
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/launch.h"
-#include "ops/attention/flash/panels.h"
 #include "ops/attention/flash/softmax.h"
+#include "ops/attention/flash/wgmma/panels.h"
 
 namespace ricci {
 namespace attention_kernels {
