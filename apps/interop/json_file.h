@@ -24,7 +24,7 @@ class JsonFile {
   std::optional<int64_t> integer(const char* key) const { return get<int64_t>(key); }
   std::optional<double> number(const char* key) const { return get<double>(key); }
   std::optional<std::string> text(const char* key) const { return get<std::string>(key); }
-  const JsonValue& value(const char* key) const { return object_[key]; }  // of any type; null where it is missing
+  const JsonValue& value(const char* key) const { return object_[key]; }  // any type; null if it is missing
   auto texts(const char* key) const { return get<std::vector<std::string>>(key); }
   auto texts_by_name(const char* key) const { return get<std::map<std::string, std::string>>(key); }
 

@@ -22,7 +22,7 @@ std::vector<int64_t> ids_of(const JsonValue& value, const Tokenizer& tokenizer) 
   return ids;
 }
 
-// What config.json, generation_config.json and tokenizer_config.json of the folder say of the tokens that mark a text.
+// Reads the tokens that mark a text from config.json, generation_config.json and tokenizer_config.json of the folder.
 Marks marks_in(const std::string& folder, const JsonFile& config, const Tokenizer& tokenizer) {
   Marks marks{.ends = ids_of(config.value("eos_token_id"), tokenizer)};
   if (const auto begin = ids_of(config.value("bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];

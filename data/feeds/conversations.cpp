@@ -25,6 +25,22 @@ Conversations::Conversations(Tokens tokens, int64_t context) : tokens_(std::move
   if (spans_.empty()) fail("{}: no answer of its {} conversations begins within a context of {} tokens", {name(), left_out_, context});
 }
 
+ConversationCounts keep_conversations(std::vector<Tokens>& train, const Tokens& validation, int64_t context) {
+  ConversationCounts counts;
+  const auto add = [&](const Conversations& kept) {
+    counts.all += kept.count();
+    counts.cut += kept.cut();
+    counts.left_out += kept.left_out();
+  };
+  for (Tokens& each : train) {
+    const Conversations kept(each, context);
+    add(kept);
+    each = kept;
+  }
+  add(Conversations(validation, context));
+  return counts;
+}
+
 Batch conversation_batch(std::span<const LabelledIds> conversations, int64_t vocab, int64_t width) {
   for (const LabelledIds& each : conversations) width = std::max(width, static_cast<int64_t>(each.ids.size()) - 1);
   const auto rows = static_cast<int64_t>(conversations.size());

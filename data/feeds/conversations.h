@@ -36,6 +36,14 @@ class Conversations final : public TokenSource {
   int64_t cut_ = 0, left_out_ = 0;
 };
 
+struct ConversationCounts {
+  int64_t all = 0;  // that are kept
+  int64_t cut = 0, left_out = 0;
+};
+
+// Keeps the conversations of the training that have something to learn from. The counts include both texts.
+ConversationCounts keep_conversations(std::vector<Tokens>& train, const Tokens& validation, int64_t context);
+
 // One row per conversation. Targets that do not count are kNoTarget, as behind the conversation. The rows are as long as the longest one,
 // or `width` where that is more. vocab: V.
 Batch conversation_batch(std::span<const LabelledIds> conversations, int64_t vocab, int64_t width = 0);

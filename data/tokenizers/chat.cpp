@@ -126,7 +126,7 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
   std::vector<int64_t> text, lead;
   pieces_->append_plain_text(frame.lead + std::string(content) + frame.trail, text);
   if (counts) {
-    // What counts begins with the token of the first byte of the text, which may hold white space of the lead, too.
+    // The first token that counts has the first byte of the text, and may have white space of the lead, too.
     pieces_->append_plain_text(frame.lead, lead);
     size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
     while (begin < std::min(lead.size(), text.size()) && pieces_->decode({text.data(), begin + 1}).size() <= frame.lead.size()) ++begin;

@@ -82,6 +82,6 @@ Tensor attention_cached(const Rows& q, const Rows& k, const Rows& v, Tensor& k_c
 //   ops/attention/cpu/forward.cpp          119  the same blocks in the caches of CPU threads, as vectorised loops
 //   ops/attention/cpu/bf16_products.cpp     73  the products of these blocks in bf16, by AVX512-BF16 or AMX
 //   ops/attention/flash/forward.cu          98  tensor cores: scores and weights stay in registers
-//   ops/attention/flash/forward_wgmma.cu   155  products of four warps at once, on compute capability 9.0
+//   ops/attention/flash/wgmma/forward.cu   131  products of four warps at once, on compute capability 9.0
 //   ops/attention/wide/padded.cpp           81  heads of other widths, padded for flash/
 //   ops/attention/decode/decode.cu         154  few new positions: the time is that of reading the cache

@@ -256,6 +256,7 @@ std::vector<Point> smoothed(const std::vector<Point>& points, const std::vector<
   size_t first = 1;  // the segment in which the window begins; it begins further left for no later record
   for (size_t i = 1; i + 1 < points.size(); ++i) {
     const double half = std::min({width / 2, at[i], at.back() - at[i]}), low = at[i] - half, high = at[i] + half;
+    if (low == high) continue;  // steps so large that neighbours are one number
     while (at[first] <= low) ++first;
     double sum = 0;
     for (size_t segment = first; segment < points.size() && at[segment - 1] < high; ++segment) {

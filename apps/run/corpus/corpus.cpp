@@ -213,24 +213,12 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
 }
 
-// ---- Conversations
-// The training keeps those that have something to learn from. Returns a line with counts.
-std::string keep_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
+// The training keeps the conversations that have something to learn from. Returns a line with counts.
+std::string kept_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
   const int64_t context = config.context.value_or(config.model.ctx);
-  int64_t count = 0, cut = 0, left_out = 0;
-  const auto add = [&](const Conversations& kept) {
-    count += kept.count();
-    cut += kept.cut();
-    left_out += kept.left_out();
-  };
-  for (Tokens& each : train) {
-    const Conversations kept(each, context);
-    add(kept);
-    each = kept;
-  }
-  add(Conversations(validation, context));
+  const ConversationCounts counts = keep_conversations(train, validation, context);
   return format_message("{} conversations, {} of them cut to a context of {}; {} left out, which have no answer within it\n",
-      {with_commas(count), with_commas(cut), context, with_commas(left_out)});
+      {with_commas(counts.all), with_commas(counts.cut), context, with_commas(counts.left_out)});
 }
 
 // ---- The sorter
@@ -264,7 +252,7 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
   const Tokens validation = join(std::move(parts.validation));
-  if (is_chat(config)) note += keep_conversations(config, parts.train, validation);
+  if (is_chat(config)) note += kept_conversations(config, parts.train, validation);
   const Tokens train = join(parts.train);
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }

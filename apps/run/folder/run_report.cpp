@@ -33,7 +33,7 @@ std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenize
 
 constexpr double kLongStep = 60;  // seconds
 
-// Of products of f32 on this machine's CPU, by a small one.
+// The speed of products of f32 on this machine's CPU, by a small one.
 double flops_per_second() {
   constexpr int64_t size = 512, rounds = 4;
   const Tensor a = zeros({size, size}, Dtype::f32, Device::cpu);

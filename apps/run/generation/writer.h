@@ -80,8 +80,8 @@ struct Written {
   std::string text;  // after the prompt
   int64_t tokens = 0;
   bool stopped = false;                        // by a stop string, or by one of Marks::ends, which is no part of the text
-  std::vector<int64_t> ids = {};               // of the tokens
-  std::vector<double> log_probabilities = {};  // of each, if asked for
+  std::vector<int64_t> ids = {};               // the ids of the tokens
+  std::vector<double> log_probabilities = {};  // one for each, if asked for
 };
 
 // One text while it is made.

@@ -69,7 +69,7 @@ accept 'a comma in quotes' train tiny.yaml name=comma 'sample.prompt=","'
 name=$(printf 'x%.0s' {1..300})
 for words in "train $name" "train $name/x" "plot $name" "probe --config $name --weights a --input b --output probe.safetensors"; do
   run $words
-  verdict "a name of 300 letters (${words:0:10})" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci-[a-z]+: cannot read x{300}(/x)?: File name too long$" err || echo no)"
+  verdict "a name of 300 letters (${words:0:10})" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^ricci-[a-z]+: (cannot read x{300}(/x)?: File name too long|x{300}: no such run file, and no run of this name)" err || echo no)"
 done
 refuse 'a run file below a file' 1 'cannot read text\.txt/x\.yaml: Not a directory' train text.txt/x.yaml
 refuse 'a text below a file' 1 'data: found neither text\.txt/x nor .*/data/text\.txt/x ' train tiny.yaml data=text.txt/x
@@ -161,12 +161,12 @@ refuse 'the step whose loss is not finite' 1 'step 2: the loss is -?(nan|inf)' t
 refuse 'a tolerance that is no number' 1 '--tolerance: expected a number above 0, got nan' check --op gelu --tolerance nan
 refuse 'a tolerance of 0' 1 '--tolerance: expected a number above 0, got 0' check --op gelu --tolerance 0
 accept 'evaluations of 2^63 - 1 batches' train tiny.yaml name=all eval_batches=9223372036854775807
-verdict 'are of all there are' "$(grep -q 'over 281 tokens' out || cat out)"
+verdict 'are of all there are' "$(grep -q '(281 tokens)' out || cat out)"
 
 # ---- A text with zeros
 for number in {1..300}; do printf 'a\0b\0c'; done >zeros
 accept 'a sample with zeros in it' train tiny.yaml data=zeros name=zeros steps=30 lr=1e-2 sample.tokens=50 sample.prompt=a
-verdict 'is told to its end' "$([ "$(tr -d '\n' <out | sed 's/.*saved after[^:]*: runs.zeros.model.safetensors//' | wc -c)" = 51 ] && [ "$(tr -cd '\0' <out | wc -c)" -gt 5 ] || echo no)"
+verdict 'is told to its end' "$([ "$(tr -d '\n' <out | sed 's/.*sample after step 30://' | wc -c)" = 51 ] && [ "$(tr -cd '\0' <out | wc -c)" -gt 5 ] || echo no)"
 
 # ---- Surroundings
 for variable in ORDER=x SEED=-1 WORKERS=0 LAZY=2; do
