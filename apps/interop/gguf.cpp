@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kAlignment = 32, kBlock = 32;  // bytes; numbers of a row
+constexpr int64_t kAlignment = 32, kRowBlock = 32;  // bytes; numbers of a row
 
 // Their numbers for types of values, tensors, and whole files, by GgufNumbers; and for kinds of tokens.
 enum ValueType : int32_t { u32 = 4, i32 = 5, f32 = 6, boolean = 7, text = 8, list = 9 };
@@ -150,11 +150,11 @@ void add_tokenizer(Pairs& pairs, const Tokenizer* any, int64_t rows) {
 // The numbers of a tensor: those that were asked for, unless it has to be another.
 GgufNumbers numbers_of(const std::string& name, const Tensor& tensor, GgufNumbers asked) {
   if (tensor.shape().rank() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight") return GgufNumbers::f32;
-  return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kBlock != 0 ? GgufNumbers::f16 : asked;
+  return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kRowBlock != 0 ? GgufNumbers::f16 : asked;
 }
 
 int64_t bytes_of(int64_t size, GgufNumbers numbers) {
-  if (numbers == GgufNumbers::q8_0) return size / kBlock * (2 + kBlock);
+  if (numbers == GgufNumbers::q8_0) return size / kRowBlock * (2 + kRowBlock);
   return size * (numbers == GgufNumbers::f32 ? 4 : 2);
 }
 
@@ -197,12 +197,12 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
   std::string bytes;
   bytes.reserve(static_cast<size_t>(bytes_of(std::ssize(x), numbers)));
   if (numbers == GgufNumbers::q8_0) {
-    for (size_t at = 0; at + kBlock <= x.size(); at += kBlock) {
+    for (size_t at = 0; at + kRowBlock <= x.size(); at += kRowBlock) {
       float largest = 0;
-      for (const float value : x.subspan(at, kBlock)) largest = std::max(largest, std::abs(value));
+      for (const float value : x.subspan(at, kRowBlock)) largest = std::max(largest, std::abs(value));
       const float scale = largest / 127, inverse = scale > 0 ? 1 / scale : 0;
       put(bytes, f16_bits(scale));
-      for (const float value : x.subspan(at, kBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
+      for (const float value : x.subspan(at, kRowBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
     }
     return bytes;
   }

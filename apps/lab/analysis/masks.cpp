@@ -23,7 +23,7 @@ std::string heads_of(const Mask& mask) {
 }
 
 // "heads 0 - 3: tokens see cells of 4"
-std::string name_of(const Mask& mask) {
+std::string mask_name(const Mask& mask) {
   std::string layer = mask.layer;
   if (mask.heads) layer += fmt::format(", head{} {}", mask.heads == 1 ? "" : "s", heads_of(mask));
   return fmt::format("{}: {} {} {}", layer, cell_name(mask.query_tokens), mask.heads ? "see" : "hear", cell_name(mask.key_tokens));
@@ -102,7 +102,7 @@ std::string mask_drawing(const std::string& title, const std::vector<Mask>& mask
   for (int64_t i = 0; i < std::ssize(masks); ++i) {
     const Mask& mask = masks[static_cast<size_t>(i)];
     const int colour = mask.key_tokens == 1 ? 0 : 1 + static_cast<int>(std::lround(std::log2(static_cast<double>(mask.key_tokens)))) / 2;
-    svg += draw_mask(mask, name_of(mask), kEdge + step * static_cast<double>(i % kColumns),
+    svg += draw_mask(mask, mask_name(mask), kEdge + step * static_cast<double>(i % kColumns),
         kTop + kName + tall * static_cast<double>(i / kColumns), tokens, colour % kColours);
   }
   return svg + "</svg>\n";

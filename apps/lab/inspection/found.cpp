@@ -84,7 +84,7 @@ void add_distances(HeadFound& found, std::span<const double> distances, const st
   }
 }
 
-std::string name_of(int64_t number, const MixingLayer& layer) {
+std::string layer_name(int64_t number, const MixingLayer& layer) {
   const std::string name = format_message("layer {}", {number});
   if (layer.kind != "attention") return name + " (" + layer.kind + ")";
   return layer.tokens == 1 ? name : name + format_message(" (cells of {})", {layer.tokens});
@@ -132,7 +132,7 @@ Found inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const
   for (const int64_t layer : layers) {
     const auto i = static_cast<size_t>(layer);
     LayerFound& each =
-        found.layers.emplace_back(LayerFound{layer, name_of(layer, mixing[i]), mixing[i].tokens, seen[i], mixing[i].forms()});
+        found.layers.emplace_back(LayerFound{layer, layer_name(layer, mixing[i]), mixing[i].tokens, seen[i], mixing[i].forms()});
     const Tensor distances_ntv = token_distances(open.model, mixing[i], tokens_t);
     for (const Tensor& t : {each.forms.m_nkK, distances_ntv})
       if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});

@@ -39,13 +39,13 @@ void WordCounter::grow() {
 
 namespace {
 
-struct Part {
+struct CountedPart {
   std::string text;
   int64_t offset;
 };
 
 // Each thread counts its share of the parts with a counter of its own.
-void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
+void count_parts(std::vector<CountedPart>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
   const size_t lanes = counters.size();
   try {
     parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
@@ -64,7 +64,7 @@ void count_parts(std::vector<Part>& parts, const TextSource& text, const WordDiv
 std::vector<CountedWord> count_words(const TextSource& text, const WordDivision& division) {
   constexpr size_t parts_at_once = 64;  // 256 KiB each
   std::vector<WordCounter> counters(static_cast<size_t>(thread_count()));
-  std::vector<Part> parts;
+  std::vector<CountedPart> parts;
   for_each_piece(text, division.complete_prefix, [&](std::string_view piece, int64_t offset) {
     parts.push_back({std::string(piece), offset});
     if (parts.size() == parts_at_once) count_parts(parts, text, division, counters);
