@@ -45,7 +45,8 @@ struct CountedPart {
 };
 
 // Each thread counts its share of the parts with a counter of its own.
-void count_parts(std::vector<CountedPart>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
+void count_parts(
+    std::vector<CountedPart>& parts, const TextSource& text, const WordDivision& division, std::vector<WordCounter>& counters) {
   const size_t lanes = counters.size();
   try {
     parallel_for_first_error(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
