@@ -126,7 +126,7 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
   std::vector<int64_t> text, lead;
   pieces_->append_plain_text(frame.lead + std::string(content) + frame.trail, text);
   if (counts) {
-    // What counts begins with the token of the first byte of the text, which may hold white space of the lead, too.
+    // The first token that counts is that of the first byte of the text. It may hold white space of the lead, too.
     pieces_->append_plain_text(frame.lead, lead);
     size_t begin = std::mismatch(lead.begin(), lead.end(), text.begin(), text.end()).first - lead.begin();
     while (begin < std::min(lead.size(), text.size()) && pieces_->decode({text.data(), begin + 1}).size() <= frame.lead.size()) ++begin;
@@ -141,7 +141,8 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
 
 bool ChatTokenizer::ends_answer(int64_t id) const {
   const auto& all = pieces_->added_tokens();
-  return id == end() || std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && token.special; });
+  return id == end() ||
+         std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && (token.special || token.eos); });
 }
 
 std::string ChatTokenizer::to_json() const {

@@ -10,7 +10,6 @@
 #include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"
-#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
@@ -103,8 +102,7 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
-  const auto place = look_for_data(path);  // nothing: a built-in text, or an error of the text that it is not
-  return place ? place->string() : path;
+  return look_for_data(path).value_or(path).string();  // nothing: a built-in text, or an error of the text that it is not
 }
 
 // True where these are shards. Error: some are and some are not.
@@ -213,22 +211,18 @@ void check_labels(const TrainConfig& config, const Tokens& tokens) {
     fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
 }
 
-// ---- Conversations
 // The training keeps those that have something to learn from. Returns a line with counts.
-std::string keep_conversations(const TrainConfig& config, std::vector<Tokens>& train, const Tokens& validation) {
-  const int64_t context = config.context.value_or(config.model.ctx);
+std::string keep_conversations(std::vector<Tokens>& train, const Tokens& validation, int64_t context) {
   int64_t count = 0, cut = 0, left_out = 0;
-  const auto add = [&](const Conversations& kept) {
+  const auto keep = [&](const Tokens& tokens) {
+    const Conversations kept(tokens, context);
     count += kept.count();
     cut += kept.cut();
     left_out += kept.left_out();
+    return Tokens(kept);
   };
-  for (Tokens& each : train) {
-    const Conversations kept(each, context);
-    add(kept);
-    each = kept;
-  }
-  add(Conversations(validation, context));
+  for (Tokens& each : train) each = keep(each);
+  keep(validation);
   return format_message("{} conversations, {} of them cut to a context of {}; {} left out, which have no answer within it\n",
       {with_commas(count), with_commas(cut), context, with_commas(left_out)});
 }
@@ -264,7 +258,7 @@ Corpus open_corpus(const TrainConfig& asked, std::shared_ptr<const Tokenizer> to
   for (const Tokens& each : parts.train) check_labels(config, each);
   for (const Tokens& each : parts.validation) check_labels(config, each);
   const Tokens validation = join(std::move(parts.validation));
-  if (is_chat(config)) note += keep_conversations(config, parts.train, validation);
+  if (is_chat(config)) note += keep_conversations(parts.train, validation, config.context.value_or(config.model.ctx));
   const Tokens train = join(parts.train);
   return {tokenizer, std::move(parts.train), train, validation, note, config.labels};
 }
