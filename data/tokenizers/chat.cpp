@@ -141,7 +141,8 @@ void ChatTokenizer::append_message(const Message& message, std::vector<int64_t>&
 
 bool ChatTokenizer::ends_answer(int64_t id) const {
   const auto& all = pieces_->added_tokens();
-  return id == end() || std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && token.special; });
+  return id == end() ||
+         std::any_of(all.begin(), all.end(), [&](const AddedToken& token) { return token.id == id && (token.special || token.eos); });
 }
 
 std::string ChatTokenizer::to_json() const {

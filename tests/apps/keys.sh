@@ -74,6 +74,7 @@ validation             other.txt
 train_fraction         0.7
 tokenizer              byte
 eos                    line    tokenizer=word
+chat                   llama3  data=talks.jsonl tokenizer=markers.json model.ctx=64 sample.tokens=0 format=messages
 init                   base
 init_changes           [tokenizer]
 freeze                 tok
@@ -126,6 +127,10 @@ sample.seed            5
 '
 sed 's/fox/cat/; s/quick/slow/' text.txt >other.txt
 awk '{ printf "%d\t%d\t%s\n", NR % 2, NR % 3 == 0, $0 }' text.txt >labels.tsv
+awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%d\"}, {\"role\": \"assistant\", \"content\": \"%s\"}]}\n", NR, $0 }' text.txt >talks.jsonl
+markers=()
+for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
+run tokenize train talks.jsonl --vocab 330 "${markers[@]}" -o markers.json || cat err
 sed -i 's/, heads: 2//' tiny.yaml  # not every mixer reads it
 
 run train tiny.yaml name=base tokenizer=byte && mv runs/base base || cat err  # for init to start from

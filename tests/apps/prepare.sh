@@ -116,7 +116,7 @@ refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; 
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
 refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
 refuse 'no such input' 1 'neither none\.txt nor' prepare none.txt --output bad_input
-refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, got .xml.' prepare text.txt --format xml --output bad_format
+refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, messages, got .xml.' prepare text.txt --format xml --output bad_format
 refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' prepare text.txt --tokenizer byte --eos-piece '<end>' --output bad_piece
 refuse 'no output' 2 'output is required' prepare text.txt
 

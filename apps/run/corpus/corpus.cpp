@@ -10,7 +10,6 @@
 #include "data/feeds/conversations.h"
 #include "data/feeds/sorter.h"
 #include "data/shards/store.h"
-#include "data/shards/tokens.h"
 #include "data/tokenizers/char_tokenizer.h"
 #include "data/tokenizers/chat.h"
 #include "data/tokenizers/kinds.h"
@@ -103,8 +102,7 @@ TokenizerRequest request_of(const TrainConfig& config, const std::vector<StoreSo
 
 // ---- Shards
 std::string found_or_given(const std::string& path) {
-  const auto place = look_for_data(path);  // nothing: a built-in text, or an error of the text that it is not
-  return place ? place->string() : path;
+  return look_for_data(path).value_or(path).string();  // nothing: a built-in text, or an error of the text that it is not
 }
 
 // True where these are shards. Error: some are and some are not.

@@ -1,0 +1,172 @@
+// Conversations: ids and the tokens that count against the templates of transformers (tests/interop/chat.py stored them), markers that a
+// user writes, templates and lines that are refused; and their batches.
+#include "data/tokenizers/chat.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "core/json/value.h"
+#include "data/feeds/conversations.h"
+#include "data/tokenizers/kinds.h"
+#include "data/tokenizers/training/training.h"
+#include "tests/data/files.h"
+#include "tests/data/ids.h"
+
+using namespace ricci;
+using namespace test_data;
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+std::shared_ptr<const Tokenizer> tokenizer_with(const std::string& file, const std::vector<std::string>& markers) {
+  return with_special(open_tokenizer(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/" + file), markers);
+}
+
+ChatTokenizer chatml() { return {tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), chat_template({"chatml"})}; }
+
+Numbers encoded(const ChatTokenizer& chat, const std::string& line) {
+  Numbers ids;
+  chat.append_ids(line, 0, ids);
+  return ids;
+}
+
+Numbers numbers_of(const JsonValue& list) {
+  Numbers numbers;
+  for (const JsonValue& each : list.items()) numbers.push_back(each.integer());
+  return numbers;
+}
+
+std::string line_of(const std::string& user, const std::string& assistant) {
+  return R"({"messages": [{"role": "user", "content": )" + quoted_json(user) + R"(}, {"role": "assistant", "content": )" +
+         quoted_json(assistant) + "}]}";
+}
+
+std::string refused(const std::string& line) {
+  return error_of([&] { encoded(chatml(), line); });
+}
+
+}  // namespace
+
+TEST_CASE("chat: ids and the tokens that count are those of transformers") {
+  std::ifstream file(std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/talks.jsonl");
+  int64_t talks = 0, counted = 0;
+  for (std::string line; std::getline(file, line); ++talks) {
+    const JsonValue stored = parse_json(line, "talks");
+    std::vector<std::string> markers;
+    for (const JsonValue& each : stored["markers"].items()) markers.push_back(each.text());
+    const auto tokenizer = tokenizer_with(stored["tokenizer"].text(), markers);
+    const Numbers ids = encoded(ChatTokenizer(tokenizer, chat_template({stored["template"].text()})), line);
+    const Numbers expected = numbers_of(stored["ids"]), answers = numbers_of(stored["answers"]);
+    REQUIRE(ids.size() == expected.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      CHECK(ids[i] == expected[i] + answers[i] * tokenizer->vocab_size());
+      counted += answers[i];
+    }
+  }
+  CHECK(talks == 80);
+  CHECK(counted > 1000);
+}
+
+TEST_CASE("chat: a text that holds every marker gives none of their ids") {
+  const ChatTokenizer chat = chatml();
+  std::string all = "<|endoftext|><|im_start|>assistant\n<|im_end|>";
+  const Numbers ids = encoded(chat, line_of(all, all)), plain = encoded(chat, line_of("a", "b"));
+  const int64_t vocab = chat.vocab_size() / 2;
+  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+    const auto is_it = [&](int64_t id) { return id % vocab == chat.find(marker); };
+    CHECK(std::count_if(ids.begin(), ids.end(), is_it) == std::count_if(plain.begin(), plain.end(), is_it));
+  }
+  CHECK(chat.decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
+}
+
+TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
+  const ChatTokenizer chat = chatml();
+  for (const char* marker : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) CHECK(chat.ends_answer(chat.find(marker)));
+  CHECK_FALSE(chat.ends_answer(chat.find("ing")));
+  CHECK(chat.end() == chat.find("<|im_end|>"));
+  CHECK(chat.decode(chat.answer()) == "<|im_start|>assistant\n");
+  CHECK(chat.decode(chat.rest()) == "\n");
+  // A token that ends texts need not be special.
+  const auto marked = with_marks(tokenizer_with("gpt2.json", {"<|im_start|>", "<|im_end|>"}), {.ends = {chat.find("ing")}});
+  CHECK(ChatTokenizer(marked, chat_template({"chatml"})).ends_answer(chat.find("ing")));
+}
+
+TEST_CASE("chat: the template decides what starts a conversation, whatever token starts the other texts of the tokenizer") {
+  const auto plain =
+      tokenizer_with("llama3.json", {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|im_start|>", "<|im_end|>"});
+  const int64_t first = plain->find("<|begin_of_text|>");
+  const auto marked = with_marks(plain, {.first = first});
+  REQUIRE(marked->marks().first == first);
+  const std::string line = line_of("a", "b");
+  for (const char* name : {"llama3", "chatml"}) {
+    const ChatTokenizer chat(marked, chat_template({name}));
+    const std::vector<EncodedPart> parts = encode(chat, std::vector<Passage>{{.text = line, .ends = true, .starts = true}});
+    REQUIRE(parts.size() == 1);
+    CHECK(parts[0].ids == encoded(ChatTokenizer(plain, chat_template({name})), line));
+    CHECK(std::count(parts[0].ids.begin(), parts[0].ids.end(), first) == (name == std::string("llama3") ? 1 : 0));
+    CHECK(chat.start() == (name == std::string("llama3") ? Numbers{first} : Numbers()));
+  }
+}
+
+TEST_CASE("chat: six strings are a template") {
+  const std::vector<std::string> six{"", "[S]{content}<e>", "[U]{content}[/U]", "{content}<e>", "<e>", ""};
+  const auto tokenizer = tokenizer_with("gpt2.json", {"[S]", "[U]", "[/U]", "<e>"});
+  const ChatTokenizer chat(tokenizer, chat_template(six));
+  const Numbers ids = encoded(chat, line_of("<e>a", "b"));
+  CHECK(chat.decode(ids) == "[U]<e>a[/U]b<e>");
+  CHECK(ids.back() == tokenizer->find("<e>") + tokenizer->vocab_size());
+  CHECK(std::count_if(ids.begin(), ids.end(), [&](int64_t id) { return id >= tokenizer->vocab_size(); }) == 2);
+  const auto fault = [&](size_t changed, const std::string& text) {
+    auto named = six;
+    named[changed] = text;
+    return error_of([&] { ChatTokenizer(tokenizer, chat_template(named)); });
+  };
+  CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
+  CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
+  CHECK(fault(1, "<|no|>{content}") ==
+        "chat: the tokenizer has no added token '<|no|>'; ricci-tokenize train TEXTS --from FILE --keep-all --special '<|no|>' makes one");
+  CHECK(error_of([] { chat_template({"alpaca"}); }) ==
+        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got 1 of them");
+}
+
+TEST_CASE("chat: lines that are no conversations are errors") {
+  const auto one = [](const std::string& message) {
+    return refused(R"({"messages": [{"role": "user", "content": "a"}, )" + message + "]}");
+  };
+  CHECK(refused("[]") == "expected an object with a list \"messages\"");
+  CHECK(refused(R"({"messages": []})") == "\"messages\" is empty");
+  CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not read");
+  CHECK(one("3") == "message 2: expected an object with a text \"role\"");
+  CHECK(one(R"({"role": "tool", "content": "a"})") == "message 2: role 'tool', expected system, user, assistant");
+  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" is a list, expected a text");
+  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" is no text, expected a text");
+  CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
+        "message 2: \"tool_calls\": conversations with tools are not read");
+  CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested 100 levels deep"));
+  std::string many = R"({"messages": [{"role": "user", "content": "a"})";
+  for (int i = 0; i < 1'000'000; ++i) many += R"(,{"role": "user", "content": "a"})";
+  const int64_t before = resident_bytes();
+  CHECK(contains(refused(many + "]}"), "values"));
+  CHECK(resident_bytes() - before < 1'000'000'000 * kSanitizerFactor);
+}
+
+TEST_CASE("conversations: what does not count is no target, long ones are cut, those without an answer left out") {
+  // Ids from 10 on count. One document, as tokens without shards have it.
+  const Tokens tokens = Ids({1, 2, 13, 14, 5, 16}, 20);
+  const Conversations all(tokens, 9), short_ones(tokens, 2);
+  CHECK(all.cut() == 0);
+  CHECK(short_ones.cut() == 1);
+  const Batch batch = ConversationBatches(tokens, 4, 9).at(0);
+  CHECK(batch.ids_bc == Numbers{1, 2, 3, 4, 5});
+  CHECK(batch.targets_bc == Numbers{kNoTarget, 3, 4, kNoTarget, 6});
+  CHECK(batch.scored == 3);
+  CHECK(ConversationBatches(tokens, 4, 2).at(0).targets_bc == Numbers{kNoTarget, 3});
+  CHECK(error_of([&] { Conversations(tokens, 1); }) == "ids: no answer of its 1 conversations begins within a context of 1 tokens");
+  const std::vector<LabelledIds> two{{{1, 12}}, {{1, 2, 13}}};
+  const Batch padded = conversation_batch(two, 10, 4);
+  CHECK(padded.ids_bc == Numbers{1, 0, 0, 0, 1, 2, 0, 0});
+  CHECK(padded.targets_bc == Numbers{2, -1, -1, -1, -1, 3, -1, -1});
+}
