@@ -4,9 +4,19 @@
 
 using namespace ricci;
 
+namespace {
+
+std::vector<Variant> coarse_variants() {
+  std::vector<Variant> all = variants_of(family_of<Coarse>);
+  all.push_back(llama_of(family_of<Coarse>, true));
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("coarse: decoding gives the logits of the full forward behind every cell, whatever is read at once") {
   for (Device device : {Device::cpu, Device::cuda_emulated})
-    for (const Variant& v : variants_of(family_of<Coarse>)) {
+    for (const Variant& v : coarse_variants()) {
       if (!runs_on(device, v)) continue;
       CAPTURE(v.name);
       const Model model = built(v.config, device);

@@ -44,6 +44,14 @@ inline std::vector<Variant> variants_of(Family family) {
   return all;
 }
 
+// The block of Llama in every stack, with two query heads to a head of keys.
+inline Variant llama_of(Family family, bool qk_norm) {
+  ModelConfig c = small_scales(family, Preset::llama);
+  SdpConfig& attention = c.settings<Sdp>();
+  attention.kv_heads = 2, attention.head_width = 4, attention.qk_norm = qk_norm, c.embedding.rope_fraction = qk_norm ? 0.5 : 1;
+  return {std::string(name_of(family)) + ", llama", c};
+}
+
 inline std::vector<Variant> all_variants() {
   std::vector<Variant> all;
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>})
@@ -57,7 +65,8 @@ inline std::vector<Variant> all_variants() {
   ModelConfig bags = small_scales(family_of<TopDown>);
   bags.settings<TopDown>().bag_weights = {0.5, 2}, bags.settings<TopDown>().loss_from = LossFrom::first_full;
   all.push_back({"topdown, bags of words", bags});
-  all.push_back({"topdown, a cell longer than the context, a window", long_cells}), all.push_back({"bottomup, a window", windowed, false});
+  all.push_back(llama_of(family_of<TopDown>, false)), all.push_back({"topdown, a cell longer than the context, a window", long_cells}),
+      all.push_back({"bottomup, a window", windowed, false});
   return all;
 }
 

@@ -19,7 +19,42 @@ ModelConfig small_model(Family family) {
   return config;
 }
 
+ModelConfig small_llama() {
+  ModelConfig config;
+  config.preset = Preset::llama, config.vocab = 301, config.ctx = 48, config.d = 64, config.layers = 3;
+  apply_preset(config);
+  SdpConfig& attention = config.settings<Sdp>();
+  attention.heads = 4, attention.kv_heads = 2, attention.head_width = 24, attention.qk_norm = true;
+  resolve(config);
+  return config;
+}
+
 }  // namespace
+
+TEST_CASE("step memory: the block of Llama, with shared keys") {
+  ModelConfig config = small_llama();
+  const int64_t h = 4, g = 2, k = 24, d = 64, f = 192, tokens = 2 * 32;
+  for (const Device device : {Device::cpu, Device::cuda_emulated})
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+      const StepShape shape{2, 32, 1, dtype, false, device};
+      const StepMemory measured = measure_step(config, {}, shape);
+      const Plan planned = plan_step(config, {}, shape);
+      CHECK(measured.parameters == 3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f + 2 * d + 2 * k) + 301 * d + d);
+      CHECK(planned.parameters == measured.parameters);
+      CHECK(static_cast<double>(measured.peak) == doctest::Approx(static_cast<double>(planned.peak)).epsilon(0.003));
+      CHECK(static_cast<double>(measured.working) == doctest::Approx(static_cast<double>(planned.working)).epsilon(0.003));
+      // Three times the forward: its maps, and the products of queries that see half of the keys on average.
+      const double maps = 2.0 * static_cast<double>(tokens * (3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f) + 301 * d));
+      const double scores = 3 * 2.0 * static_cast<double>(tokens * 33 * h * k);
+      CHECK(planned.flops() > 3 * (maps + scores));
+      CHECK(planned.flops() < 1.1 * 3 * (maps + scores));
+      config.settings<Sdp>().kv_heads = h;  // the scores are as many
+      const Plan alone = plan_step(config, {}, shape);
+      config.settings<Sdp>().kv_heads = g;
+      CHECK(alone.parameters - planned.parameters == 3 * d * 2 * (h - g) * k);
+      CHECK(alone.working > planned.working);
+    }
+}
 
 TEST_CASE("step memory: what is measured is what is planned") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})

@@ -274,7 +274,7 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
 }
 
 TEST_CASE("config: the config.yaml of a run, written before it told the version, lists keys that nothing reads") {
-  const std::string keys = "model:\n  d: 16\n  kept_heads: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
+  const std::string keys = "model:\n  d: 16\n  forgotten: false\n  scales: [1, 4]\ndecay_fraction: 0.7\nsteps: 3\nno_section:\n  a: 1\n";
   const std::string old = "# commit 1a2b3c4d5e, g++ 12.2.0, device cpu (avx2), threads 1, seed 1\n";
   const std::string after = "# after step 2: commit 2b3c4d5e6f, g++ 12.2.0\n",
                     after_now = "# after step 2: ricci 0.1.0, commit 2b3c4d5e6f\n";
@@ -284,10 +284,10 @@ TEST_CASE("config: the config.yaml of a run, written before it told the version,
     CHECK(config.steps == 3);
     CHECK(config.schedule.decay_fraction == TrainConfig().schedule.decay_fraction);
   }
-  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.kept_heads'; --help-config prints every key");
-  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.kept_heads'"));
-  CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
-  CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.kept_heads'"));
+  CHECK(complaint(keys) == "run.yaml:3: unknown key 'model.forgotten'; --help-config prints every key");
+  CHECK(complaint("# ricci 0.1.0, commit 1a2b3c4d5e\n" + keys).starts_with("run.yaml:4: unknown key 'model.forgotten'"));
+  CHECK(complaint(old + after_now + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
+  CHECK(complaint("steps: 3\n" + old + keys).starts_with("run.yaml:5: unknown key 'model.forgotten'"));
   CHECK(complaint(old + "decay_fraction: 0.7\n", {"decay_fraction=0.7"}) ==
         "command line: decay_fraction: nothing reads it here, only schedule: wsd");
   CHECK(complaint(old + "model: {mixer: unheard}\n").starts_with("run.yaml:2: model.mixer: expected one of "));

@@ -84,5 +84,5 @@ TEST_CASE("config: keys that a preset or a family gives are null where nothing e
   CHECK(labels.sample.tokens == 0);
   CHECK(contains(to_yaml(labels), "  causal: null  # false\n"));
   CHECK(contains(to_yaml(labels), "  tokens: null  # 0\n"));
-  CHECK(error_of([] { read({"model.bias=null"}); }) == "command line: model.bias: expected true or false, got nothing");
+  CHECK(error_of([] { read({"model.qk_norm=null"}); }) == "command line: model.qk_norm: expected true or false, got nothing");
 }

@@ -47,7 +47,7 @@ TEST_CASE("config: names of nanoGPT and transformers are known, and lead to keys
 TEST_CASE("config: a word for what there is not leads to no key") {
   for (const char* const word : {"epochs", "num_epochs", "num_train_epochs", "always_save_checkpoint", "compile", "backend", "wandb_log",
            "wandb_project", "eval_only", "num_workers", "fp16", "local_rank", "resume", "verbose", "momentum_decay", "temperature_schedule",
-           "cache_dir", "report_to", "rope_theta"}) {
+           "cache_dir", "report_to"}) {
     CAPTURE(word);
     CHECK(suggested(complaint(std::string(word) + "=1")) == "");
   }
