@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
+#include "ops/shapes/shape_ops.h"
 
 namespace ricci::apps {
 namespace {
@@ -35,8 +36,21 @@ std::string with_block(std::string pattern, const std::string& number) {
   return pattern;
 }
 
+// "{q,k,v}_proj.weight": the three names of the parts; a name without braces is the only one.
+std::vector<std::string> parts_of(const std::string& name) {
+  const size_t open = name.find('{'), close = name.find('}');
+  if (open == name.npos) return {name};
+  std::vector<std::string> names;
+  for (size_t at = open; at < close;) {
+    const size_t end = std::min(close, name.find(',', at + 1));
+    names.push_back(name.substr(0, open) + name.substr(at + 1, end - at - 1) + name.substr(close + 1));
+    at = end;
+  }
+  return names;
+}
+
 struct Theirs {
-  std::string name;
+  std::vector<std::string> names;
   bool transposed;
 };
 
@@ -44,9 +58,15 @@ std::optional<Theirs> find(const Architecture& architecture, const std::string& 
   for (const Row& row : architecture.rows)
     if (const auto number = block_in(row.ours, ours)) {
       const bool bare = std::string_view(row.theirs) == architecture.without_prefix;
-      return Theirs{(bare ? "" : architecture.prefix) + with_block(row.theirs, *number), row.transposed};
+      return Theirs{parts_of((bare ? "" : architecture.prefix) + with_block(row.theirs, *number)), row.transposed};
     }
   return {};
+}
+
+// The rows of each part of a parameter with that many rows.
+std::vector<int64_t> rows_of_parts(const Architecture& architecture, int64_t rows, size_t parts) {
+  if (parts == 3) return {rows - 2 * architecture.key_rows, architecture.key_rows, architecture.key_rows};
+  return std::vector<int64_t>(parts, rows / static_cast<int64_t>(parts));
 }
 
 bool is_read(const Architecture& architecture, std::string_view theirs) {
@@ -106,19 +126,33 @@ const SafetensorsFile& WeightFiles::file_of(const std::string& name) const {
   return files_[found->second];
 }
 
+namespace {
+
+Tensor load_part(const WeightFiles& files, const std::string& name, const Shape& expected) {
+  if (!files.contains(name)) fail("{}: tensor {} {} is missing", {files.path(), name, show(expected)});
+  const SafetensorsFile& file = files.file_of(name);
+  if (!(file.shape(name) == expected))
+    fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(expected)});
+  return file.load_f32(name);
+}
+
+}  // namespace
+
 void load_theirs(Model& model, const Architecture& architecture, const WeightFiles& files) {
   std::set<std::string> known;
   model.load([&](const std::string& path, const Shape& shape) {
     const std::optional<Theirs> theirs = find(architecture, path);
     if (!theirs) fail("{}: a {} model has no parameter {}", {files.path(), architecture.name, path});
-    const Shape expected = theirs->transposed ? Shape{shape[1], shape[0]} : shape;
-    if (!files.contains(theirs->name)) fail("{}: tensor {} {} is missing", {files.path(), theirs->name, show(expected)});
-    const SafetensorsFile& file = files.file_of(theirs->name);
-    if (!(file.shape(theirs->name) == expected))
-      fail("{}: tensor {} is {}, expected {}", {file.path(), theirs->name, show(file.shape(theirs->name)), show(expected)});
-    known.insert(theirs->name);
-    const Tensor loaded = file.load_f32(theirs->name);
-    return theirs->transposed ? transpose(loaded) : loaded;
+    const std::vector<int64_t> rows = rows_of_parts(architecture, shape[0], theirs->names.size());
+    std::vector<Arg> parts;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Shape part = shape;
+      part.set(0, rows[i]);
+      const Tensor loaded = load_part(files, theirs->names[i], theirs->transposed ? Shape{part[1], part[0]} : part);
+      parts.emplace_back(theirs->transposed ? transpose(loaded) : loaded);
+      known.insert(theirs->names[i]);
+    }
+    return parts.size() == 1 ? Tensor(parts[0]) : concatenate(parts, 0);
   });
   for (const std::string& name : files.names())
     if (!known.contains(name) && is_read(architecture, name))
@@ -132,7 +166,13 @@ std::vector<std::pair<std::string, Tensor>> as_theirs(Model& model, const Archit
     const std::optional<Theirs> theirs = find(architecture, path);
     if (!theirs) fail("parameter {} has no place in a {} model", {path, architecture.name});
     const Tensor value = convert(to(p.unrounded(), Device::cpu), Dtype::f32);
-    tensors.emplace_back(theirs->name, theirs->transposed ? transpose(value) : value);
+    int64_t first = 0;
+    for (size_t i = 0; i < theirs->names.size(); ++i) {
+      const int64_t rows = rows_of_parts(architecture, value.shape()[0], theirs->names.size())[i];
+      const Tensor part = value.rows(first, rows);
+      tensors.emplace_back(theirs->names[i], theirs->transposed ? transpose(part) : part);
+      first += rows;
+    }
   });
   return tensors;
 }
@@ -144,6 +184,8 @@ std::string write_imported_run(const std::string& path, Model& model, const Toke
   config.name = std::filesystem::path(folder).filename();
   config.model = model.config();
   config.data.clear();
+  // Models that turn by positions take contexts that no machine trains with.
+  if (model.config().embedding.positions == PositionKind::rope) config.context = std::min<int64_t>(model.config().ctx, 2048);
   if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
   check(config);
   resolve(config);

@@ -36,7 +36,8 @@ class WeightFiles {
 
 // A parameter as it is called there and here, in a table of an architecture:
 //   {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true}
-// {i} stands for the number of a block, the same on both sides.
+// {i} stands for the number of a block, the same on both sides. Of a name with {q,k,v} the rows of three tensors of theirs are one after
+// another in ours; {gate,up} are two of as many rows.
 struct Row {
   const char *theirs, *ours;
   bool transposed = false;  // a matrix: theirs is (in, out), ours is (out, in)
@@ -48,6 +49,7 @@ struct Architecture {
   std::span<const char* const> not_read;  // tensors of theirs that are no parameters, such as masks
   std::string prefix = {};                // before their names in this file
   const char* without_prefix = "";        // one of their names that never has it
+  int64_t key_rows = 0;                   // of three parts, the rows of the second and of the third
 };
 
 // Fills every parameter of the model from the files. Errors name the file and the tensor that is missing or misshapen, or that is

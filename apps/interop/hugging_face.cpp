@@ -6,6 +6,8 @@
 #include "apps/interop/foreign_model.h"
 #include "apps/interop/interop.h"
 #include "apps/interop/json_file.h"
+#include "apps/interop/llama.h"
+#include "apps/interop/their_config.h"
 #include "apps/interop/their_tokenizer.h"
 #include "apps/run/folder/run_folder.h"
 #include "apps/terminal/progress.h"
@@ -38,7 +40,7 @@ constexpr Row kGpt2Rows[] = {
 };
 // Causal masks, which older files hold.
 constexpr const char* kMasks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"};
-constexpr const char *kPrefix = "transformer.", *kEmbedding = "wte.weight", *kHead = "lm_head.weight";
+constexpr const char* kHead = "lm_head.weight";
 
 // Names of an activation on both sides. The first name of several is the one that is written.
 constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
@@ -48,17 +50,13 @@ constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Acti
 constexpr std::pair<const char*, bool> kFlags[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
 
-Architecture rows_with(const std::string& prefix) { return {"GPT-2", kGpt2Rows, kMasks, prefix, kHead}; }
+Architecture gpt2_rows() { return {"GPT-2", kGpt2Rows, kMasks, "transformer.", kHead}; }
+
+bool turns(const ModelConfig& config) { return config.embedding.positions == PositionKind::rope; }
 
 void check_architecture(const JsonFile& config) {
-  const std::string type = config.text("model_type").value_or("(none)");
-  if (type != "gpt2") fail("{}: model_type is {}; gpt2 can be converted", {config.path(), one_line(type)});
-  for (const std::string& name : config.texts("architectures").value_or(std::vector<std::string>{}))
-    if (name != "GPT2LMHeadModel" && name != "GPT2Model")
-      fail("{}: architectures is {}; GPT2LMHeadModel and GPT2Model can be converted", {config.path(), one_line(name)});
-  for (const auto& [key, value] : kFlags)
-    if (config.flag(key).value_or(value) != value)
-      fail("{}: {}: {} has no equivalent here", {config.path(), key, value ? "false" : "true"});
+  check_architectures(config, "GPT2LMHeadModel", "GPT2Model");
+  for (const auto& [key, value] : kFlags) check_flag(config, key, value);
 }
 
 Activation activation_of(const JsonFile& config) {
@@ -90,37 +88,24 @@ double dropout_of(const JsonFile& config, double chosen) {
 
 // Error: the key of the model that GPT-2 has no equivalent of.
 void check_is_gpt2(const ModelConfig& c) {
-  const auto cannot = [](const char* key, const std::string& value) { fail("model.{}: {} has no equivalent in GPT-2", {key, value}); };
-  if (c.family != family_of<Decoder>) cannot("family", name_of(c.family));
-  if (c.mixer != kind_of<Sdp>) cannot("mixer", name_of(c.mixer));
-  if (!c.causal) cannot("causal", "false");
-  if (const auto window = c.settings<Sdp>().window; window && *window < c.ctx) cannot("window", std::to_string(*window));
+  const NoEquivalent cannot{"GPT-2"};
+  check_is_plain_decoder(c, cannot);
   const SdpConfig& attention = c.settings<Sdp>();
   if (attention.qk_norm) cannot("qk_norm", "true");
   if (attention.key_heads() != attention.heads) cannot("kv_heads", std::to_string(attention.key_heads()));
   if (attention.heads * attention.width(c.d) != c.d) cannot("head_width", std::to_string(attention.width(c.d)));
   if (attention.qkv_bias && *attention.qkv_bias != c.block.bias) cannot("qkv_bias", *attention.qkv_bias ? "true" : "false");
-  if (c.block.norm != Norm::pre) cannot("norm", name_of(c.block.norm));
   if (c.block.norm_kind != NormKind::layer) cannot("norm_kind", name_of(c.block.norm_kind));
   if (c.block.gated) cannot("gated", "true");
   if (!their_name(c.block.activation)) cannot("activation", name_of(c.block.activation));
   if (c.embedding.positions != PositionKind::learned) cannot("positions", name_of(c.embedding.positions));
-  if (c.embedding.scale_embedding) cannot("scale_embedding", "true");
-  if (c.output.head_bias) cannot("head_bias", "true");
 }
-
-// The rows, with the prefix that the names in these files have.
-Architecture gpt2_of(const WeightFiles& files) { return rows_with(files.contains(std::string(kPrefix) + kEmbedding) ? kPrefix : ""); }
 
 // The model that a config.json describes. `dropout`: the one rate that ricci has; where it is below 0 the three rates of the file
 // must be one. Errors name the file and the key: another architecture, what a ricci model cannot do, three rates.
 ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
   check_architecture(json);
-  const auto size = [&](const char* key) {
-    const std::optional<int64_t> value = json.integer(key);
-    if (!value) fail("{}: {} is missing", {json.path(), key});
-    return *value;
-  };
+  const auto size = [&](const char* key) { return needed(json.integer(key), json.path(), key); };
   ModelConfig config;
   config.vocab = size("vocab_size");
   config.ctx = size("n_positions");
@@ -132,21 +117,16 @@ ModelConfig config_of_gpt2(const JsonFile& json, double dropout) {
   config.block.norm_eps = json.number("layer_norm_epsilon").value_or(config.block.norm_eps);
   config.block.dropout = dropout_of(json, dropout);
   config.output.tie = json.flag("tie_word_embeddings").value_or(true);
-  try {
-    check(config);
-  } catch (const Error& error) {
-    fail("{}: {}", {json.path(), error.what()});
-  }
-  resolve(config);
-  return config;
+  return checked(config, json);
 }
 
-// The weights of the folder in the model. A tied output map may be in the files, too; then it must be the embedding table.
-void load_gpt2(Model& model, const WeightFiles& files) {
-  Architecture rows = gpt2_of(files);
-  std::vector<const char*> not_read(std::begin(kMasks), std::end(kMasks));
+// The weights of the folder in the model. The first row is the embedding table. All names have the prefix of the rows, or none has. A tied
+// output map may be in the files, too; then it must be the embedding table.
+void load(Model& model, Architecture rows, const WeightFiles& files) {
+  if (!files.contains(rows.prefix + rows.rows[0].theirs)) rows.prefix.clear();
+  const std::string table = rows.prefix + rows.rows[0].theirs;
+  std::vector<const char*> not_read(rows.not_read.begin(), rows.not_read.end());
   if (model.config().output.tie && files.contains(kHead)) {
-    const std::string table = rows.prefix + kEmbedding;
     if (files.contains(table)) {
       const Tensor head = files.file_of(kHead).load_f32(kHead), tok = files.file_of(table).load_f32(table);
       if (!(head.shape() == tok.shape()) || std::memcmp(head.raw(), tok.raw(), static_cast<size_t>(tok.bytes())) != 0)
@@ -214,36 +194,41 @@ Model with_gpt2_biases(Model& model) {
 
 std::vector<std::pair<std::string, Tensor>> gpt2_weights(Model& model) {
   Model full = with_gpt2_biases(model);
-  return as_theirs(full, rows_with(kPrefix));
+  return as_theirs(full, gpt2_rows());
 }
 
 std::string import_hugging_face(const std::string& folder, const std::string& run, const ImportOptions& options) {
   const JsonFile json(folder + "/config.json");
-  const ModelConfig config = config_of_gpt2(json, options.dropout);
+  const std::string type = json.text("model_type").value_or("(none)");
+  if (type != "gpt2" && !is_llama(type))
+    fail("{}: model_type is {}; gpt2, llama, qwen2 and qwen3 can be converted", {json.path(), one_line(type)});
+  const ModelConfig config = is_llama(type) ? config_of_llama(json, options.dropout) : config_of_gpt2(json, options.dropout);
   const WeightFiles files = WeightFiles::in_folder(folder);
   const std::shared_ptr<const Tokenizer> tokenizer = options.without_tokenizer ? nullptr : read_their_tokenizer(folder, json);
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
     fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
         {folder, tokenizer->vocab_size(), config.vocab});
   Model model(config);
-  load_gpt2(model, files);
+  load(model, turns(config) ? llama_rows(config) : gpt2_rows(), files);
   return write_imported_run(run, model, tokenizer.get(), folder);
 }
 
 std::string export_hugging_face(const std::string& path, const std::string& which, const std::string& folder) {
   const RunFolder run = RunFolder::open(path, RunFolder::Vocabulary::optional);
   Model model = run.load_model(Device::cpu, which);
-  const std::string config = gpt2_config_json(model.config(), text_marks(run.tokenizer().get())),
+  const bool llama = turns(model.config());
+  const Marks marks = text_marks(run.tokenizer().get());
+  const std::string config = llama ? llama_config_json(model.config(), marks) : gpt2_config_json(model.config(), marks),
                     tokenizer = their_tokenizer(run.tokenizer().get());
   make_folders(folder);
   write_folder(Folder(folder),
       {{"tokenizer.json", tokenizer},
           {"tokenizer_config.json", tokenizer.empty() ? "" : tokenizer_config(*run.tokenizer(), model.config().ctx)},
           {"config.json", config}},
-      gpt2_weights(model));
-  return format_message("{}: {} parameters from {}, GPT-2, {}, vocabulary {}, context {}",
-      {folder, with_commas(model.parameter_count()), path, tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer",
-          model.config().vocab, model.config().ctx});
+      llama ? as_theirs(model, llama_rows(model.config())) : gpt2_weights(model));
+  return format_message("{}: {} parameters from {}, {}, {}, vocabulary {}, context {}",
+      {folder, with_commas(model.parameter_count()), path, llama ? llama_type(model.config()) : "GPT-2",
+          tokenizer.empty() ? "no tokenizer" : run.tokenizer()->name() + " tokenizer", model.config().vocab, model.config().ctx});
 }
 
 }  // namespace ricci::apps

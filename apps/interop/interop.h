@@ -1,7 +1,8 @@
 // Models of other programs as run folders, and run folders as models of other programs.
 //
 // Folders as Hugging Face's transformers writes and reads them: config.json, model.safetensors or several files with an index,
-// tokenizer.json or vocab.json with merges.txt. The models are GPT-2, whose weights are named transformer.h.0.attn.c_attn.weight.
+// tokenizer.json or vocab.json with merges.txt. The models are GPT-2, whose weights are named transformer.h.0.attn.c_attn.weight, and those
+// of apps/interop/llama.h.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,7 +27,7 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
 
 // Writes the model of a run, `which` as in RunFolder::load_model, as a folder that transformers loads, with its tokenizer unless
 // transformers has none of its kind. Returns a line about it.
-// Errors: a model that GPT-2 cannot be; a folder that holds a model already.
+// Errors: a model that none of them can be; a folder that holds a model already.
 std::string export_hugging_face(const std::string& run, const std::string& which, const std::string& folder);
 
 // config.json of a model. Error: names the key of a model that GPT-2 cannot be.

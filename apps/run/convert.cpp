@@ -1,5 +1,5 @@
 // ricci-convert: models of other programs as run folders, and run folders as models of other programs.
-//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2
+//   ricci-convert import FOLDER runs/NAME             a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3
 //   ricci-convert import FILE.safetensors runs/NAME   a model of the Dispatcher paper's repository
 //   ricci-convert export runs/NAME FOLDER
 //   ricci-convert export runs/NAME FILE.gguf --gguf q8_0
@@ -50,8 +50,8 @@ std::string export_run(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
-  CLI::App* const in = app.add_subcommand(
-      "import", "A model to a run folder: a folder of Hugging Face's GPT-2, or the weights of a model of the Dispatcher repository");
+  CLI::App* const in = app.add_subcommand("import", "A model to a run folder: a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3, or "
+                                                    "the weights of a model of the Dispatcher repository");
   in->add_option("model", options.from, "Folder with config.json and model.safetensors, or a file of weights")->required();
   in->add_option("run", options.to, "Run folder to make, such as runs/gpt2")->required();
   in->add_option("--dropout", options.dropout, "Dropout when the model is trained further; that of the other program if not given")

@@ -10,6 +10,7 @@
 #include "apps/run/config/config.h"
 #include "apps/run/folder/run_folder.h"
 #include "cuda/device/device.h"
+#include "tests/apps/interop/stored_folders.h"
 #include "tests/apps/interop/stored_logits.h"
 #include "tests/data/files.h"
 
@@ -18,57 +19,13 @@ using namespace ricci::apps;
 using namespace test_data;
 using Vocabulary = RunFolder::Vocabulary;
 
-namespace {
-
-const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
-
-Model load(const std::string& run) { return RunFolder::open(run, Vocabulary::optional).load_model(Device::cpu); }
-
-void check_same_values(
-    const SafetensorsFile& ours, const std::string& our_name, const SafetensorsFile& theirs, const std::string& their_name) {
-  const Tensor a = ours.load_f32(our_name), b = theirs.load_f32(their_name);
-  REQUIRE(a.shape() == b.shape());
-  CHECK(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0);
-}
-
-// A copy of a stored folder, of which config.json can be changed.
-struct Copy {
-  ScratchFolder folder;
-  explicit Copy(const std::string& name) { std::filesystem::copy(kModels + name, folder / "theirs"); }
-  std::string theirs() const { return folder / "theirs"; }
-  void replace(const std::string& from, const std::string& to) const {
-    std::string text = read_file(theirs() + "/config.json");
-    REQUIRE(text.find(from) != text.npos);
-    folder.write("theirs/config.json", text.replace(text.find(from), from.size(), to));
-  }
-  // Rewrites the weights.
-  void weights(const std::function<void(std::vector<std::pair<std::string, Tensor>>&)>& change,
-      const std::string& name = "model.safetensors") const {
-    std::vector<std::pair<std::string, Tensor>> tensors;
-    {
-      const SafetensorsFile file(theirs() + "/model.safetensors");
-      for (const std::string& each : file.names()) tensors.emplace_back(each, file.load_f32(each));
-    }
-    change(tensors);
-    save_safetensors(theirs() + "/" + name, tensors, {{"format", "pt"}});
-  }
-  std::string refused() const {
-    const std::string error = error_of([&] { import_hugging_face(theirs(), folder / "run", {}); });
-    CHECK(!std::filesystem::exists(folder / "run"));
-    const size_t at = error.find(theirs());
-    return at == error.npos ? error : error.substr(0, at) + "FOLDER" + error.substr(at + theirs().size());
-  }
-};
-
-}  // namespace
-
 TEST_CASE("GPT-2: stored models have the stored logits, and go back as they came") {
   for (const std::string name : {"gpt2", "untied_bf16", "bare_f16"}) {
     CAPTURE(name);
     const ScratchFolder scratch;
     const std::string line = import_hugging_face(kModels + name, scratch / "run", {});
     CHECK(contains(line, "parameters from " + kModels + name + ", no tokenizer, vocabulary 11, context 9"));
-    CHECK(largest_error(load(scratch / "run"), kModels + name) < 1e-5);
+    CHECK(largest_error(load_run(scratch / "run"), kModels + name) < 1e-5);
 
     export_hugging_face(scratch / "run", "last", scratch / "back");
     const SafetensorsFile theirs(kModels + name + "/model.safetensors"), back(scratch / "back/model.safetensors");
@@ -77,7 +34,7 @@ TEST_CASE("GPT-2: stored models have the stored logits, and go back as they came
     for (const std::string& each : theirs.names()) check_same_values(back, name == "bare_f16" ? "transformer." + each : each, theirs, each);
 
     import_hugging_face(scratch / "back", scratch / "again", {});
-    CHECK(largest_error(load(scratch / "again"), kModels + name) == largest_error(load(scratch / "run"), kModels + name));
+    CHECK(largest_error(load_run(scratch / "again"), kModels + name) == largest_error(load_run(scratch / "run"), kModels + name));
   }
 }
 
@@ -120,7 +77,7 @@ TEST_CASE("GPT-2: several files under an index, masks, and an output map that is
   copy.folder.write("theirs/model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
   std::filesystem::remove(copy.theirs() + "/model.safetensors");
   import_hugging_face(copy.theirs(), copy.folder / "run", {});
-  CHECK(largest_error(load(copy.folder / "run"), kModels + "gpt2") < 1e-5);
+  CHECK(largest_error(load_run(copy.folder / "run"), kModels + "gpt2") < 1e-5);
 
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "../b.safetensors"}})");
   std::filesystem::remove_all(copy.folder / "run");
@@ -138,7 +95,7 @@ TEST_CASE("GPT-2: what ricci has no equivalent of is named") {
     return copy.refused();
   };
   const std::string file = "FOLDER/config.json: ";
-  CHECK(refused("\"gpt2\"", "\"llama\"") == file + "model_type is llama; gpt2 can be converted");
+  CHECK(refused("\"gpt2\"", "\"opt\"") == file + "model_type is opt; gpt2, llama, qwen2 and qwen3 can be converted");
   CHECK(refused("GPT2LMHeadModel", "GPT2ForSequenceClassification") ==
         file + "architectures is GPT2ForSequenceClassification; GPT2LMHeadModel and GPT2Model can be converted");
   CHECK(refused("gelu_new", "silu") ==
