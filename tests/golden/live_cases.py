@@ -43,6 +43,13 @@ QUICK += [
     ("retina", {**SCALES, "family": "retina", "scales": [1, 2, 6], "layers": 2, "windows": "0:4, 4:12, 12:24"}, 2, 23),
     ("coarse", {**SCALES, "family": "coarse", "scale": 3, "layers": 2, "down": "conv"}, 2, 17),
 ]
+CELLS = {**SCALES, "preset": "llama", "kv_heads": 2, "head_width": 4}
+QUICK += [
+    ("topdown, llama", {**CELLS, "family": "topdown", "scales": [1, 2, 6], "layers": [1, 2, 1]}, 2, 17),
+    ("topdown, llama, qk_norm, biases, lengths", {**CELLS, "family": "topdown", "scales": [1, 3], "layers": [1, 1], "qk_norm": True, "qkv_bias": True,
+                                                  "rope_theta": 30.0}, 3, 20, [20, 7, 0]),
+    ("coarse, llama, half of a head turns", {**CELLS, "family": "coarse", "scale": 3, "layers": 2, "rope_fraction": 0.5}, 2, 23),
+]
 FULL = QUICK + [
     ("topdown, one scale", {**SCALES, "family": "topdown", "scales": [1], "layers": [2]}, 2, 7),
     ("topdown msa, conv over three cells, block, lengths", {**SCALES, "family": "topdown", "preset": "msa", "scales": [1, 4], "layers": [1, 1],

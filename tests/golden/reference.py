@@ -37,8 +37,9 @@ DEFAULTS = {"family": "decoder", "preset": "gpt", "mixer": "sdp", "vocab": None,
             "levels": None, "drop_level0": True, "mixer_bias": False, "value_proj": False, "qk_norm": False}
 BLOCK = {"activation": None, "gated": False, "norm_kind": "layer", "norm_eps": 1e-5}
 DEFAULTS |= BLOCK
-DEFAULTS |= {"kv_heads": None, "head_width": None, "qkv_bias": None, "positions": None, "rope_theta": 10000.0, "rope_fraction": 1.0,
-             "rope_scaling": "none", "rope_factor": 8.0, "rope_low": 1.0, "rope_high": 4.0, "rope_trained_ctx": 8192}
+HEADS = {"kv_heads": None, "head_width": None, "qkv_bias": None, "positions": None, "rope_theta": 10000.0, "rope_fraction": 1.0,
+         "rope_scaling": "none", "rope_factor": 8.0, "rope_low": 1.0, "rope_high": 4.0, "rope_trained_ctx": 8192}
+DEFAULTS |= HEADS
 LLAMA = {"norm_kind": "rms", "activation": "silu", "gated": True, "bias": False, "positions": "rope"}
 ACTIVATIONS = {
     "gelu": lambda x: 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0))),

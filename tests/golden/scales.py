@@ -8,6 +8,7 @@ Readings where the specification leaves room:
   * the norm, activation, positions and scale of the embedding follow the preset in every stack, as in a decoder;
   * without a coarser cell what is combined is zero; a head without a visible cell gives zero;
   * `lengths` hides as keys all cells that are not whole before lengths[b], and from the coarse loss those that it would have to say;
+  * a rotary position is the index of a cell in its stack;
   * the loss over no position is 0;
   * a text without `lengths` ends with its last target; `bag_weights` weigh, in the loss of a topdown model, the coarse loss of each
     coarse scale, whose logits are those of the same map to the vocabulary.
@@ -16,20 +17,23 @@ import math
 
 import torch
 
+import mixers
 import reference
 
 FAMILIES = ("topdown", "bottomup", "retina", "coarse")
 DEFAULTS = {"family": None, "mixer": "sdp", "preset": "gpt", "vocab": None, "ctx": None, "d": None, "heads": None, "layers": None,
             "ff": None, "bias": True, "tie": None, "scales": [1, 4, 16, 64], "down": "avg", "conv_kernel": 1, "shift": "tight",
-            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4, "bag_weights": None, **reference.BLOCK}
+            "chain": True, "loss_from": 0, "windows": None, "cell_rule": "inside", "head_groups": None, "scale": 4, "bag_weights": None,
+            "qk_norm": False, **reference.BLOCK, **reference.HEADS}
 
 
 def resolve(config):
     if unknown := config.keys() - DEFAULTS.keys():
         raise ValueError(f"unknown keys {sorted(unknown)}")
-    c = {**DEFAULTS, **config}
+    c = {**DEFAULTS, **(reference.LLAMA if config.get("preset") == "llama" else {}), **config}
     c["ff"] = 4 * c["d"] if c["ff"] is None else c["ff"]
-    c["tie"] = c["preset"] == "gpt" if c["tie"] is None else c["tie"]
+    c["tie"] = c["preset"] != "msa" if c["tie"] is None else c["tie"]
+    c["positions"] = c["positions"] or ("sinusoidal" if c["preset"] == "msa" else "learned")
     if c["windows"] is None:
         c["windows"] = [[0, c["ctx"]]] * len(c["scales"])
     elif isinstance(c["windows"], str):
@@ -54,17 +58,17 @@ def block_shapes(c, name):
             shapes |= linear_shapes(f"{name}.mixer.{part}", d, d, bias)
         for s in c["scales"][1:]:
             shapes |= down_shapes(c, f"{name}.mixer.down.{s}", s)
+        shapes |= linear_shapes(f"{name}.mixer.proj", d, d, bias)
     else:
-        shapes |= linear_shapes(f"{name}.mixer.qkv", 3 * d, d, bias)
-    shapes |= linear_shapes(f"{name}.mixer.proj", d, d, bias)
+        shapes |= {f"{name}.mixer.{part}": shape for part, shape in mixers.shapes(c).items()}
     return shapes | linear_shapes(f"{name}.fc", (1 + c["gated"]) * c["ff"], d, bias) | linear_shapes(f"{name}.fc_out", d, c["ff"], bias)
 
 
 def stack_shapes(c, pos, blocks, ln, cells, layers):
-    shapes = {f"{pos}.weight": (cells, c["d"])} if c["preset"] == "gpt" else {}
+    shapes = {f"{pos}.weight": (cells, c["d"])} if c["positions"] == "learned" else {}
     for i in range(layers):
         shapes |= block_shapes(c, f"{blocks}.{i}")
-    return shapes | (reference.norm_shapes(c, ln) if c["preset"] == "gpt" else {})
+    return shapes | (reference.norm_shapes(c, ln) if c["preset"] != "msa" else {})
 
 
 def down_shapes(c, name, stride):
@@ -189,13 +193,13 @@ class Model:
         t = y.shape[1]
         causal = torch.ones(t, t, dtype=torch.bool).tril()
         real = torch.stack([torch.arange(t) < int(n) // s for n in lengths])
-        q, k, v = self.linear(f"{name}.qkv", y).split(self.c["d"], -1)
-        return self.linear(f"{name}.proj", self.attend(q, k, v, self.c["heads"], causal & real[:, None, :]))
+        table = {path[len(name) + 1:]: p for path, p in self.table.items() if path.startswith(f"{name}.")}
+        return mixers.mix(self.c, table, y, (causal & real[:, None, :])[:, None], lengths)
 
     def block(self, name, x, s, lengths):
         def feed_forward(h):
             return reference.feed_forward(self.c, self.linear, f"{name}.", h)
-        if self.c["preset"] == "gpt":
+        if self.c["preset"] != "msa":
             x = x + self.mix(f"{name}.mixer", self.layer_norm(f"{name}.ln1", x), s, lengths)
             return x + feed_forward(self.layer_norm(f"{name}.ln2", x))
         x = self.layer_norm(f"{name}.ln1", x + self.mix(f"{name}.mixer", x, s, lengths))
@@ -204,11 +208,13 @@ class Model:
     def stack(self, x, s, layers, lengths, pos=None, blocks=None, ln=None):
         pos, blocks, ln = pos or f"stack.{s}.pos", blocks or f"stack.{s}.blocks", ln or f"stack.{s}.ln"
         n = x.shape[1]
-        gpt = self.c["preset"] == "gpt"
-        x = x + (self.table[f"{pos}.weight"][:n] if gpt else reference.sinusoid(n, self.c["d"]).to(x.dtype))
+        if self.c["positions"] == "learned":
+            x = x + self.table[f"{pos}.weight"][:n]
+        if self.c["positions"] == "sinusoidal":
+            x = x + reference.sinusoid(n, self.c["d"]).to(x.dtype)
         for i in range(layers):
             x = self.block(f"{blocks}.{i}", x, s, lengths)
-        return self.layer_norm(ln, x) if gpt else x
+        return self.layer_norm(ln, x) if self.c["preset"] != "msa" else x
 
     def topdown(self, e, lengths):
         c, h, self.of_scale = self.c, None, {}
@@ -251,7 +257,7 @@ class Model:
     def __call__(self, ids, lengths=None):
         c = self.c
         lengths = torch.full((ids.shape[0],), ids.shape[1]) if lengths is None else lengths
-        e = self.table["tok.weight"][ids] * (1 if c["preset"] == "gpt" else math.sqrt(c["d"]))
+        e = self.table["tok.weight"][ids] * (math.sqrt(c["d"]) if c["preset"] == "msa" else 1)
         if c["family"] == "retina":
             h = self.stack(e, 1, c["layers"], lengths, "pos", "blocks", "ln_f")
         elif c["family"] == "coarse":

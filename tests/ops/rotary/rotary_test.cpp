@@ -130,6 +130,20 @@ TEST_CASE("rotary: a score depends on the difference of positions alone, and no 
   }
 }
 
+TEST_CASE("rotary: a definition whose pairs are neighbours instead of halves is noticed") {
+  const Tensor x = drawn({1, 1, 16}, Dtype::f64, Device::cpu, 1), table = rotary_table(4, 8, {}, Dtype::f64, Device::cpu);
+  const Values y = values_of(rotary(x, {1, 1, 8}, Tensor(), Tensor(), table, 3)), all = values_of(x), query(all.begin(), all.begin() + 8);
+  const Values halves = turned(query, 8, 3),
+               neighbours = turned({query[0], query[2], query[4], query[6], query[1], query[3], query[5], query[7]}, 8, 3);
+  double right = 0, wrong = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    raise_to(right, std::abs(y[i] - halves[i]));
+    raise_to(wrong, std::abs(y[i] - neighbours[i / 2 + i % 2 * 4]));
+  }
+  CHECK(right <= 1e-13);
+  CHECK(wrong > 0.1);
+}
+
 TEST_CASE("rotary: the scalings of the frequencies") {
   const int64_t r = 16, positions = 5;
   const auto angle = [&](const RotaryFrequencies& f, int64_t i) {  // of position 1
