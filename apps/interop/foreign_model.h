@@ -49,7 +49,7 @@ struct Architecture {
   std::span<const char* const> not_read;  // tensors of theirs that are no parameters, such as masks
   std::string prefix = {};                // before their names in this file
   const char* without_prefix = "";        // one of their names that never has it
-  int64_t key_rows = 0;                   // of three parts, the rows of the second and of the third
+  int64_t key_rows = 0;                   // where there are three parts: the rows of the second and of the third
 };
 
 // Fills every parameter of the model from the files. Errors name the file and the tensor that is missing or misshapen, or that is

@@ -1,4 +1,4 @@
-// What readers and writers of a config.json share.
+// Checks that readers and writers of a config.json share.
 #pragma once
 #include <optional>
 #include <string>
