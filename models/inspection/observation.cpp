@@ -40,12 +40,15 @@ void write_distances(
   });
 }
 
-// sum over C of table_bncC v_bCnk, as [b c d], in the dtype and on the device of v.
-Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd) {
-  const int64_t heads = table_bncC.shape()[1], d = v_bcd.shape()[2];
-  const Tensor v_bcnk = reshape(v_bcd, {v_bcd.shape()[0], v_bcd.shape()[1], heads, d / heads});
+// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves as many
+// neighbouring heads of the table.
+Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd, int64_t groups) {
+  const Shape& s = table_bncC.shape();
+  const int64_t k = v_bcd.shape()[2] / groups;
+  const Tensor v_bCgk = reshape(v_bcd, {s[0], s[3], groups, k});
   const Tensor table = to(convert(table_bncC, v_bcd.dtype()), v_bcd.device());
-  return reshape(contract("bncC,bCnk->bcnk", table, v_bcnk), {v_bcd.shape()[0], table.shape()[2], d});
+  const Tensor table_bgncC = reshape(table, {s[0], groups, s[1] / groups, s[2], s[3]});
+  return reshape(contract("bgncC,bCgk->bcgnk", table_bgncC, v_bCgk), {s[0], s[2], s[1] * k});
 }
 
 // The factors of the values in shift_and_sum: its results where the values are unit vectors.
@@ -96,7 +99,8 @@ Tensor columns_of(const Rows& rows) {
 Tensor Observing::attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
   const Tensor table_bncC = attention_weights(q, k, sees, options);
   add_heads(table_bncC, sees.scale);
-  return replaces_ ? times_values(table_bncC, columns_of(v)) : Watch::attend(q, k, v, sees, options);
+  return replaces_ ? times_values(table_bncC, columns_of(v), options.kv_heads ? options.kv_heads : options.heads)
+                   : Watch::attend(q, k, v, sees, options);
 }
 
 Tensor Observing::dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
@@ -104,7 +108,7 @@ Tensor Observing::dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAnd
   const Tensor table_bncC = dispatching_table(coef_bcx, options.heads);
   seen[layer_].coefficients_bncr = permute(reshape(on_host(coef_bcx), {b, c, options.heads, levels}), {0, 2, 1, 3});
   add_heads(table_bncC, 1);
-  return replaces_ ? times_values(table_bncC, v_bcd) : Watch::dispatch(v_bcd, coef_bcx, options);
+  return replaces_ ? times_values(table_bncC, v_bcd, options.heads) : Watch::dispatch(v_bcd, coef_bcx, options);
 }
 
 void Observing::skip_heads(int64_t heads) {
