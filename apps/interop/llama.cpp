@@ -9,7 +9,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr Row kRows[] = {
+constexpr Row kLlamaRows[] = {
     {"embed_tokens.weight", "tok.weight"},
     {"layers.{i}.input_layernorm.weight", "blocks.{i}.ln1.weight"},
     {"layers.{i}.self_attn.{q,k,v}_proj.weight", "blocks.{i}.mixer.qkv.weight"},
@@ -145,7 +145,7 @@ const char* llama_type(const ModelConfig& c) {
 
 Architecture llama_rows(const ModelConfig& c) {
   const SdpConfig& attention = c.settings<Sdp>();
-  return {kind_for(c).type, kRows, kFrequencies, "model.", "lm_head.weight", attention.key_heads() * attention.width(c.d)};
+  return {kind_for(c).type, kLlamaRows, kFrequencies, "model.", "lm_head.weight", attention.key_heads() * attention.width(c.d)};
 }
 
 std::string llama_config_json(const ModelConfig& c, const Marks& marks) {
