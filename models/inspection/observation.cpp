@@ -99,8 +99,8 @@ Tensor columns_of(const Rows& rows) {
 Tensor Observing::attend(const Rows& q, const Rows& k, const Rows& v, const Visibility& sees, const AttentionOptions& options) {
   const Tensor table_bncC = attention_weights(q, k, sees, options);
   add_heads(table_bncC, sees.scale);
-  return replaces_ ? times_values(table_bncC, columns_of(v), options.kv_heads ? options.kv_heads : options.heads)
-                   : Watch::attend(q, k, v, sees, options);
+  if (!replaces_) return Watch::attend(q, k, v, sees, options);
+  return times_values(table_bncC, columns_of(v), options.kv_heads > 0 ? options.kv_heads : options.heads);
 }
 
 Tensor Observing::dispatch(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
