@@ -45,7 +45,7 @@ commands[resume]+=' tokenizer=bpe model.vocab=264'
 
 # The number of lines on stderr, without those that a comparison copies from its trainings; they say the reason before it names the run.
 told() {
-  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|step [0-9]|saved after|ricci-train: )' err; else grep -c '' err; fi
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci-train: )' err; else grep -c '' err; fi
 }
 
 # tree FOLDER: its files with checksums, without the cache and what differs between two runs.
