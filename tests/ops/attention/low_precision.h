@@ -31,8 +31,9 @@ template <class S> class LowPrecision {
     int64_t row;
     float* operator[](int64_t t) const { return first + t * row; }
   };
-  Vectors vectors(const Rows& rows, int64_t head) const {
-    const auto view = attention_kernels::head_rows<float>(rows);
+  Vectors vectors(const Rows& rows, int64_t head, int64_t group = 1) const {
+    auto view = attention_kernels::head_rows<float>(rows);
+    view.group = group;
     return {view.of(problem_, head), view.row};
   }
 
@@ -43,7 +44,9 @@ template <class S> class LowPrecision {
     const auto [dq, dk, dv] = of_.views(out.gradients);
     for (int64_t head = 0; head < of_.b * of_.heads; ++head) {
       const Vectors y = vectors({out.y}, head), dy_t = vectors({dy}, head);
-      const Head h{vectors(q, head), vectors(k, head), vectors(v, head), vectors(dq, head), vectors(dk, head), vectors(dv, head)};
+      const int64_t group = problem_.group;
+      const Head h{vectors(q, head), vectors(k, head, group), vectors(v, head, group), vectors(dq, head), vectors(dk, head, group),
+          vectors(dv, head, group)};
       for (int64_t t = 0; t < of_.c; ++t) one_query(head, t, h, dy_t[t], y[t]);
     }
     for (const Tensor& t : out.gradients)
