@@ -9,8 +9,8 @@
 
 namespace ricci::apps {
 
-// tokenizer.json, or vocab.json with merges.txt; null where the folder has none. Its marks are those of the config.json of the model, which
-// generation_config.json and tokenizer_config.json beside it may complete. Error: the file's.
+// Reads tokenizer.json, or vocab.json with merges.txt. Null if the folder has none. The model's config.json names the marks of the
+// tokenizer; generation_config.json and tokenizer_config.json may complete them. Error: one of these files cannot be read.
 std::shared_ptr<const Tokenizer> read_their_tokenizer(const std::string& folder, const JsonFile& config);
 
 // tokenizer.json as transformers reads it. Empty where it has none for this tokenizer: none for characters, bytes, or an <eos> per line.

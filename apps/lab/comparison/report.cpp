@@ -79,7 +79,8 @@ void add_spread(ResultTable& table, const std::vector<Compared>& models, Column 
       [&](const Compared& model) { return known(model, spread(model).half_width); });
 }
 
-// Losses minus those of the first model with the same seed, which reads the same data in the same order: they vary less than the losses.
+// The loss of each seed minus the first model's loss with the same seed. Both read the same data in the same order, so the differences
+// vary less than the losses.
 MeanSpread beside_first(const Comparison& comparison, const Compared& model) {
   std::vector<double> all;
   for (size_t i = 0; i < model.outcomes.size(); ++i) all.push_back(model.outcomes[i].min_nats - comparison.models[0].outcomes[i].min_nats);

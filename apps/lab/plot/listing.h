@@ -11,8 +11,8 @@ namespace ricci::apps {
 std::vector<std::string> all_runs();
 
 // A row for each run, in the order of their last records, the newest first. Its state is `running` while a process trains it; `finished`
-// once all steps are done, or patience has run out; else `interrupted`; `new` where it has no record. A run is given by its folder or name;
-// what is no run, or has a config.yaml that cannot be read, is left out, and a note names it. Error: none of them is a run.
+// once all steps are done, or patience has run out; else `interrupted`; `new` where it has no record. A run is given by its folder or name.
+// A folder that is no run, or whose config.yaml cannot be read, is left out, and a note names it. Error: none of them is a run.
 Report list_runs(const std::vector<std::string>& runs);
 
 }  // namespace ricci::apps

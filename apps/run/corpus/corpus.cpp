@@ -55,7 +55,7 @@ bool is_mixed(const TrainConfig& config) { return is_shuffled(config) && !config
 std::shared_ptr<const Tokenizer> encoder_of(const TrainConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (!is_chat(config)) return tokenizer;
   if (!tokenizer)
-    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or that of init", {config.tokenizer});
+    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {config.tokenizer});
   return std::make_shared<ChatTokenizer>(tokenizer, chat_template(config.chat));
 }
 

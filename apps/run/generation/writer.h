@@ -91,7 +91,7 @@ struct Writing {
   Written written = {};
 
   std::string add(const std::string& piece);    // returns what this piece adds to the text
-  std::string end(const Tokenizer& tokenizer);  // what was held back
+  std::string end(const Tokenizer& tokenizer);  // returns the text that was held back
 };
 
 // The ids of a prompt, with Marks::first. Error: there are none.
