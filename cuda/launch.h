@@ -1,5 +1,5 @@
 // The one launch. A kernel is a trivially copyable struct: its members are the arguments, operator() is what each thread
-// runs, kThreads bounds the block; with kMinBlocks, the compiler takes only as many registers as leave room for so many on a
+// runs, kThreads bounds the block. With kMinBlocks, the compiler limits the registers so that this number of blocks fits on a
 // multiprocessor:
 //   struct Scale { static constexpr int kThreads = 256; float* x; float by; __device__ void operator()() const {...} };
 //   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function

@@ -93,7 +93,7 @@ void check(const ModelConfig& c) {
 
 namespace {
 
-// Warnings about keys that go beyond the context; empty: none.
+// Warnings about keys that go beyond the context; empty if there are none.
 std::string beyond(const AttentionConfig& c, const MixerShape& shape) {
   if (c.window.value_or(0) <= shape.ctx) return {};
   return format_message("model.window: {} is more than ctx: {}, so that a token attends to all before it", {*c.window, shape.ctx});

@@ -7,7 +7,7 @@
 namespace ricci::first_rungs {
 
 // y = merge(softmax_C(q_bcn . k_bCn / sqrt(k) | visible) v): the attention of queries [b c d] to keys and values [b C d], whose heads are
-// d / heads neighbouring columns. Every query must see a key: the softmax of no score is NaN. Errors: those of the ops inside.
+// d / heads neighbouring columns. Every query must see a key: the softmax of no score is NaN. Errors: as for the ops inside.
 Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads);
 
 // Linear map and cross-entropy. All logits exist at once.

@@ -36,7 +36,7 @@ class WeightFiles {
 
 // A parameter as it is called there and here, in a table of an architecture:
 //   {"h.{i}.attn.c_attn.weight", "blocks.{i}.mixer.qkv.weight", true}
-// {i} stands for the number of a block, the same on both sides. Of a name with {q,k,v} the rows of three tensors of theirs are one after
+// {i} is the number of a block, the same on both sides. Of a name with {q,k,v} the rows of three tensors of theirs are one after
 // another in ours; {gate,up} are two of as many rows.
 struct Row {
   const char *theirs, *ours;

@@ -20,7 +20,7 @@ constexpr auto choices(GgufNumbers) { return std::array{"f32", "f16", "bf16", "q
 // The bits of the nearest f16, of two as near the even one; infinity where it is too large.
 uint16_t f16_bits(float x);
 
-// The numbers as they stand in the file. q8_0: as many as whole blocks.
+// The bytes of the numbers in the file. For q8_0 the numbers are whole blocks.
 std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
 // Writes the model of a run, `which` as in RunFolder::load_model, with its tokenizer, as one file that llama.cpp loads. Returns a line

@@ -9,7 +9,7 @@
 namespace ricci::apps {
 namespace {
 
-// Each of these files tells of a tokenizer; vocab.json and merges.txt need one another.
+// Each of these files shows that there is a tokenizer; vocab.json and merges.txt need one another.
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "merges.txt"};
 // The end of a text, as vocabularies write it.
 constexpr const char* kEndOfText[] = {"<|endoftext|>", "<eos>"};

@@ -50,7 +50,7 @@ class Predictor {
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Documents in their order, as many at a time as --batch asks for.
+  // Documents in their order, --batch of them at a time.
   void print_waiting() {
     std::vector<LabelledIds> rows(waiting_.size());
     std::vector<Passage> passages;

@@ -78,7 +78,7 @@ int tell_finished(const RunFolder& run, int64_t step) {
   return 0;
 }
 
-// The findings of rank 0 before the training: the folder, which it alone has, and the config, which it tells the others.
+// The findings of rank 0 before the training: the folder, which it alone has, and the config, which it sends to the others.
 struct Start {
   std::optional<RunFolder> run;
   std::optional<int64_t> finished;  // RunFolder::finished

@@ -44,7 +44,7 @@ struct ConversationCounts {
 // Keeps the conversations of the training that have something to learn from. The counts include both texts.
 ConversationCounts keep_conversations(std::vector<Tokens>& train, const Tokens& validation, int64_t context);
 
-// One row per conversation. Targets that do not count are kNoTarget, as behind the conversation. The rows are as long as the longest one,
+// One row per conversation. Targets that do not count, and those after the end, are kNoTarget. The rows are as long as the longest one,
 // or `width` where that is more. vocab: V.
 Batch conversation_batch(std::span<const LabelledIds> conversations, int64_t vocab, int64_t width = 0);
 

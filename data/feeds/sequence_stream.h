@@ -100,7 +100,7 @@ class ShuffledSequences {
 class SequenceStream {
  public:
   // Errors: no corpus; one that is shorter than context + 1, or has no labels where whole documents are asked for; different
-  // tokenizers; a number of weights that is not that of the corpora, or not positive.
+  // tokenizers; another number of weights than of corpora, or a weight that is not positive.
   SequenceStream(std::vector<Tokens> corpora, const StreamOptions& options);
 
   // The batches `mine` of the next step, which has `batches` batches of `sequences`. The others are passed without being read.

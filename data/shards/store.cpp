@@ -133,7 +133,7 @@ std::optional<StoredSource> find_store(
 }
 
 // ---- Making
-// The character, or the document, that a source of so many is cut before; 0: it is not cut.
+// The character or document before which a source of this size is cut; 0 if it is not cut.
 int64_t cut_of(const StoreSource& source, int64_t units) {
   if (source.train_fraction == 0) return 0;
   const auto train = static_cast<int64_t>(std::floor(static_cast<double>(units) * source.train_fraction));

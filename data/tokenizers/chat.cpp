@@ -110,7 +110,7 @@ void ChatTokenizer::check_markers(const std::string& text) const {
 ChatTokenizer::Frame ChatTokenizer::frame_of(const std::string& text) const {
   const size_t at = text.find(kContent);
   const std::string before = text.substr(0, at), behind = text.substr(at + kContent.size());
-  size_t last = 0, first = behind.size();  // the end of the last added token before the text, and the start of the first behind it
+  size_t last = 0, first = behind.size();  // the end of the last added token before the text, and the start of the first after it
   for (const AddedToken& token : pieces_->added_tokens()) {
     if (const size_t found = before.rfind(token.content); found != before.npos) last = std::max(last, found + token.content.size());
     first = std::min(first, behind.find(token.content));

@@ -1,6 +1,6 @@
 // Conversations as ids. A template writes messages as a text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
-// Markers are added tokens of the tokenizer and become their ids. In the text of a message no added token is looked for, so that nobody
+// Markers are added tokens of the tokenizer and become their ids. In the text of a message no added token is looked for, so that no user
 // can write a marker. What an assistant says, and the marker that ends it, counts: it is what a model learns.
 #pragma once
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Message {
 // object, no message, another role, tools, a content that is no text; each with the number of the message, from 1.
 std::vector<Message> messages_of(std::string_view line);
 
-// A tokenizer whose texts are lines of messages. Its ids are those of the other tokenizer; V, the size of its vocabulary, is added to
+// A tokenizer whose texts are lines of messages. Its ids are the ids of the other tokenizer; V, the size of its vocabulary, is added to
 // those that count.
 class ChatTokenizer final : public Tokenizer {
  public:

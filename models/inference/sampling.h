@@ -16,8 +16,8 @@ struct Sampling {
   int64_t top_k = 0;       // only the k most probable tokens; 0: all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   uint64_t seed = 1;
-  int64_t pieces = 0;                    // only the first so many ids; 0: all
-  Sampling among(int64_t count) const {  // the first so many ids
+  int64_t pieces = 0;                    // draws only ids below this number; 0: all
+  Sampling among(int64_t count) const {  // draws only ids below count
     Sampling other = *this;
     other.pieces = count;
     return other;
@@ -52,7 +52,7 @@ void check_samples(int64_t samples);  // error: fewer than 1 or more than kMaxSa
 // between the turns.
 class Continuation {
  public:
-  // The arguments are those of generate_samples.
+  // Takes the arguments of generate_samples.
   Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context = 0);
   ~Continuation();
 
@@ -67,7 +67,7 @@ class Continuation {
   Sampling sampling_;
   Device device_;
   int64_t context_;
-  std::vector<std::vector<int64_t>> texts_s_;  // as many ids in each
+  std::vector<std::vector<int64_t>> texts_s_;  // all of one length
   std::unique_ptr<DecodingState> state_;
   int64_t read_ = 0;    // positions in the state
   int64_t unread_ = 0;  // the last ids of every text, which the state does not have

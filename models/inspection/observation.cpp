@@ -40,8 +40,8 @@ void write_distances(
   });
 }
 
-// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves as many
-// neighbouring heads of the table.
+// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves
+// n / groups neighbouring heads of the table.
 Tensor times_values(const Tensor& table_bncC, const Tensor& v_bcd, int64_t groups) {
   const Shape& s = table_bncC.shape();
   const int64_t k = v_bcd.shape()[2] / groups;

@@ -15,7 +15,7 @@ class RotaryTable {
  public:
   RotaryTable(const RotaryFrequencies& frequencies, int64_t ctx) : frequencies_(frequencies), ctx_(ctx) {}
 
-  // `positions` rows or more, for r columns of a head; f32, f64 for f64.
+  // Returns at least `positions` rows for r columns of a head, in f64 for f64 and else in f32.
   Tensor rows(int64_t positions, int64_t r, Dtype dtype, Device device) {
     const Dtype kept = dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     const std::lock_guard lock(mutex_);

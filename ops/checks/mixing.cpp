@@ -18,7 +18,7 @@ struct ViewOf {
 struct AttentionCheck {
   const char* what;
   std::vector<Shape> inputs;
-  int64_t width;  // q has this many columns, k and v have those of their heads
+  int64_t width;  // the columns of q; k and v have the columns of their own heads
   ViewOf q, k, v;
   Visibility sees = Visibility::causal();
   AttentionOptions options{.heads = 1};

@@ -19,8 +19,8 @@ std::string_view embedded_corpus();
 
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::vector<Tokens> sources;           // for training: one, or as many as there are entries of data
-  Tokens train, validation;              // train: the sources behind one another
+  std::vector<Tokens> sources;           // for training: one, or one for each entry of data
+  Tokens train, validation;              // train: the sources one after the other
   std::string note = {};                 // a line about a key that was passed over, or nothing
   std::vector<std::string> labels = {};  // the names of a classifier's classes, if they have any
 

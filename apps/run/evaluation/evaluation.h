@@ -50,7 +50,7 @@ struct ScoredRun {
   std::string context_note;       // RunFolder::context_note
   Evaluation result;
   std::optional<TextSize> size;           // nothing: the text is no plain text, or not scored as a whole
-  bool has_words = true;                  // tokens are words or parts of words: the line tells the perplexity of a word
+  bool has_words = true;                  // tokens are words or parts of words: the line has the perplexity of a word
   int64_t from = 0;                       // first position of a window that is scored
   std::vector<std::string> classes = {};  // names, of a classifier that has some
 };

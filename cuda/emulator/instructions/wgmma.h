@@ -30,8 +30,8 @@ struct Operand {
 struct Product {
   const char* name;
   float* d;             // [columns / 8][4]
-  const uint32_t* a;    // null: the left operand lies in shared memory
-  Operand left, right;  // left: without columns where it lies in registers
+  const uint32_t* a;    // null: the left operand is in shared memory
+  Operand left, right;  // left: without columns if it is in registers
   bool accumulate;
   Loc at;
   unsigned group = 0;  // how many were closed before it

@@ -27,7 +27,7 @@ void wgmma_query_gradient(const BackwardTensors& of, Device device);
 
 // ---- scores of the dk and dv kernels: rows are keys, columns are queries
 
-// Scores become p; lse are those of the queries.
+// Scores become p; lse has a number for each query.
 template <int kTiles, int kPartTiles>
 __device__ inline void weigh_keys(const BackwardTensors& of, const float* lse, float (&p)[kTiles][kPartTiles][4]) {
   UNROLL(16)

@@ -1,4 +1,4 @@
-// The token that starts every document (Marks::first): it stands before each in the shards, and no batch asks for it.
+// The token that starts every document (Marks::first): the shards have it before each document, and no batch asks for it.
 #include <doctest/doctest.h>
 
 #include <algorithm>

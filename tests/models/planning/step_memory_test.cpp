@@ -48,7 +48,7 @@ TEST_CASE("step memory: the block of Llama, with shared keys") {
       const double scores = 3 * 2.0 * static_cast<double>(tokens * 33 * h * k);
       CHECK(planned.flops() > 3 * (maps + scores));
       CHECK(planned.flops() < 1.1 * 3 * (maps + scores));
-      config.settings<Sdp>().kv_heads = h;  // the scores are as many
+      config.settings<Sdp>().kv_heads = h;  // the scores have the same size
       const Plan alone = plan_step(config, {}, shape);
       config.settings<Sdp>().kv_heads = g;
       CHECK(alone.parameters - planned.parameters == 3 * d * 2 * (h - g) * k);

@@ -42,7 +42,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   __device__ static int stage_of(int t0) { return static_cast<int>(static_cast<unsigned>(t0) / kQueries % 2); }
   __device__ static Queries queries(int stage) { return {dynamic_shared<bf16>() + (kOwnBytes + kStageBytes * stage) / 2}; }
   __device__ static Queries gradients(int stage) { return {queries(stage).data + Queries::kBytes / 2}; }
-  // kQueries of lse, then as many of delta.
+  // kQueries numbers of lse, then kQueries of delta.
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
