@@ -33,7 +33,7 @@ std::string fault_of_prompt(const std::string& prompt, const Tokenizer& tokenize
 
 constexpr double kLongStep = 60;  // seconds
 
-// The speed of products of f32 on this machine's CPU, by a small one.
+// The speed of f32 products on this machine's CPU, measured with a small one.
 double flops_per_second() {
   constexpr int64_t size = 512, rounds = 4;
   const Tensor a = zeros({size, size}, Dtype::f32, Device::cpu);
@@ -43,7 +43,7 @@ double flops_per_second() {
   return static_cast<double>(2 * size * size * size * rounds) / std::max(seconds_now() - started, 1e-6);
 }
 
-// A step that is larger than the machine, before it starts; else nothing. Only steps of many tokens, or long sequences, are planned.
+// Warns of a step that takes more than a minute or more memory than the machine has; empty otherwise. Small steps are not planned.
 std::string heavy_step_line(const TrainConfig& config) {
   constexpr int64_t many = 4096;
   if (config.device != Device::cpu || config.accumulation * config.batch * *config.context < many) return "";
