@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. The last line is "N passed, N failed, N skipped".
 #   tests/run.sh           everything: the tests, again under AddressSanitizer + UndefinedBehaviorSanitizer and under
-#                          ThreadSanitizer, a search of ten seconds by each fuzz target, and four of the mistakes that
+#                          ThreadSanitizer, a search of ten seconds by each fuzz target, and five of the mistakes that
 #                          tests/mutants/mutants.py plants in kernels, each of which the tests must notice
 #   tests/run.sh --quick   the tests alone, without the mistakes that tests/cuda/stub/mutants.sh plants
 # Skipped, each named with what it needs before the last line: tests on real corpora without RICCI_DATA, a folder with them;
@@ -61,7 +61,7 @@ for preset in "${presets[@]}"; do
 done
 if [ "${1:-}" != --quick ] && [ -x build-test/ricci-tests ]; then
   echo '== mutants'
-  if tests/mutants/mutants.py build-test --only 1 11 21 31; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  if tests/mutants/mutants.py build-test --only 1 11 21 31 41; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi
 [ ${#without[@]} -eq 0 ] || printf '%s\n' "${without[@]}"
 [ ${#reports[@]} -eq 0 ] || grep -ohE 'skipped( on [a-z_]+)?: .*' "${reports[@]}" | sort | uniq -c

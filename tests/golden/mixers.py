@@ -69,6 +69,8 @@ def merged(x_bhtk):
 
 def weighted_values(scores_bhts, v_bhsk, keep):
     """softmax over the visible keys; a query without one gives exactly zero and passes no gradient."""
+    if scores_bhts.shape[-1] == 0:  # a stack without a whole cell
+        return scores_bhts @ v_bhsk
     scores = scores_bhts.masked_fill(~keep, -math.inf)
     highest = scores.detach().amax(-1, keepdim=True)
     e = torch.exp(scores - highest.masked_fill(highest == -math.inf, 0.0))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Do the tests notice mistakes in the forward kernels? Each line of forward.txt is one mistake, a mutant: a tail that is not masked, = for
-+=, a missing scale, a missing rescale of the online softmax. All are compiled at once into a library of their own, with a variable that
+"""Do the tests notice mistakes in the kernels of attention? Each line of attention.txt is one mistake, a mutant: a tail that is not masked,
+= for +=, a missing scale, a missing rescale of the online softmax, shared keys whose gradient lacks a head. All are compiled at once into a library of their own, with a variable that
 chooses one; then the tests run with each of them on the emulator, and must fail.
 
     tests/mutants/mutants.py BUILD [--only NUMBER ...] [--jobs N]
@@ -38,11 +38,11 @@ def fail(message):
 
 def read_mutants():
     """Of each line: kind, file, text, mistake; numbered from 1."""
-    lines = [line for line in (HERE / "forward.txt").read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line for line in (HERE / "attention.txt").read_text().splitlines() if line and not line.startswith("#")]
     mutants = [[field.strip() for field in (line + " ").split(" | ")] for line in lines]
     for line, mutant in zip(lines, mutants):
         if len(mutant) != 4:
-            fail(f"forward.txt: expected kind | file | text | mistake, got '{line}'")
+            fail(f"attention.txt: expected kind | file | text | mistake, got '{line}'")
     return mutants
 
 
@@ -60,7 +60,7 @@ def mutated(name, mutants):
         if file != name:
             continue
         if source.count(text) != 1:
-            fail(f"{name} has '{text}' {source.count(text)} times, expected once: forward.txt is older than the file")
+            fail(f"{name} has '{text}' {source.count(text)} times, expected once: attention.txt is older than the file")
         places.append((source.index(text), number, text, mistake))
     lines = {number: source.count("\n", 0, at) + 1 for at, number, _, _ in places}
     for at, number, text, mistake in sorted(places, reverse=True):
@@ -131,7 +131,7 @@ def outcome(number, work, build, seconds=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="mutants of the forward kernels, each to be caught by the tests")
+    parser = argparse.ArgumentParser(description="mutants of the kernels of attention, each to be caught by the tests")
     parser.add_argument("build", type=pathlib.Path, nargs="?")
     parser.add_argument("--check", action="store_true", help="does each text stand in its file once? Nothing is compiled")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of mutants")
