@@ -99,7 +99,10 @@ Choices choices_of(const TrainConfig& config, Change change) {
         std::accumulate(layers.begin(), layers.end(), int64_t{0}), kMaxOfLayers};
   }
   const std::string heads = read_value(config, "model.heads");
-  const int64_t unit = heads.empty() ? 1 : std::stoll(heads);
+  // The columns of a head that turn are pairs.
+  const bool turns = model.embedding.positions == PositionKind::rope;
+  const auto columns = turns ? static_cast<int64_t>(std::ceil(2 / model.embedding.rope_fraction)) : int64_t{1};
+  const int64_t unit = columns * (heads.empty() ? 1 : std::stoll(heads));
   return {[unit](int64_t n) { return "model.d=" + std::to_string(n * unit); }, model.d / unit, kMaxWidth / unit};
 }
 

@@ -36,7 +36,7 @@ constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flop
 
 // The key that is changed to make it so.
 enum class Change : uint8_t {
-  width,   // model.d, in multiples of the heads; model.ff follows where no run file gives it
+  width,   // model.d, in multiples of the heads, times 2 / rope_fraction with rope; model.ff follows where no run file gives it
   ff,      // model.ff, the width of the feed-forward layers
   layers,  // model.layers; where every scale has its own, in proportion
 };

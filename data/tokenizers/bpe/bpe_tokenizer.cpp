@@ -131,7 +131,8 @@ std::shared_ptr<const Tokenizer> with_marks(std::shared_ptr<const Tokenizer> tok
   const Vocabulary& old = bpe->vocabulary();
   std::vector<AddedToken> added = bpe->added_tokens();
   const auto marked = [&](int64_t id) -> AddedToken& {
-    if (id >= old.size() || !old.has(id)) fail("bpe tokenizer: the id {}, which marks where a text begins or ends, has no piece", {id});
+    if (id < 0 || id >= old.size() || !old.has(id))
+      fail("bpe tokenizer: the id {}, which marks where a text begins or ends, has no piece", {id});
     for (AddedToken& token : added)
       if (token.id == id) return token;
     return added.emplace_back(AddedToken{.id = id, .content = std::string(old.piece(id))});

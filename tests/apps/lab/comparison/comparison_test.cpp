@@ -174,6 +174,13 @@ TEST_CASE("comparison: models of equal parameters, FLOPs and memory") {
       CHECK(std::abs(second - first) <= std::abs(amount_of(as_they_are[1].plan, equal) - first));
     }
   CHECK(matched(all, {"model.heads=4"}, Equal::parameters, Change::width)[1].config.model.d % 4 == 0);
+  for (const char* fraction : {"1", "0.5"}) {
+    const std::string keys = "model.preset=llama, model.rope_fraction=" + std::string(fraction) + ", model.d=24";
+    const std::vector<Contestant> turning = contestants_of(folder, "a: [run.yaml, model.d=64]\nb: [run.yaml, " + keys + "]\n");
+    const Matched model = matched(turning, {"model.heads=2"}, Equal::parameters, Change::width)[1];
+    CHECK(model.config.model.d % 4 == 0);
+    CHECK(std::abs(model.beside_first - 1) < 0.2);
+  }
   const auto impossible = contestants_of(folder, "a: run.yaml\nbig: [run.yaml, model.d=256]\n");
   const std::string error = error_of([&] { matched(impossible, {}, Equal::parameters, Change::ff); });
   CHECK(error.find("big: ") == 0);
