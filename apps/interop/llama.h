@@ -13,11 +13,11 @@ namespace ricci::apps {
 bool is_llama(std::string_view model_type);
 
 // The model that a config.json with such a model_type describes, as files on the hub have it (rope_theta, rope_scaling) or as
-// transformers 5 writes it (rope_parameters). `dropout`: below 0: attention_dropout of the file. Errors name the file and the key of what
-// no ricci model does.
+// transformers 5 writes it (rope_parameters). A `dropout` below 0 takes attention_dropout of the file. Errors name the file and the key
+// that no ricci model has.
 ModelConfig config_of_llama(const JsonFile& json, double dropout);
 
-// llama, qwen2 or qwen3. Error: names the key of a model that none of them can be.
+// Returns llama, qwen2 or qwen3. The error for a model that none of them can be names the key.
 const char* llama_type(const ModelConfig& config);
 Architecture llama_rows(const ModelConfig& config);
 // config.json in the form of the hub, which all versions read. Error: as llama_type.

@@ -10,7 +10,7 @@ namespace ricci::apps {
 
 // Error: `architectures` names another class than these two.
 void check_architectures(const JsonFile& config, const char* with_head, const char* without_head);
-// Error: the flag of a config.json is there, and is not the only value that has an equivalent here.
+// Error: the flag of a config.json is there and is not `expected`, the only value that has an equivalent here.
 void check_flag(const JsonFile& config, const char* key, bool expected);
 
 // Error: a value that a config.json must have is missing. `where`: the file, and the key around it.
@@ -30,7 +30,7 @@ struct NoEquivalent {
   }
 };
 
-// Error: no decoder with attention to all tokens before and norms before its maps.
+// Error: the model is no decoder with attention to all earlier tokens and with norms before its maps.
 void check_is_plain_decoder(const ModelConfig& config, const NoEquivalent& cannot);
 
 }  // namespace ricci::apps

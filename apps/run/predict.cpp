@@ -86,9 +86,9 @@ class Predictor {
   // In JSONL; the field that the run was trained on is the number of a column if that was TSV.
   std::string text_field() const { return open_.run.config().format == DocumentFormat::jsonl ? open_.run.config().text_field : ""; }
 
-  // p: the probabilities of the classes; null: the document has no tokens.
+  // p has the probabilities of the classes; it is null if the document has no tokens.
   void print(const Document& document, const double* p) const {
-    if (!p) std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", document.place.c_str());
+    if (!p) std::fprintf(stderr, "ricci-predict: %s: has no tokens, and no class\n", one_line(document.place).c_str());
     const int64_t best = p ? std::max_element(p, p + classes_.size()) - p : -1;
     if (options_.json_lines) return apps::print(json_text(json_of(document, p, best), -1));
     if (!p) return;

@@ -57,7 +57,7 @@ ListedRun read_listed(const std::string& path_or_name) {
   return run;
 }
 
-// Leaves each run the keys of which not all runs that have them agree.
+// Keeps the keys whose values differ between the runs that have them.
 void keep_differing(std::vector<ListedRun>& runs) {
   TextsByKey first;
   std::set<std::string> differ;
