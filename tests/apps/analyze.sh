@@ -25,7 +25,7 @@ accept 'memory' analyze memory runs/decoder runs/topdown tiny.yaml --json m.json
 drawn m.svg
 expect 'a row for each, measured, with the recorded loss' m.json '[r["run"] for r in d] == ["decoder", "topdown", "bad"] and all(r["memory"] == "measured" for r in d) and "perplexity" in d[1] and "perplexity" not in d[2]'
 accept 'memory, planned and evaluated' analyze memory runs/decoder --measured 1 --evaluate --batch 4 --json p.json -o p.html
-verdict 'the page has the notes' "$(grep -qE '<p.*planned' p.html || cat p.html)"
+verdict 'the page has the notes' "$(grep -qE '<p.*planned' p.html || shown p.html)"
 expect 'it says so' p.json 'd[0]["memory"] == "planned" and d[0]["loss_from"] == "evaluated" and d[0]["working_bytes"] < d[0]["peak_bytes"]'
 
 run eval runs/decoder --stride 8 --json && mv out eval.json
@@ -39,7 +39,7 @@ if f["scored_tokens"] != e["tokens"] or abs(mean - e["nats_per_token"]) > 1e-5: 
 
 accept 'frequency in windows of which most is not scored' analyze frequency runs/decoder runs/wide --context 8 --bins 2 --json w.json
 expect 'scores what is left of every window' w.json 'd[1]["scored_tokens"] > 0.9 * d[0]["scored_tokens"]'
-verdict 'and says that it is less' "$(grep -qE '^wide scores [0-9,]+ tokens' out || cat out)"
+verdict 'and says that it is less' "$(grep -qE '^wide scores [0-9,]+ tokens' out || shown out)"
 
 accept 'shuffle' analyze shuffle runs/decoder runs/retina --windows 5 --json s.json -o s.svg
 drawn s.svg
@@ -50,7 +50,7 @@ drawn n.html
 expect 'of its own scale' n.json '[s["tokens"] for s in d["scales"]] == [4] and not d["scales"][0]["mean_of_tokens"] and [len(q["nearest"]) for q in d["scales"][0]["queries"]] == [2, 2]'
 accept 'neighbours in a decoder' analyze neighbours runs/decoder --scales 2,8 --json n.json
 expect 'which has no coarse scale' n.json 'all(s["mean_of_tokens"] for s in d["scales"])'
-verdict 'and says so' "$(grep -q 'decoder has no blocks at this scale' out || cat out)"
+verdict 'and says so' "$(grep -q 'decoder has no blocks at this scale' out || shown out)"
 accept 'neighbours in a short context, of the scales that fit' analyze neighbours runs/decoder --context 8 --json n.json
 accept 'a scale named twice' analyze neighbours runs/decoder --scales 4,4,8 --json n2.json
 expect 'is told once' n2.json '[s["tokens"] for s in d["scales"]] == [4, 8]'

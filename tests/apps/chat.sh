@@ -14,10 +14,10 @@ accept 'a vocabulary with the markers' tokenize train talks/talks.jsonl --vocab 
 small=(data=talks/talks.jsonl format=messages tokenizer=talks/tokenizer.json model.layers=2 model.heads=4 model.d=64 model.ctx=96 batch=8 lr=3e-3 sample.tokens=0)
 accept 'training' train "${small[@]}" steps=400 eval_every=400 name=talks
 verdict 'counts are told before it' "$(head -1 out | diff - <(echo '500 conversations, 0 of them cut to a context of 96; 0 left out, which have no answer within it'))"
-verdict 'the loss is that of answers' "$(grep -qE '^step 400: .*\(846 tokens\)$' out || cat out)"
+verdict 'the loss is that of answers' "$(grep -qE '^step 400: .*\(846 tokens\)$' out || shown out)"
 told=$(sed -nE 's/^step 400: .*validation ([0-9.]+), .*/\1/p' out)
 accept 'evaluation' eval runs/talks
-verdict 'has the same loss' "$(grep -qF ": 846 tokens, context 96: $told nats per token" out || cat out)"
+verdict 'has the same loss' "$(grep -qF ": 846 tokens, context 96: $told nats per token" out || shown out)"
 refuse 'windows' 1 '--stride: runs/talks reads whole conversations, not windows' eval runs/talks --stride 8
 "$examples/talks.sh" score "$build" runs/talks talks 10 >out 2>err
 verdict 'it answers talks that it has not seen' "$(diff out - <<<'10 of 10 talks')"

@@ -44,19 +44,19 @@ verdict 'with the same model' "$(cmp runs/{tsv,killed}/model.safetensors 2>&1)"
 
 # ---- Evaluation
 accept 'evaluation on the documents that were left out' eval runs/tsv
-verdict 'which are 40' "$(grep -q '^reviews\.tsv (validation): 40 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' out || cat out)"
+verdict 'which are 40' "$(grep -q '^reviews\.tsv (validation): 40 documents, context 32: [0-9.]* nats per document, accuracy [01]\.[0-9]*, macro F1 [01]\.[0-9]*$' out || shown out)"
 told=$(sed -nE 's/.*accuracy ([0-9.]*), macro.*/\1/p' out)
 verdict 'with the accuracy that the training told' "$(grep '"val_accuracy":[01]' runs/tsv/metrics.jsonl | tail -1 | sed -E 's/.*"val_accuracy":([0-9.]*).*/\1/' | xargs printf '%.4f' | diff - <(printf '%.4f' "$told"))"
 accept 'evaluation on a file' eval runs/tsv --data reviews.tsv
-verdict 'of all documents' "$(grep -q '^reviews\.tsv: 400 documents' out || cat out)"
+verdict 'of all documents' "$(grep -q '^reviews\.tsv: 400 documents' out || shown out)"
 cp out expected
 accept 'as JSON' eval runs/tsv --data reviews.tsv --json
 counts='"sequences":400,.*"confusion":\[\[[0-9]+,[0-9]+\],\[[0-9]+,[0-9]+\]\]\}'
-verdict 'with the counts' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv","text":"reviews\.tsv","context":32,'"$counts"'\]$' || cat out)"
+verdict 'with the counts' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv","text":"reviews\.tsv","context":32,'"$counts"'\]$' || shown out)"
 accept 'two classifiers as JSON' eval runs/tsv runs/killed --data reviews.tsv --json
-verdict 'are one list' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv",.*'"$counts"',\{"run":"runs/killed",.*'"$counts"'\]$' || cat out)"
+verdict 'are one list' "$(tr -d '\n ' <out | grep -qE '^\[\{"run":"runs/tsv",.*'"$counts"',\{"run":"runs/killed",.*'"$counts"'\]$' || shown out)"
 accept 'two classifiers' eval runs/tsv runs/killed --data reviews.tsv
-verdict 'have a line each' "$([ "$(grep -cE '^runs/(tsv|killed), reviews\.tsv: 400 documents' out)" = 2 ] || cat out)"
+verdict 'have a line each' "$([ "$(grep -cE '^runs/(tsv|killed), reviews\.tsv: 400 documents' out)" = 2 ] || shown out)"
 accept 'evaluation on shards' eval runs/tsv --data shards
 verdict 'is the same' "$(diff <(sed 's/^[^:]*//' expected) <(sed 's/^[^:]*//' out))"
 refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3

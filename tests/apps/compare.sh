@@ -19,7 +19,7 @@ verdict 'two models, two seeds' "$([ $? = 0 ] && ls runs | xargs | diff - <(echo
 verdict 'what was run is told on stderr' "$(grep -c '^run [1-4] of 4: runs/pair_' err | diff - <(echo 4))"
 verdict 'JSON on stdout, a model and a run each' "$(grep -cE '"(name|run)": ' out | diff - <(echo 6))"
 verdict 'both seeds have weights of their own' "$(cmp -s runs/pair_vanilla_1/model.safetensors runs/pair_vanilla_2/model.safetensors && echo same)"
-verdict 'the model is the changed one' "$(grep -qE '^  ff: [0-9]+$' runs/pair_top-down_1/config.yaml && ! grep -qE '^  ff: 64$' runs/pair_top-down_1/config.yaml || cat runs/pair_top-down_1/config.yaml)"
+verdict 'the model is the changed one' "$(grep -qE '^  ff: [0-9]+$' runs/pair_top-down_1/config.yaml && ! grep -qE '^  ff: 64$' runs/pair_top-down_1/config.yaml || shown runs/pair_top-down_1/config.yaml)"
 verdict 'a page with the table' "$(grep -q '<td>vanilla</td>' both.html && grep -q 'seconds of training' both.html || echo no)"
 
 cp out first.json
@@ -33,8 +33,8 @@ verdict 'the report tells the build that made it' "$([ "$(grep '^ "build": "ricc
 verdict 'the drawing is XML' "$(xmllint --noout both.svg 2>&1)"
 run compare "${small[@]}" --equal parameters --change ff --seeds 1,2,3
 verdict 'one seed more: two trainings more' "$(grep -c '^run [56] of 6' err | diff - <(echo 2))"
-verdict 'a table with the title' "$([ "$(head -1 out)" = 'pair, equal parameters' ] && [ "$(wc -l <out)" = 5 ] || cat out)"
-verdict 'and the difference seed by seed' "$(tail -1 out | grep -qE '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$' || cat out)"
+verdict 'a table with the title' "$([ "$(head -1 out)" = 'pair, equal parameters' ] && [ "$(wc -l <out)" = 5 ] || shown out)"
+verdict 'and the difference seed by seed' "$(tail -1 out | grep -qE '^top-down minus vanilla: [+-][0-9.]+ \+-[0-9.]+ nats/token \(95%, seed by seed\)$' || shown out)"
 
 # ---- Interrupted: the child saves, and the same command goes on to the same bits
 long=(pair.yaml steps=4000 eval_every=4000 checkpoint_every=0 log_every=1000 model.d=32)
@@ -43,7 +43,7 @@ await '[ -s runs/long_vanilla_1/run_id ] && grep -q "^runs/long_vanilla_1: " bac
 sleep 0.3
 kill -INT "$background"
 ended 300
-verdict 'an interrupted comparison ends well' "$([ $? = 0 ] && grep -q '^interrupted in run 1 of 2; the same command goes on$' background.err || cat background.err)"
+verdict 'an interrupted comparison ends well' "$([ $? = 0 ] && grep -q '^interrupted in run 1 of 2; the same command goes on$' background.err || shown background.err)"
 verdict 'the child has saved and ended' "$(ls runs/long_vanilla_1/checkpoints | grep -q safetensors || echo no)"
 run compare "${long[@]}" --name long
 verdict 'it goes on' "$([ $? = 0 ] && grep -q '^top-down ' out || echo no)"
@@ -59,16 +59,16 @@ start compare "${early[@]}" --name early
 await "$begun"
 kill -INT "$background"
 ended 300
-verdict 'an interruption at once ends well' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || cat background.err)"
+verdict 'an interruption at once ends well' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || shown background.err)"
 verdict 'before the first step' "$([ ! -e runs/early_vanilla_1/metrics.jsonl ] || echo trained)"
 # The request comes while the child is still a copy of this program.
 RICCI_SIGNAL_FORKED=15 LD_PRELOAD=$build/libricci-signal-at.so start compare "${long[@]}" --name forked
 ended 300
-verdict 'so does one before the child is another program' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || cat background.err)"
+verdict 'so does one before the child is another program' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2; the same command goes on$' || shown background.err)"
 verdict 'which is not forgotten' "$([ ! -e runs/forked_vanilla_1/metrics.jsonl ] || echo trained)"
 RICCI_SIGNAL_ENDING=2 LD_PRELOAD=$build/libricci-signal-at.so start compare "${small[@]}" --name between
 ended 300
-verdict 'and one between two trainings' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted before run 2 of 2; the same command goes on$' || cat background.err)"
+verdict 'and one between two trainings' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted before run 2 of 2; the same command goes on$' || shown background.err)"
 verdict 'does not begin the next' "$([ -e runs/between_vanilla_1/model.safetensors ] && [ ! -e runs/between_top-down_1 ] || ls runs)"
 
 # ---- The child and the terminal
@@ -79,15 +79,15 @@ child_of() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 (trap '' HUP; exec "$build/ricci-compare" "${long[@]}" steps=1000000 --name ignoring >background.out 2>background.err </dev/null) & background=$!
 await '[ -s runs/ignoring_vanilla_1/run_id ] && grep -q "^runs/ignoring_vanilla_1: " background.err'
 child=$(child_of "$background")
-verdict 'SIGHUP that was ignored stays ignored in the child' "$(ignores "$child" 1 || cat "/proc/$child/status")"
-verdict 'SIGTTOU does not stop the child' "$(ignores "$child" 22 || cat "/proc/$child/status")"
-verdict 'SIGINT and SIGTERM end it' "$(! ignores "$child" 2 && ! ignores "$child" 15 || cat "/proc/$child/status")"
+verdict 'SIGHUP that was ignored stays ignored in the child' "$(ignores "$child" 1 || shown "/proc/$child/status")"
+verdict 'SIGTTOU does not stop the child' "$(ignores "$child" 22 || shown "/proc/$child/status")"
+verdict 'SIGINT and SIGTERM end it' "$(! ignores "$child" 2 && ! ignores "$child" 15 || shown "/proc/$child/status")"
 kill -HUP "$background"
 sleep 0.2
-verdict 'SIGHUP is ignored' "$(kill -0 "$background" && kill -0 "$child" || cat background.err)"
+verdict 'SIGHUP is ignored' "$(kill -0 "$background" && kill -0 "$child" || shown background.err)"
 kill -INT "$background"
 ended 300
-verdict 'SIGINT is not' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2' || cat background.err)"
+verdict 'SIGINT is not' "$([ $? = 0 ] && tail -1 background.err | grep -q '^interrupted in run 1 of 2' || shown background.err)"
 set -m  # a process group of its own, which a shell could continue: others are not stopped by SIGTSTP
 start compare "${long[@]}" --name stopped
 set +m
@@ -100,7 +100,7 @@ kill -CONT "$background"
 await "! is_in $child T"
 verdict 'both go on' "$(! is_in "$background" T && ! is_in "$child" T || grep State "/proc/$background/status" "/proc/$child/status")"
 ended 1200
-verdict 'to the end' "$([ $? = 0 ] && grep -q '^top-down ' background.out || cat background.err)"
+verdict 'to the end' "$([ $? = 0 ] && grep -q '^top-down ' background.out || shown background.err)"
 verdict 'and to the same bits' "$([ "$(tensors runs/stopped_vanilla_1/model.safetensors | sha256sum)" = "$(tensors runs/whole_vanilla_1/model.safetensors | sha256sum)" ] || echo no)"
 
 # ---- The same tokens for all, whatever their losses leave out
@@ -119,7 +119,7 @@ verdict 'the same losses' "$(diff <(sed -nE 's/^   "least_nats": (.*),/\1/p' sco
 accept 'one of them alone' compare "${few[@]}" --only vanilla --plan
 verdict 'is scored as beside the others' "$(tail -1 out | diff - <(echo 'losses of the positions from 3 on of each window of 16'))"
 accept 'before training' compare "${small[@]}" --plan --json
-verdict 'there is no loss' "$(! grep -qE 'nats|perplexity|interval|runs' out || cat out)"
+verdict 'there is no loss' "$(! grep -qE 'nats|perplexity|interval|runs' out || shown out)"
 
 printf 'sdp: [tiny.yaml, model.heads=2]\nidentity: [tiny.yaml, model.heads=2, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
 accept 'a key taken back for one of them' compare mixers.yaml --plan
@@ -152,7 +152,7 @@ refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got '
 refuse 'a drawing of an unknown kind' 1 'both\.png: expected a name that ends in \.svg or \.html' compare pair.yaml -o both.png
 refuse 'a run of another config' 1 'runs/pair_vanilla_1: holds a run with lr: ' compare "${small[@]}" lr=0.5
 run compare pair.yaml steps=8 lr=1e30 --name broken
-verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci-compare: runs/broken_vanilla_1: ricci-train ended with exit code 1$' || cat err)"
+verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci-compare: runs/broken_vanilla_1: ricci-train ended with exit code 1$' || shown err)"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -49,23 +49,23 @@ printf 'the%s\n' "${text%%"$stop"*}" >expected
 accept 'a stop string' generate "${greedy[@]}" --prompt the --stop "$stop" --stop never
 same 'ends the text in front of it'
 accept 'a stop string as JSON' generate "${greedy[@]}" --prompt the --stop "$stop" --jsonl
-verdict 'is told' "$(grep -q '"end": "stop"}$' out || cat out)"
+verdict 'is told' "$(grep -q '"end": "stop"}$' out || shown out)"
 refuse 'an empty stop string' 1 'stop string: is empty' generate runs/tiny --stop ''
 
 # ---- Lines
 from_stdin '{"prompt": "the"}\n{"prompt": "fox", "id": 3}\n' "${greedy[@]}" --jsonl
-verdict 'a line for each prompt' "$([ "$(grep -oE '^\{"prompt": "[a-z]+"' out | xargs)" = '{prompt: the {prompt: fox' ] || cat out)"
-verdict 'with tokens and end' "$([ "$(grep -c '"tokens": 30, "end": "length"}$' out)" = 2 ] || cat out)"
+verdict 'a line for each prompt' "$([ "$(grep -oE '^\{"prompt": "[a-z]+"' out | xargs)" = '{prompt: the {prompt: fox' ] || shown out)"
+verdict 'with tokens and end' "$([ "$(grep -c '"tokens": 30, "end": "length"}$' out)" = 2 ] || shown out)"
 from_stdin '{"prompt": "the"}\n{"text": "fox"}\n' "${greedy[@]}" --jsonl
 verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci-generate: line 2: expected an object with a text "prompt"')"
-verdict 'and the lines before it are answered' "$([ "$(grep -c '' out)" = 1 ] || cat out)"
+verdict 'and the lines before it are answered' "$([ "$(grep -c '' out)" = 1 ] || shown out)"
 from_stdin 'the\n\nTHE\nfox' "${greedy[@]}" --interactive
-verdict 'prompts line by line' "$([ $? = 0 ] && grep -q '^the' out && grep -q '^fox' out || cat out)"
-verdict 'one that cannot be continued is told' "$(grep -qE "^ricci-generate: .*'T' \(U\+0054\) at byte 0 is not among" err || cat err)"
+verdict 'prompts line by line' "$([ $? = 0 ] && grep -q '^the' out && grep -q '^fox' out || shown out)"
+verdict 'one that cannot be continued is told' "$(grep -qE "^ricci-generate: .*'T' \(U\+0054\) at byte 0 is not among" err || shown err)"
 refuse 'texts and JSON' 1 '--interactive: shows texts, and --jsonl writes lines of JSON' generate runs/tiny --interactive --jsonl
 refuse 'a prompt and lines' 1 '--interactive: the prompts are lines of stdin' generate runs/tiny --interactive --prompt the
 run generate "${greedy[@]}" --prompt the --speed
-verdict 'the speed is told when it is asked for' "$(grep -qE '^30 tokens, [0-9]+ tokens/s$' err || cat err)"
+verdict 'the speed is told when it is asked for' "$(grep -qE '^30 tokens, [0-9]+ tokens/s$' err || shown err)"
 
 # ---- Log-probabilities
 accept 'the most probable tokens' generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --jsonl
@@ -81,7 +81,7 @@ END
 sed -E 's/.*: (-[0-9.e-]+)\}\]\}/\1/' out | cut -c 1-5 >last
 accept 'as a table' generate runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --log-probabilities
 verdict 'with the same numbers' "$(tail -1 out | awk '{ print $(NF - 1) }' | cut -c 1-5 | diff last -)"
-verdict 'under headings' "$(grep -qE '^token +log-probability +sum$' out || cat out)"
+verdict 'under headings' "$(grep -qE '^token +log-probability +sum$' out || shown out)"
 printf 'the quick%s' "$(python3 -c "import json,sys; print(json.loads(sys.argv[1])['text'], end='')" "$plain}")" >scored.txt
 "$build/ricci-generate" runs/tiny --temperature 0 --prompt 'the quick' --tokens 6 --log-probabilities --dtype f64 >out 2>err
 "$build/ricci-eval" runs/tiny --data scored.txt --dtype f64 --from 8 --json >scored.json 2>>err
@@ -93,7 +93,7 @@ if scored['tokens'] != 6 or abs(total + scored['nats_per_token'] * 6) > 1e-3: pr
 # ---- Samples while a model is trained
 accept 'a sample every 4 steps' train tiny.yaml name=sampled steps=10 sample.tokens=12 sample.every=4 sample.prompt=lazy
 verdict 'each under a heading' "$(grep '^sample after' out | diff - <(printf 'sample after step %d:\n' 4 8 10))"
-verdict 'two on the way and one at the end' "$([ "$(grep -c '^lazy' out)" = 3 ] || cat out)"
+verdict 'two on the way and one at the end' "$([ "$(grep -c '^lazy' out)" = 3 ] || shown out)"
 accept 'none on the way' train tiny.yaml name=plain steps=10 sample.tokens=12 sample.prompt=lazy
 verdict 'changes no weight' "$(cmp runs/sampled/model.safetensors runs/plain/model.safetensors 2>&1)"
 exit $((failures > 0))

@@ -17,7 +17,7 @@ printf 'a <b> & "c" ]]> </svg>\n%.0s' {1..30} >marks.txt
 for mixer in metric dispatcher; do
   accept "train $mixer" train tiny.yaml name=$mixer data=marks.txt model.mixer=$mixer model.heads=2
   accept "inspect $mixer" inspect runs/$mixer -o $mixer.out
-  verdict 'it says what there is, and where' "$(grep -qE "^runs/$mixer: $mixer; layers: 1, heads: 2, tokens of text: 16; [0-9]+ files: $mixer\.out/index\.html, $mixer\.out/inspect\.json, drawings$" out || cat out)"
+  verdict 'it says what there is, and where' "$(grep -qE "^runs/$mixer: $mixer; layers: 1, heads: 2, tokens of text: 16; [0-9]+ files: $mixer\.out/index\.html, $mixer\.out/inspect\.json, drawings$" out || shown out)"
 done
 # Scores, matrix and distances of two heads, and a spectrum; scores and coefficients of two heads.
 well_formed 'drawings and page of a metric' metric.out 7
@@ -36,7 +36,7 @@ for family in topdown bottomup retina coarse; do
   [ $family != coarse ] || scales=(model.scale=4)
   accept "train $family" train tiny.yaml name=$family steps=1 model.family=$family "${scales[@]}" model.heads=2
   accept "inspect $family" inspect runs/$family -o $family.out
-  verdict 'all its layers' "$(grep -q "^runs/$family: $family; layers: $((drawings[$family] / 5)), heads: 2, tokens of text: 16;" out || cat out)"
+  verdict 'all its layers' "$(grep -q "^runs/$family: $family; layers: $((drawings[$family] / 5)), heads: 2, tokens of text: 16;" out || shown out)"
   well_formed "drawings of every layer of $family" $family.out ${drawings[$family]}
 done
 verdict 'layers say what they are of' "$(grep -o '<h2>[^<]*' bottomup.out/index.html | diff - <(printf '<h2>Layer %s\n' '0 (aggregation)' 1 '2 (cells of 4)'))"
@@ -45,13 +45,13 @@ verdict 'a head of coarse cells sees those that are complete' \
 
 printf 'b & a\n' >few.txt
 accept 'a text in a file, a head, tokens' inspect runs/metric --text-file few.txt --heads 1 --token '<' --token b --nearest 2 --theme dark --dtype f64 --length 4 -o some.out
-verdict 'so many tokens of it' "$(grep -q 'heads: 1, tokens of text: 4;' out || cat out)"
+verdict 'so many tokens of it' "$(grep -q 'heads: 1, tokens of text: 4;' out || shown out)"
 well_formed 'drawings of one head' some.out 4
-verdict 'a written report is replaced' "$(run inspect runs/metric --heads 1 -o some.out || cat err; leftovers)"
+verdict 'a written report is replaced' "$(run inspect runs/metric --heads 1 -o some.out || shown err; leftovers)"
 accept 'the best checkpoint on an emulated GPU' inspect runs/dispatcher --checkpoint best --device cuda_emulated --length 3 -o emulated.out
 
 accept 'a head and a layer named twice' inspect runs/metric --layers 0,0 --heads 1,1 -o twice.out
-verdict 'count once' "$(grep -q 'layers: 1, heads: 1,' out || cat out)"
+verdict 'count once' "$(grep -q 'layers: 1, heads: 1,' out || shown out)"
 
 refuse 'no such run' 1 'runs/none-such: no such run folder' inspect runs/none-such
 refuse 'a layer that is not there' 1 '--layers: 1, but the model has 1 layers' inspect runs/metric --layers 1

@@ -45,7 +45,7 @@ refuse 'a prompt outside the vocabulary' 1 "sample\.prompt: .*'#' \(U\+0023\).* 
 refuse 'an empty prompt' 1 'sample\.prompt: is empty' train tiny.yaml sample.tokens=5 sample.prompt='""'
 verdict 'they are told before the training' "$([ ! -e runs/bad ] || echo 'a run was begun')"
 accept 'the default prompt outside the vocabulary' train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
-verdict 'the first token of the validation text takes its place' "$(grep -qE "^sample\.prompt: .*U\+000A.* is not among .*; samples go on from '(.)', the first token of the validation text$" out || cat out)"
+verdict 'the first token of the validation text takes its place' "$(grep -qE "^sample\.prompt: .*U\+000A.* is not among .*; samples go on from '(.)', the first token of the validation text$" out || shown out)"
 
 # ---- A GPU that is not there: hidden, should the machine have one
 export CUDA_VISIBLE_DEVICES=
@@ -75,27 +75,27 @@ refuse 'top-k below 0' 1 'top-k: expected 0 or more, got -1' generate runs/tiny 
 
 # ---- Plans
 accept 'a plan' plan tiny.yaml --memory 64MiB
-verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || cat out)"
+verdict 'tells peak and largest batch' "$(grep -q '^held at the peak' out && grep -q 'largest batch$' out || shown out)"
 accept 'a tape' plan tiny.yaml --tape
 verdict 'is that of one micro-batch' "$([ "$(grep -cE '^%[0-9].* keeps [0-9]+ bytes$' out)" = "$(wc -l <out)" ] && grep -qE '^%[0-9]+\[.* embedding +<- constant tok.weight' out &&
   grep -qE '^%[0-9]+\[\] +classifier_loss +<- ' <(tail -n 1 out) || echo 'expected a line per op')"
 refuse 'a tape as JSON' 2 '--json excludes --tape' plan tiny.yaml --tape --json
 accept 'a plan as JSON' plan tiny.yaml --memory 64MiB --json
-verdict 'has both ways to recompute' "$([ "$(grep -cE '"recompute": "(none|blocks)"' out)" = 2 ] && grep -q '"largest_batch": [1-9]' out || cat out)"
+verdict 'has both ways to recompute' "$([ "$(grep -cE '"recompute": "(none|blocks)"' out)" = 2 ] && grep -q '"largest_batch": [1-9]' out || shown out)"
 # bytes KEY SEQUENCES: the peak_bytes or process_bytes of such a batch; largest: the largest batches, without recomputation and with it.
 bytes() { run plan tiny.yaml --json batch=$2; sed -nE "s/^ *\"$1\": ([0-9]+),?$/\1/p" out | head -1; }
 largest() { sed -nE 's/^ *"largest_batch": "?([^",]*)"?,?$/\1/p' out | xargs; }
 accept 'a plan for decimal units' plan tiny.yaml --memory 64MB --json
 batch=$(largest | cut -d' ' -f1)
-verdict 'its largest batch fits' "$([ "$(bytes peak_bytes $batch)" -le 64000000 ] || cat out)"
-verdict 'and no larger one does' "$([ "$(bytes process_bytes $((batch + 1)))" -gt 64000000 ] || cat out)"
+verdict 'its largest batch fits' "$([ "$(bytes peak_bytes $batch)" -le 64000000 ] || shown out)"
+verdict 'and no larger one does' "$([ "$(bytes process_bytes $((batch + 1)))" -gt 64000000 ] || shown out)"
 run plan tiny.yaml --memory 1GB --json
 verdict 'is that for so many bytes' "$(decimal=$(largest); run plan tiny.yaml --memory 1000000000 --json; [ "$decimal" = "$(largest)" ] || echo "$decimal")"
 verdict 'and not that for binary ones' "$(decimal=$(largest); run plan tiny.yaml --memory 1GiB --json; [ "$decimal" != "$(largest)" ] || echo "$decimal")"
 accept 'a plan for batch_invariant' plan tiny.yaml --memory 64MiB --json batch_invariant=true
-verdict 'any batch fits' "$([ "$(largest)" = 'any any' ] || cat out)"
+verdict 'any batch fits' "$([ "$(largest)" = 'any any' ] || shown out)"
 accept 'or none' plan tiny.yaml --memory 64kB --json batch_invariant=true
-verdict 'where no sequence does' "$([ "$(largest)" = '0 0' ] || cat out)"
+verdict 'where no sequence does' "$([ "$(largest)" = '0 0' ] || shown out)"
 short=(model.mixer=dispatcher model.levels=2 context=8)
 run train tiny.yaml name=short "${short[@]}"
 mv err train.err
@@ -104,7 +104,7 @@ verdict 'a plan warns of the model' "$([ $? = 0 ] || echo failed; diff err - <<<
 verdict 'as the training does' "$(diff train.err err)"
 for device in cpu cuda_emulated; do
   accept "a plan of 4 ranks on $device" plan tiny.yaml accumulation=4 device=$device --ranks 4
-  verdict 'says so' "$(grep -q ', recompute: none; of 4 ranks the one that holds the most$' out || cat out)"
+  verdict 'says so' "$(grep -q ', recompute: none; of 4 ranks the one that holds the most$' out || shown out)"
 done
 refuse 'too few micro-batches' 1 'accumulation: a step of 1 micro-batch cannot be shared by 2 ranks; a new run with accumulation=2 batch=1 reads the same sequences per step$' plan tiny.yaml --ranks 2
 refuse 'more ranks than max_ranks' 1 'max_ranks: 2 is the most ranks this run can use, not 4$' plan tiny.yaml accumulation=4 max_ranks=2 --ranks 4
@@ -114,18 +114,18 @@ for option in --json '--memory 64MiB' '--ranks 2' tiny.yaml; do
   refuse "the published table with $option" 2 "(--published|${option% *}|run) excludes (--published|${option% *}|run)" plan --published $option
 done
 accept 'the published table' plan --published
-verdict 'has the printed total of the vanilla model' "$(grep -qE '^vanilla, 12 layers .* 21\.26' out || cat out)"
+verdict 'has the printed total of the vanilla model' "$(grep -qE '^vanilla, 12 layers .* 21\.26' out || shown out)"
 
 # ---- A run whose context was shorter than what the model takes
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
 accept 'its evaluation' eval runs/shorter
-verdict 'has the context of the training' "$(grep -q ', context 8, stride 8: ' out || cat out)"
+verdict 'has the context of the training' "$(grep -q ', context 8, stride 8: ' out || shown out)"
 mv out trained.out
 accept 'the same context, asked for' eval runs/shorter --context 8
 verdict 'is the same evaluation' "$(diff trained.out out)"
 accept 'all that the model takes' eval runs/shorter --context 16
-verdict 'is told beside the context of the training' "$(grep -q ', context 16 (trained with 8), stride 16: ' out || cat out)"
-verdict 'and is another evaluation' "$([ "$(grep -o ': .*' out)" != "$(grep -o ': .*' trained.out)" ] || cat out)"
+verdict 'is told beside the context of the training' "$(grep -q ', context 16 (trained with 8), stride 16: ' out || shown out)"
+verdict 'and is another evaluation' "$([ "$(grep -o ': .*' out)" != "$(grep -o ': .*' trained.out)" ] || shown out)"
 continue_text=(generate runs/shorter --prompt 'the quick brown fox' --tokens 100)
 accept 'a text with the context of the training' "${continue_text[@]}"
 mv out trained.out

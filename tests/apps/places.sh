@@ -2,7 +2,7 @@
 # Where runs, texts and the cache lie, and how a run file and keys are given.
 #   places.sh build-folder
 . "$(dirname "$0")/programs.sh" "$@"
-ends_at() { verdict "$1" "$(grep -qF "saved after $2 steps" out || cat out)"; }
+ends_at() { verdict "$1" "$(grep -qF "saved after $2 steps" out || shown out)"; }
 
 # ---- Texts
 mkdir -p corpora/deep files elsewhere
@@ -49,12 +49,12 @@ accept 'as it was written before paths were complete' train runs/named steps=6
 verdict 'is complete now' "$(grep -qx "tokenizer: $PWD/tokenizer.json" runs/named/config.yaml || grep tokenizer: runs/named/config.yaml)"
 cd files && cp ../runs/named/model.safetensors . && printf 'init: model.safetensors\ndata: deep/text.txt\n' | cat - <(grep -vE '^(data|model):' ../tiny.yaml) >init.yaml && cd ..
 accept 'weights beside the run file' train files/init.yaml name=started tokenizer=tokenizer.json
-verdict 'are what it starts from' "$(grep -q "^starts from $PWD/files/model.safetensors" out || cat out)"
+verdict 'are what it starts from' "$(grep -q "^starts from $PWD/files/model.safetensors" out || shown out)"
 accept 'goes on' train runs/started steps=3
 accept 'the same again, in another run' train runs/started/config.yaml name=again
-verdict 'starts from the same' "$(grep -q "^starts from $PWD/files/model.safetensors" out || cat out)"
+verdict 'starts from the same' "$(grep -q "^starts from $PWD/files/model.safetensors" out || shown out)"
 accept 'a run by its name as init' train init=named name=from_named data=text.txt steps=1 sample.tokens=0
-verdict 'is that run' "$(grep -q 'starts from .*runs/named/' out || cat out)"
+verdict 'is that run' "$(grep -q 'starts from .*runs/named/' out || shown out)"
 mkdir named
 accept 'a folder of the name of a run does not hide it' eval named --data text.txt
 mkdir -p far/away && ln -s far/away link && cp text.txt far/beyond.txt
@@ -63,7 +63,7 @@ RICCI_DATA=$PWD/corpora/again accept 'a finished run' train tiny.yaml name=done 
 mv text.txt moved.txt
 refuse 'whose text has moved' 1 'text\.txt is not there' eval done
 accept 'is told where it is now' train done data=moved.txt
-verdict 'and that it is finished' "$(grep -qF 'finished after 2 steps already' out || cat out)"
+verdict 'and that it is finished' "$(grep -qF 'finished after 2 steps already' out || shown out)"
 accept 'and is evaluated' eval done
 refuse 'but not another text' 1 'holds a run with data: .*/moved\.txt, not .*/other\.txt' train done data=other.txt
 mv moved.txt text.txt
@@ -73,7 +73,7 @@ accept 'runs elsewhere' train tiny.yaml name=far runs=elsewhere/runs
 verdict 'the run is there' "$([ -f elsewhere/runs/far/model.safetensors ] || ls elsewhere)"
 RICCI_RUNS=$PWD/many accept 'runs under $RICCI_RUNS' train tiny.yaml name=third
 RICCI_RUNS=$PWD/many accept 'a run by its name' eval third
-verdict 'that run' "$(grep -q 'nats per token' out || cat out)"
+verdict 'that run' "$(grep -q 'nats per token' out || shown out)"
 RICCI_RUNS=$PWD/many accept 'goes on by its name' train third steps=3
 ends_at 'after its steps' 3
 accept 'a run in runs by its name' eval found --data text.txt
@@ -102,7 +102,7 @@ for words in "${programs[@]}"; do
 done
 for words in 'analyze memory ../tiny.yaml -o a.svg' 'analyze memory ../tiny.yaml --evaluate'; do
   run $words
-  verdict "$words" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE 'a\.svg: not written, as nothing that was found can be drawn|--evaluate: .*tiny\.yaml is a run file, which has no weights' err || cat err)"
+  verdict "$words" "$([ $? = 1 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE 'a\.svg: not written, as nothing that was found can be drawn|--evaluate: .*tiny\.yaml is a run file, which has no weights' err || shown err)"
 done
 cd .. || exit 1
 
@@ -118,12 +118,12 @@ accept 'two dashes alone' train -- tiny.yaml name=alone
 refuse '--replay alone' 1 'replay: expected the folder of a run' train --replay
 start train && await 'grep -q "tokens/s\|loss" background.out background.err'
 kill -INT "$background" && ended 100
-verdict 'without anything it says what it does' "$(grep -q '^No run file and no keys: a small model learns the text of this project' background.out || cat background.out)"
+verdict 'without anything it says what it does' "$(grep -q '^No run file and no keys: a small model learns the text of this project' background.out || shown background.out)"
 refuse 'a text as run file' 1 'text\.txt is read as a run file, data=text\.txt trains on it as a text' train text.txt
 accept 'all threads' eval runs/found --data text.txt --threads 0
 head -c 9 text.txt >short.txt
 accept 'a text that is shorter than the context' eval runs/found --data short.txt
-verdict 'is one window' "$(grep -qF 'short.txt: 8 tokens, context 8 (trained with 16)' out || cat out)"
+verdict 'is one window' "$(grep -qF 'short.txt: 8 tokens, context 8 (trained with 16)' out || shown out)"
 accept 'a validation text that is shorter than the context' train tiny.yaml name=short validation=short.txt
 
 echo "$failures failed"

@@ -59,7 +59,7 @@ verdict 'the confusion matrix' "$(diff <(awk '{ $1 = $1; print }' matrix | cut -
   for label in negative positive; do echo "$label $(count $label negative) $(count $label positive)"; done))"
 verdict 'its headings' "$(head -1 matrix | grep -qE '^documents of class +as negative +as positive +precision +recall$' || head -1 matrix)"
 accept 'evaluation as JSON' eval words --data reviews.tsv --json
-verdict 'with the names' "$(tr -d '\n ' <out | grep -q '"classes":\["negative","positive"\]' || cat out)"
+verdict 'with the names' "$(tr -d '\n ' <out | grep -q '"classes":\["negative","positive"\]' || shown out)"
 
 echo "$failures failed"
 exit $((failures > 0))

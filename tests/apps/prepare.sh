@@ -40,7 +40,7 @@ prepare=(prepare corpus --tokenizer byte --documents line --shard-tokens 2000)
 export RICCI_CALLS=$folder/calls
 until_call 0 0 "${prepare[@]}" --output whole --threads 1
 verdict 'a corpus in one piece' "$([ $? = 0 ] && [ ! -s err ] || echo 'expected success and nothing on stderr')"
-verdict 'it tells what it made' "$(grep -qE '^whole: [0-9,]+ tokens of 3,000 documents in [0-9]+ shards, vocabulary 256, 1.000 bytes per token$' out || cat out)"
+verdict 'it tells what it made' "$(grep -qE '^whole: [0-9,]+ tokens of 3,000 documents in [0-9]+ shards, vocabulary 256, 1.000 bytes per token$' out || shown out)"
 verdict 'every file is synced before it is renamed, and its folder after' "$(awk '
   last == "rename" && $1 != "fsync" || $1 == "rename" && last != "fsync" { bad++ } $1 == "rename" { renamed++ } { last = $1 }
   END { if (bad || renamed < 30) print bad + 0 " of " renamed + 0 " are not" }' calls)"
@@ -50,7 +50,7 @@ verdict 'has the same bytes' "$(diff -rq whole two 2>&1)"
 killed prepare "${prepare[@]}" --output killed
 verdict 'a corpus whose preparation was killed has the same bytes, and no others' "$(diff -rq whole killed 2>&1)"
 accept 'called once more' "${prepare[@]}" --output killed
-verdict 'it finds all shards' "$(grep -qE '; [0-9]+ shards were there$' out || cat out)"
+verdict 'it finds all shards' "$(grep -qE '; [0-9]+ shards were there$' out || shown out)"
 
 accept 'members of an archive are the same documents' prepare corpus.tar.gz --tokenizer byte --documents line --shard-tokens 2000 --output tar
 verdict 'and the same number of tokens' "$(diff <(run prepare corpus --output whole "${prepare[@]:2}"; grep -oE '[0-9,]+ tokens of [0-9,]+ doc' out) <(run prepare corpus.tar.gz "${prepare[@]:2}" --output tar; grep -oE '[0-9,]+ tokens of [0-9,]+ doc' out))"
@@ -68,13 +68,13 @@ killed train train "${long[@]}" name=killed
 verdict 'a training that was killed has the same checkpoints' "$(diff -rq runs/{whole,killed}/checkpoints 2>&1)"
 verdict 'and the same model' "$(cmp runs/{whole,killed}/model.safetensors 2>&1)"
 until_call 2 $(($(grep -c '' calls) / 2)) train "${long[@]}" name=interrupted threads=1
-verdict 'Ctrl-C' "$(grep -q '^interrupted, saved after' out || cat out)"
+verdict 'Ctrl-C' "$(grep -q '^interrupted, saved after' out || shown out)"
 accept 'the folder alone goes on with the run' train runs/interrupted
 verdict 'it ends with the same model' "$(cmp runs/{whole,interrupted}/model.safetensors 2>&1)"
 accept 'evaluation on its own validation documents' eval runs/whole
 accept 'evaluation on shards' eval runs/whole --data tsv
 accept 'shards and the tokenizer that is the default' train tiny.yaml name=default data=whole
-verdict 'the default is passed over with a line' "$(grep -qE '^tokenizer: char is passed over; .*whole brings its own, a byte tokenizer of 256 tokens$' out || cat out)"
+verdict 'the default is passed over with a line' "$(grep -qE '^tokenizer: char is passed over; .*whole brings its own, a byte tokenizer of 256 tokens$' out || shown out)"
 accept 'shards and their tokenizer' train tiny.yaml name=named data=whole tokenizer=whole/tokenizer.json
 verdict 'nothing is passed over' "$(! grep 'passed over' out)"
 tar -xOf corpus.tar.gz >members.txt

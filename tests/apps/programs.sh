@@ -5,7 +5,8 @@ export LC_ALL=C
 build=$(cd "${1:?build folder}" && pwd) || exit 1
 folder=$(mktemp -d) || exit 1
 background=
-trap '[ -z "$background" ] || kill -KILL "$background"; rm -rf "$folder"' EXIT
+# A copy of this shell that a signal ends before it has become another program runs the trap, too: it must leave the folder alone.
+trap '[ "$BASHPID" != $$ ] || { [ -z "$background" ] || kill -KILL "$background"; rm -rf "$folder"; }' EXIT
 cd "$folder" || exit 1
 export XDG_CACHE_HOME=$folder/cache RICCI_DATA=$folder/data
 failures=0
@@ -18,6 +19,12 @@ verdict() {
   echo "FAILED  $1: $2"
   sed 's/^/          /' out err
   failures=$((failures + 1))
+}
+
+# shown FILE ...: a fault to read, also where the files are empty or missing.
+shown() {
+  echo 'there is:'
+  cat "$@"
 }
 
 # needs WHAT: ends a script that cannot run here. ctest counts it as skipped.
@@ -33,7 +40,9 @@ seconds=60 mebibytes=1024 as_user=()
 run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 
 # start PROGRAM ARGUMENT ...: the same beside the script, as process $background; to the files background.out and background.err.
+# They are empty before it starts: the words of an earlier program are not its own.
 start() {
+  : >background.out >background.err
   "$build/ricci-$1" "${@:2}" >background.out 2>background.err </dev/null &
   background=$!
 }

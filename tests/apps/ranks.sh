@@ -105,7 +105,7 @@ trains 'then three' 3 four.yaml name=parts eval_every=5 steps=15 schedule_steps=
 trains 'then two' 2 runs/parts steps=20
 same 'saved by 4, continued by 1, 3 and 2: the bytes of the run in one piece' whole parts
 trains 'nothing is left to do' 3 runs/parts
-verdict 'which is said' "$(grep -q 'finished after 20 steps already' out || cat out)"
+verdict 'which is said' "$(grep -q 'finished after 20 steps already' out || shown out)"
 trains 'patience on three ranks' 3 four.yaml name=patient-3 eval_every=1 patience=2 lr=10 schedule=constant
 accept 'and on one' train four.yaml name=patient eval_every=1 patience=2 lr=10 schedule=constant
 same 'ends at the same step' patient patient-3
@@ -121,7 +121,7 @@ for ranks in 2 3; do
   run plan "${large[@]}" --ranks $ranks --json
   planned=$(sed -nE 's/^ *"peak_bytes": ([0-9]+),?$/\1/p' out | head -1)
   verdict 'holds what the plan says' "$(within "$planned" "$(tail -1 "runs/large-$ranks/metrics.jsonl" | sed -E 's/.*"peak_bytes":([0-9]+).*/\1/')")"
-  verdict 'and less than one process' "$(run plan "${large[@]}" --json; [ "$(sed -nE 's/^ *"peak_bytes": ([0-9]+),?$/\1/p' out | head -1)" -gt $((planned * 105 / 100)) ] || cat out)"
+  verdict 'and less than one process' "$(run plan "${large[@]}" --json; [ "$(sed -nE 's/^ *"peak_bytes": ([0-9]+),?$/\1/p' out | head -1)" -gt $((planned * 105 / 100)) ] || shown out)"
 done
 
 # ---- Ends of one rank
@@ -152,7 +152,7 @@ begin 3 "${long[@]}" name=polite
 await '[ "$(steps_of polite)" -ge 5 ]'
 kill -USR1 $launcher
 finish
-verdict 'SIGUSR1 to the launcher: all save and leave' "$([ $? = 0 ] && grep -q 'interrupted, saved after' out && nobody_left || cat out all_err)"
+verdict 'SIGUSR1 to the launcher: all save and leave' "$([ $? = 0 ] && grep -q 'interrupted, saved after' out && nobody_left || shown out all_err)"
 last=$(ls runs/polite/checkpoints | tail -1 | tr -dc 0-9 | sed 's/^0*//')
 accept 'as many steps in one process' train "${long[@]}" name=straight steps="$last"
 verdict 'and the same bytes' "$(cmp runs/{polite,straight}/model.safetensors 2>&1)"
@@ -166,7 +166,7 @@ for rank in 1 0; do
   finish
   code=$?
   verdict "rank $rank stopped" "$([ $code != 0 ] && [ $code != 124 ] && nobody_left &&
-    grep -qE "^ricci-train: rank $rank on [^ ]+ does not answer: the other 2 have waited for it for 5 s \\(rank_timeout\\) in step [0-9,]+\$" err || cat all_err)"
+    grep -qE "^ricci-train: rank $rank on [^ ]+ does not answer: the other 2 have waited for it for 5 s \\(rank_timeout\\) in step [0-9,]+\$" err || shown all_err)"
   verdict "within 15 s" "$([ $((SECONDS - begun)) -le 16 ] || echo "$((SECONDS - begun)) s")"
 done
 
@@ -174,13 +174,13 @@ begin 2 "${long[@]}" name=gone
 await '[ "$(steps_of gone)" -ge 3 ]'
 rm -rf runs/gone
 finish
-verdict 'the folder is taken away' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/gone' err || cat all_err)"
+verdict 'the folder is taken away' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/gone' err || shown all_err)"
 
 begin 2 "${long[@]}" name=full
 await '[ "$(steps_of full)" -ge 3 ]'
 prlimit --pid "$(pid_of 0)" --fsize=4096
 finish
-verdict 'rank 0 cannot write any more' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/full.*File too large' err || cat all_err)"
+verdict 'rank 0 cannot write any more' "$([ $? != 0 ] && nobody_left && [ "$(wc -l <err)" = 1 ] && grep -qE '^ricci-train: rank 0 on [^ ]+: step [0-9]+: .*runs/full.*File too large' err || shown all_err)"
 
 # A random rank is killed at a random moment, and another number of ranks goes on.
 steps=600 kills=20 hits=0
@@ -206,7 +206,7 @@ verdict 'and the same last checkpoint' "$(cmp runs/{killed,unkilled}/checkpoints
 # ---- What cannot be
 refuses 'a NaN' 3 'rank 0 on [^ ]+: step [0-9]+: .*; ricci-train .*runs/nan --replay computes it again' four.yaml name=nan lr=1e38 clip=0 schedule=constant
 run train runs/nan --replay
-verdict 'one process computes it again' "$([ $? = 1 ] && grep -qE '^ricci-train: step [0-9]+: (the loss|the gradient) is' err || cat err)"
+verdict 'one process computes it again' "$([ $? = 1 ] && grep -qE '^ricci-train: step [0-9]+: (the loss|the gradient) is' err || shown err)"
 refuses 'too few micro-batches' 4 'accumulation: a step of 1 micro-batch cannot be shared by 4 ranks; a new run with accumulation=4 batch=3 reads the same sequences per step' \
   four.yaml accumulation=1 batch=12 '~max_ranks'
 refuses 'more ranks than max_ranks' 3 'runs/few: max_ranks: 2 is the most ranks this run can use, not 3; a new run can start from its weights: init=runs/few' \
@@ -220,7 +220,7 @@ timeout -k 5 60 mpirun "${spread[@]}" -n 1 "$build/ricci-train" four.yaml name=t
 code=$?
 grep -E '^(ricci-train|warning): ' all_err >err
 verdict 'rank 1 has another text' "$([ $code != 0 ] && [ $code != 124 ] && nobody_left && [ "$(wc -l <err)" = 1 ] &&
-  grep -qE '^ricci-train: rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}$' err || cat all_err)"
+  grep -qE '^ricci-train: rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}$' err || shown all_err)"
 
 echo "$failures failed"
 exit $((failures > 0))

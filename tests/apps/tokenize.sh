@@ -107,7 +107,7 @@ refuse '<eos> of bytes' 1 'byte tokenizer: no piece can be added' tokenize encod
 # ---- Runs
 for kind in char byte word 'word eos=line' 'bpe model.vocab=290' 'wordpiece model.vocab=90' "$folder/wordpiece.json" "$small/llama3.json"; do
   accept "train with tokenizer=$kind" train tiny.yaml name=run tokenizer=$kind sample.tokens=5
-  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | wordpiece*) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || cat out ;;
+  verdict 'a default prompt without tokens is replaced' "$(case $kind in word | wordpiece*) grep -qE "^sample\.prompt: has no tokens for the word(piece)? tokenizer; samples go on from '[a-z0-9]+', the first token of the validation text$" out || shown out ;;
     char | byte | bpe* | *llama3.json) grep sample.prompt out ;; esac)"
   accept 'continue a text' generate runs/run --prompt 'the quick' --tokens 12
   verdict 'the prompt stands first' "$(grep -q '^the quick' out || echo 'another beginning')"
@@ -115,13 +115,13 @@ for kind in char byte word 'word eos=line' 'bpe model.vocab=290' 'wordpiece mode
 done
 accept 'train with a first token, and with more rows than pieces' train tiny.yaml name=run tokenizer=first.json model.vocab=700 sample.tokens=5
 accept 'continue nothing' generate runs/run --prompt '' --tokens 60 --temperature 9 --jsonl
-verdict 'rows without a piece are not drawn' "$(grep -q '"tokens": 60, "end": "length"' out || cat out)"
+verdict 'rows without a piece are not drawn' "$(grep -q '"tokens": 60, "end": "length"' out || shown out)"
 accept 'its text is scored' eval runs/run --data text.txt
-verdict 'from the first token on' "$(grep -q "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " out || cat out)"
+verdict 'from the first token on' "$(grep -q "^text.txt: $("$build/ricci-tokenize" encode text.txt --tokenizer first.json | wc -w) tokens, " out || shown out)"
 sed 's/"special":true}/"special":true,"eos":true}/g' first.json >ends.json
 accept 'a tokenizer with end tokens' train tiny.yaml name=ends tokenizer=ends.json model.vocab=700 sample.tokens=5
 accept 'many texts' generate runs/ends --prompt 'the' --tokens 400 --temperature 9 --samples 8 --jsonl
-verdict 'end where one is drawn, and do not show it' "$(grep -q '"end": "stop"' out && ! grep -qE '<\|(begin_of|end_of|endof)' out || cat out)"
+verdict 'end where one is drawn, and do not show it' "$(grep -q '"end": "stop"' out && ! grep -qE '<\|(begin_of|end_of|endof)' out || shown out)"
 refuse 'a vocabulary of another size than the model' 1 'model\.vocab: 77, but the bpe tokenizer has 600 tokens; 0 takes its number' train tiny.yaml tokenizer="$small/gpt2.json" model.vocab=77
 refuse 'a vocabulary without its size' 1 'model\.vocab: 0, but the vocabulary of tokenizer: bpe is made here' train tiny.yaml tokenizer=bpe
 refuse 'no such tokenizer' 1 "tokenizer: expected one of char, byte, word, bpe, wordpiece or a file, got 'chars'" train tiny.yaml tokenizer=chars

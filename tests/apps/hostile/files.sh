@@ -98,7 +98,7 @@ for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml name=$long
 done
 fresh; printf '{"name":"\\u001b[2J\\u0007"}' >runs/odd/tokenizer.json
 run eval runs/odd
-verdict 'no control character in a message' "$([ "$(grep -c '' err)" = 1 ] && ! LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]' err || cat -v err)"
+verdict 'no control character in a message' "$([ "$(grep -c '' err)" = 1 ] && ! LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]' err || shown -v err)"
 
 # ---- Caches
 accept 'a run on a text' train tiny.yaml name=before
@@ -161,7 +161,7 @@ refuse 'the step whose loss is not finite' 1 'step 2: the loss is -?(nan|inf)' t
 refuse 'a tolerance that is no number' 1 '--tolerance: expected a number above 0, got nan' check --op gelu --tolerance nan
 refuse 'a tolerance of 0' 1 '--tolerance: expected a number above 0, got 0' check --op gelu --tolerance 0
 accept 'evaluations of 2^63 - 1 batches' train tiny.yaml name=all eval_batches=9223372036854775807
-verdict 'are of all there are' "$(grep -q '(281 tokens)' out || cat out)"
+verdict 'are of all there are' "$(grep -q '(281 tokens)' out || shown out)"
 
 # ---- A text with zeros
 for number in {1..300}; do printf 'a\0b\0c'; done >zeros
@@ -188,7 +188,7 @@ run() { "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >o
 # ---- Names
 accept 'a name with an equals sign' train tiny.yaml name=x=y
 accept 'goes on by its folder' train runs/x=y steps=4
-verdict 'with what it was' "$(grep -q 'goes on after step 2 of 4' out || cat out)"
+verdict 'with what it was' "$(grep -q 'goes on after step 2 of 4' out || shown out)"
 
 echo "$failures failed"
 exit $((failures > 0))

@@ -22,7 +22,7 @@ sleep 0.5
 verdict 'the evaluation of step 2 is under way' "$(kill -0 $background && [ "$(grep -c '' runs/evaluated/metrics.jsonl)" = 1 ] || echo no)"
 heeded 'SIGTERM in an evaluation'
 verdict 'it saved before it ended' "$(grep -q '^interrupted, saved after 2 steps' background.out || echo no)"
-verdict 'the step is recorded without its evaluation' "$([ "$(grep -c '"val_loss":null' runs/evaluated/metrics.jsonl)" = 2 ] || cat runs/evaluated/metrics.jsonl)"
+verdict 'the step is recorded without its evaluation' "$([ "$(grep -c '"val_loss":null' runs/evaluated/metrics.jsonl)" = 2 ] || shown runs/evaluated/metrics.jsonl)"
 
 # ---- The same with one that is interrupted in each of its evaluations, and ends like a run in one piece
 for number in {1..100}; do cat text.txt; done >many.txt
@@ -68,7 +68,7 @@ sleep 0.5
 heeded 'SIGTERM in the last evaluation'
 accept 'it goes on' train "${last[@]}" name=last eval_batches=50
 verdict 'with the evaluation that was left' "$(grep -q '^step 2: .* validation ' out && grep -q '^saved after 2 steps' out || echo no)"
-verdict 'and records it once' "$([ "$(grep -c '"step":2,' runs/last/metrics.jsonl)" = 1 ] || cat runs/last/metrics.jsonl)"
+verdict 'and records it once' "$([ "$(grep -c '"step":2,' runs/last/metrics.jsonl)" = 1 ] || shown runs/last/metrics.jsonl)"
 
 # ---- A step that takes long is given up: its end is not waited for, and the run goes on from the step before
 slow=(tiny.yaml model.ctx=2048 model.d=64 batch=1 accumulation=200 steps=2 tokenizer=byte data=many.txt eval_batches=1 threads=1 model.dropout=0.1 sample.tokens=0)
@@ -76,7 +76,7 @@ accept 'long steps in one piece' train "${slow[@]}" name=steps
 start train "${slow[@]}" name=stopped
 await 'grep -q "\"step\":1," runs/stopped/metrics.jsonl 2>/dev/null'
 heeded 'SIGTERM in a long step'
-verdict 'it saved the step before' "$(grep -q '^interrupted, saved after 1 steps' background.out || cat background.out)"
+verdict 'it saved the step before' "$(grep -q '^interrupted, saved after 1 steps' background.out || shown background.out)"
 accept 'it goes on' train "${slow[@]}" name=stopped
 verdict 'to the same model' "$(cmp runs/{steps,stopped}/model.safetensors 2>&1)"
 

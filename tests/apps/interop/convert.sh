@@ -8,7 +8,7 @@ names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype":"[A-Z0-9]+","shape":\[
 
 # ---- Without a tokenizer
 accept 'a folder of Hugging Face' convert import "$models/gpt2" runs/bare
-verdict 'it tells what it made' "$(grep -qE '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' out || cat out)"
+verdict 'it tells what it made' "$(grep -qE '^runs/bare: [0-9,]+ parameters from .*/gpt2, no tokenizer, vocabulary 11, context 9$' out || shown out)"
 refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: there is none' eval runs/bare --data text.txt
 accept 'and back' convert export runs/bare back
 verdict 'the same tensors' "$(diff <(names "$models/gpt2/model.safetensors") <(names back/model.safetensors))"
@@ -28,7 +28,7 @@ refuse 'a look at an imported run without a text' 1 '--text: runs/with was impor
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to go on from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: nothing given' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
-verdict 'names it in its keys' "$(grep -qx 'tokenizer: runs/with/tokenizer.json' runs/with/config.yaml || cat runs/with/config.yaml)"
+verdict 'names it in its keys' "$(grep -qx 'tokenizer: runs/with/tokenizer.json' runs/with/config.yaml || shown runs/with/config.yaml)"
 accept 'its model scores a text' eval runs/with --data letters.txt
 loss=$(grep -oE '[0-9.]+ nats' out)
 accept 'writes one' generate runs/with --prompt 'a bad' --tokens 5
@@ -37,7 +37,7 @@ verdict 'from its weights' "$(head -1 out | diff - <(echo "starts from $PWD/runs
 accept 'the text, scored again' eval runs/tuned --data letters.txt
 verdict 'with less loss' "$(awk -v a="${loss% nats}" -v b="$(grep -oE '[0-9.]+ nats' out)" 'BEGIN { if (!(b + 0 < a - 0.5)) print b ", before " a }')"
 accept 'the last step goes out' convert export runs/tuned tuned
-verdict 'without characters, which transformers has no tokenizer of' "$([ ! -e tuned/tokenizer.json ] && grep -q ', no tokenizer,' out || cat out)"
+verdict 'without characters, which transformers has no tokenizer of' "$([ ! -e tuned/tokenizer.json ] && grep -q ', no tokenizer,' out || shown out)"
 accept 'and a step by its number' convert export runs/tuned step --checkpoint 100
 verdict 'which is the same' "$(cmp tuned/model.safetensors step/model.safetensors 2>&1)"
 refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned bad --checkpoint 7
@@ -51,7 +51,7 @@ verdict 'as it was' "$([ "$(tensors runs/pieces_again/model.safetensors | sha256
 
 # ---- To llama.cpp
 accept 'a run goes out as GGUF' convert export runs/pieces pieces.gguf --gguf q8_0
-verdict 'one file, with its tokenizer' "$([ "$(head -c 4 pieces.gguf)" = GGUF ] && grep -q 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' out || cat out)"
+verdict 'one file, with its tokenizer' "$([ "$(head -c 4 pieces.gguf)" = GGUF ] && grep -q 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' out || shown out)"
 refuse 'a file that is there' 1 'pieces\.gguf: is there already' convert export runs/pieces pieces.gguf --gguf q8_0
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 refuse 'characters' 1 'the char tokenizer has no equivalent in GGUF; --without-tokenizer leaves it out' convert export runs/with bad.gguf --gguf f32
@@ -92,7 +92,7 @@ refuse 'a tokenizer of another size' 1 'model\.vocab: 11, but the byte tokenizer
 # ---- Weights of the Dispatcher paper's repository
 attention=$models/attention/theirs.safetensors
 accept 'a file of weights' convert import "$attention" runs/attention --heads 2 --context 16
-verdict 'it tells what it made' "$(grep -qE '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' out || cat out)"
+verdict 'it tells what it made' "$(grep -qE '^runs/attention: [0-9,]+ parameters from .*theirs\.safetensors, no tokenizer, vocabulary 11, context 16$' out || shown out)"
 accept 'is trained further' train init=runs/attention name=attention_tuned tokenizer=with/tokenizer.json "${small[@]}"
 refuse 'attention without a context' 1 'attention does not tell its context; choose it with --context' convert import "$attention" runs/bad
 refuse 'another file' 1 'has neither .* nor .*; it is no model of the Dispatcher repository' convert import runs/with/model.safetensors runs/bad

@@ -10,7 +10,7 @@ accept 'training without patience' "${early[@]}" name=whole steps=40
 expected=$(grep -oE '"step":[0-9]+|"val_loss":[0-9.e+-]+' runs/whole/metrics.jsonl | awk -F: '
   /step/ { step = $2 } /val_loss/ { if (!best || $2 < best) { best = $2; at = step } else if (step - at >= 6) { print at, step; exit } }')
 read -r best last <<<"$expected"
-verdict 'the loss grows somewhere' "$([ -n "${last:-}" ] && [ "$last" -lt 40 ] || cat runs/whole/metrics.jsonl)"
+verdict 'the loss grows somewhere' "$([ -n "${last:-}" ] && [ "$last" -lt 40 ] || shown runs/whole/metrics.jsonl)"
 run "${early[@]}" name=never steps=2 patience=6 eval_every=0
 verdict 'patience without evaluations' "$(diff err - <<<'warning: patience: it ends no training, as eval_every: 0 evaluates at the end alone')"
 accept 'training with patience' "${early[@]}" name=patient steps=40 patience=6
@@ -57,7 +57,7 @@ verdict 'SIGTSTP stops it' "$([ "$(state)" = T ] || state)"
 sleep 5
 kill -CONT $background
 ended 300
-verdict 'it goes on to its end' "$([ $? = 0 ] && [ ! -s background.err ] || cat background.err)"
+verdict 'it goes on to its end' "$([ $? = 0 ] && [ ! -s background.err ] || shown background.err)"
 times=$(sed -E 's/.*"tokens_per_s":([0-9.]+),.*"time":([0-9.]+).*/\1 \2/' runs/paused/metrics.jsonl)
 verdict 'the pause was within it' "$(awk 'NR > 1 && $2 - last > longest { longest = $2 - last } { last = $2 } END { if (longest < 4.5) print longest " s" }' <<<"$times")"
 verdict 'no step took as long' "$(awk '$1 < 128 / 4 { print $1 " tokens/s" }' <<<"$times")"

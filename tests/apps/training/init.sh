@@ -91,7 +91,7 @@ verdict 'a plan of a run that starts from another has its vocabulary' "$(diff <(
 mv text.txt away.txt
 verdict 'a plan of a run needs none of its text' "$(diff <(parameters runs/first/config.yaml) <(parameters runs/first/config.yaml model.vocab=38))"
 mv away.txt text.txt
-verdict 'a plan needs no run file' "$(parameters model.d=16 model.heads=1 data=text.txt | grep -qE '^[1-9]' || cat out)"
+verdict 'a plan needs no run file' "$(parameters model.d=16 model.heads=1 data=text.txt | grep -qE '^[1-9]' || shown out)"
 accept 'a size of 0' train tiny.yaml name=zero model.vocab=0 steps=1
 verdict 'is that of the tokenizer, too' "$(diff <(follows vocab zero) - <<<'vocab: 0  # 38')"
 accept 'a preset' train tiny.yaml name=preset model.preset=msa model.tie=true steps=1
@@ -120,7 +120,7 @@ accept 'a run of several scales' train tiny.yaml name=scales model.family=topdow
 scales=runs/scales/model.safetensors
 for ctx in 32 8 3; do
   run train next.yaml name=scales_$ctx init=runs/scales model.ctx=$ctx 'init_changes=[model.ctx]'
-  verdict "in a context of $ctx" "$([ $? = 0 ] && [ "$(grep -c 'a cell of 4 tokens is longer than the context' err)" = $((ctx < 4)) ] || cat err)"
+  verdict "in a context of $ctx" "$([ $? = 0 ] && [ "$(grep -c 'a cell of 4 tokens is longer than the context' err)" = $((ctx < 4)) ] || shown err)"
   kept=$((ctx < 16 ? ctx : 16))
   verdict 'the positions of each scale' "$(starts "$scales; stack.1.pos.weight: $kept of $ctx rows; stack.4.pos.weight: $((kept / 4)) of $((ctx / 4)) rows")"
 done

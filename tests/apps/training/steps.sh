@@ -18,7 +18,7 @@ falling=(tiny.yaml schedule=linear warmup=0 lr=1e-3 min_lr=1e-4)
 accept 'a schedule to its end' train "${falling[@]}" name=falling steps=4
 accept 'more steps' train "${falling[@]}" name=falling steps=6
 verdict 'go on at the least rate' "$(diff <(rates falling) - <<<'0.001 0.000775 0.00055 0.000325 0.0001 0.0001')"
-verdict 'which is told' "$(grep -qxF 'the schedule ends at step 4: after it the learning rate is 0.0001; schedule_steps=6 would end it later' out || cat out)"
+verdict 'which is told' "$(grep -qxF 'the schedule ends at step 4: after it the learning rate is 0.0001; schedule_steps=6 would end it later' out || shown out)"
 verdict 'and kept' "$(diff <(grep '^schedule_steps' runs/falling/config.yaml) - <<<'schedule_steps: 4')"
 accept 'by its folder' train runs/falling steps=7
 verdict 'it goes on so' "$(diff <(rates falling 6) - <<<'0.0001 0.0001')"

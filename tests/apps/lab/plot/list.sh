@@ -14,12 +14,12 @@ mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
 accept 'the list' plot --list
 cp out list
 # state NAME STATE STEPS DIFFERENCES
-state() { verdict "$1 is $2" "$(grep -qE "^$1 +$2 +[0-9,-]+ +$3 .* $4$" list || cat list)"; }
+state() { verdict "$1 is $2" "$(grep -qE "^$1 +$2 +[0-9,-]+ +$3 .* $4$" list || shown list)"; }
 state short interrupted 60 'steps=60'
 state wide finished 6 'lr=0\.002 model\.d=32 steps=6'
 state long running 1,000,000 'steps=1000000'
 state fresh new 6 'lr=0\.002 model\.d=32 steps=6'
-verdict 'nothing else is a run' "$([ "$(grep -c '' list)" = 6 ] && grep -qx '4 runs' list || cat list)"
+verdict 'nothing else is a run' "$([ "$(grep -c '' list)" = 6 ] && grep -qx '4 runs' list || shown list)"
 "$build/ricci" runs wide --json >out 2>err
 verdict 'ricci runs' "$(python3 -c '
 import json, math
@@ -31,7 +31,7 @@ assert run["best"] == {"val_loss": best["val_loss"], "step": best["step"]} and r
 assert 0 <= run["age_seconds"] < 600, run' 2>&1)"
 verdict 'a run that is trained goes on' "$(kill -0 $background 2>&1)"
 run plot --list wide weights none
-verdict 'folders that are no runs are named' "$([ $? = 0 ] && [ "$(grep -c '^left out: .*\(weights\|none\)' out)" = 2 ] || cat out err)"
+verdict 'folders that are no runs are named' "$([ $? = 0 ] && [ "$(grep -c '^left out: .*\(weights\|none\)' out)" = 2 ] || shown out err)"
 
 trainer=$background
 "$build/ricci-plot" --watch page.html >out 2>err </dev/null &
@@ -41,7 +41,7 @@ cp page.html first.html
 await '! cmp -s page.html first.html'
 kill -INT $background
 ended 50
-verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' out)" = 1 ] && [ ! -s err ] || cat out err)"
+verdict 'a watched page ends with Ctrl-C' "$([ $? = 0 ] && [ "$(grep -c '' out)" = 1 ] && [ ! -s err ] || shown out err)"
 verdict 'it loads itself again' "$(grep -q 'http-equiv="refresh" content="5"' first.html && grep -q 'class="curve' first.html && grep -q running first.html || echo no)"
 verdict 'and the last one does not' "$(grep -c 'http-equiv="refresh"' page.html | grep -vx 0; grep -q 'class="curve' page.html || echo no curve)"
 background=$trainer
