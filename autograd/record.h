@@ -119,9 +119,9 @@ bool wants_gradient(int input);
 // Tape::gradient_dtype answers the same. Error: no gradient of the input is wanted.
 Dtype gradient_dtype(int input);
 
-// The gradient that input i of that op has by now, so that a matrix product can accumulate into it.
-// Its dtype is gradient_dtype(i). Empty if there is none, or if it is shared. The caller owns it: what the op returns for
-// the input replaces it. Error: no gradient of the input is wanted.
+// Takes the sum of the gradients of input i so far out of its slot, so that a matrix product can add into it; the backward returns it
+// again. Its dtype is gradient_dtype(i). Empty: there is none yet, or another tensor shares its memory; the backward then returns a new
+// one. Error: no gradient of the input is wanted.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

@@ -2,8 +2,8 @@
 // row, written once:
 //   const T max = row.max([&](int64_t c) { return x_rc(r, c); });
 // On the CPU the row is a vectorised loop, on the GPU a thread block. A value computed by a verb of `row` is the same in
-// every thread; results are stored inside row.each, row.each_piece (cuda/verbs/lanes.h), or by row.once. A program that uses nothing but
-// the latter names kNeighbours, the elements of a piece: blocks then have no idle threads.
+// every thread; results are stored inside row.each, row.each_piece (cuda/verbs/lanes.h), or by row.once. A program whose only verbs
+// are row.each_piece and row.max_of_pieces names kNeighbours, the elements of a piece: blocks then have no idle threads.
 #pragma once
 #include <type_traits>
 

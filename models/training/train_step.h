@@ -60,8 +60,9 @@ struct TrainStepOptions {
 };
 
 // Dropout in a sequence depends on the seed, the step and the number of the sequence in the step alone, so that every division of a
-// step into equal micro-batches has the same gradient. With topdown's bag_weights this holds for whole windows that are all scored: a
-// bag loss is the mean over the cells of its micro-batch, and weighs the targets that the micro-batch scores.
+// step into equal micro-batches has the same gradient up to rounding, and the same bits with batch_invariant. With topdown's bag_weights
+// this holds for whole windows that are all scored: a bag loss is the mean over the cells of its micro-batch, and weighs the targets that
+// the micro-batch scores.
 class TrainStep {
  public:
   // For forward_backward() alone.

@@ -1,5 +1,5 @@
 // The speed of attention in bf16: forward alone, and forward and backward, beside torch/attention.py.
-//   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
+//   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12 --kv-heads 12] [--seconds 2]
 // Each measure is the best of five rounds of whole calls, of --seconds together, after one that is not counted. The
 // operations of the products are counted: 4 b heads c c width in the forward, 10 in the backward, half of it when causal.
 #include "ops/attention/attention.h"
@@ -23,7 +23,7 @@ namespace {
 
 struct Options {
   std::string device = "cuda";
-  int64_t batch = 16, context = 1024, heads = 12;
+  int64_t batch = 16, context = 1024, heads = 12, kv_heads = 0;  // 0: a key head for each query head
   double seconds = 2;
 };
 
@@ -51,13 +51,13 @@ double time_of(const std::function<void()>& f, Device device, double seconds) {
 void measure(const Options& options, int64_t width, bool causal) {
   const Device device = parse_device(options.device.c_str());
   const int64_t b = options.batch, c = options.context, d = options.heads * width;
-  const Parameter qkv{random({b, c, 3 * d}, 1, device), {}, "qkv"};
+  const int64_t key_columns = (options.kv_heads ? options.kv_heads : options.heads) * width;
+  const Parameter qkv{random({b, c, d + 2 * key_columns}, 1, device), {}, "qkv"};
   const Tensor dy = random({b, c, d}, 2, device);
-  const AttentionOptions of{.heads = options.heads};
+  const AttentionOptions heads{.heads = options.heads, .kv_heads = options.kv_heads};
   const Visibility sees = causal ? Visibility::causal() : Visibility::not_causal();
   const auto attend = [&](const Arg& x) {
-    const auto [q, k, v] = thirds(x);
-    return attention(q, k, v, sees, of);
+    return attention({x, 0, d}, {x, d, key_columns}, {x, d + key_columns, key_columns}, sees, heads);
   };
   const double operations = static_cast<double>(4 * b * d) * static_cast<double>(c * c) / (causal ? 2 : 1);
   const auto report = [&](const char* what, double work, double seconds) {
@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
     app.add_option("--batch", options.batch, "sequences")->check(apps::at_least_one);
     app.add_option("--context", options.context, "positions")->check(apps::at_least_one);
     app.add_option("--heads", options.heads, "of each width")->check(apps::at_least_one);
+    app.add_option("--kv-heads", options.kv_heads, "heads of keys and values, which the others share; 0: one for each");
     app.add_option("--seconds", options.seconds, "of each measure");
   };
   return apps::run_app(argc, argv, text, setup, [&] {

@@ -7,6 +7,7 @@
 // products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Case {
   int64_t vocab, d, heads, layers, ff, batch, context;
   bool bias;
   bool small = true;
+  std::optional<int64_t> kv_heads = std::nullopt;
 };
 
 constexpr Case kCases[] = {
@@ -34,6 +36,7 @@ constexpr Case kCases[] = {
     {"gpt2_4x64", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 64, true},
     {"gpt2_4x256", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 256, true},
     {"msa_20x512", Preset::msa, 28996, 512, 1, 6, 512, 20, 512, true},
+    {"smollm2_4x256", Preset::llama, 49152, 576, 9, 30, 1536, 4, 256, false, true, 3},
     {"gpt2_4x1024", Preset::gpt, 50257, 768, 12, 12, 3072, 4, 1024, true, false},
     {"gpt2_64x1024", Preset::gpt, 50257, 768, 12, 12, 3072, 64, 1024, true, false},
 };
@@ -48,6 +51,7 @@ ModelConfig config_of(const Case& c, const Options& options) {
   ModelConfig config;
   config.preset = c.preset, config.vocab = c.vocab, config.ctx = c.context, config.d = c.d, config.settings<Sdp>().heads = c.heads;
   config.layers = c.layers, config.block.ff = c.ff, config.block.bias = config.block.norm_bias = c.bias;
+  config.settings<Sdp>().kv_heads = c.kv_heads;
   apply_preset(config);
   if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it
   config.block.fused_gelu = options.fused_gelu;

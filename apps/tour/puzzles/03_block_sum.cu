@@ -2,7 +2,7 @@
 // A block of 128 threads is four warps. Lanes exchange numbers within a warp only (warp_reduce does what puzzle 2 did); between warps
 // they go through shared memory, which all threads of a block see. SHARED(float, sums, [4]) declares four numbers there. A thread may
 // read what another one wrote after both have met at a barrier, __syncthreads().
-// Task: lane 0 of each warp stores its warp's sum, all threads meet, and thread 0 adds the four into `total`.
+// Task: lane 0 of each warp stores its warp's sum, all threads meet, and each adds the four into its `total`.
 // Unsolved: sum[0] is 528, expected 8256
 #include "apps/tour/puzzle.h"
 #include "cuda/verbs/reduce.h"

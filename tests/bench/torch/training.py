@@ -4,7 +4,7 @@
     torch/training.py [name ...] [--steps N] [--dtype f32|bf16] [--compile] [--threads N] [--profile]
 
 gpt2, nano: pre-norm blocks around scaled_dot_product_attention, tied head. msa: nn.TransformerEncoderLayer, untied head with
-a bias. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, the
+a bias. smollm2: LlamaForCausalLM of transformers with nine heads of three keys. bf16 is autocast over f32 weights. Prints "measure NAME VALUE UNIT": the median and the fastest step, the
 processor time of a step, and the most memory the process ever held. --profile adds "op NAME OP MS" for every op of a step,
 without the ops it calls.
 """
@@ -22,6 +22,7 @@ CASES = {
     "gpt2_4x64": ("gpt", 50257, 768, 12, 12, 3072, 4, 64, True),
     "gpt2_4x256": ("gpt", 50257, 768, 12, 12, 3072, 4, 256, True),
     "msa_20x512": ("msa", 28996, 512, 1, 6, 512, 20, 512, True),
+    "smollm2_4x256": ("llama", 49152, 576, 9, 30, 1536, 4, 256, False),
 }
 
 
@@ -75,10 +76,27 @@ class Msa(nn.Module):
         return F.cross_entropy(self.head(x_bcd).flatten(0, 1).float(), targets_bc.flatten())
 
 
+class Llama(nn.Module):
+    def __init__(self, vocab, d, heads, layers, ff, context, bias):
+        super().__init__()
+        from transformers import LlamaConfig, LlamaForCausalLM  # only where this model is measured
+
+        self.model = LlamaForCausalLM(LlamaConfig(vocab_size=vocab, hidden_size=d, num_attention_heads=heads, num_key_value_heads=heads // 3,
+            num_hidden_layers=layers, intermediate_size=ff, max_position_embeddings=context, tie_word_embeddings=True, use_cache=False,
+            attn_implementation="sdpa"))
+
+    def forward(self, ids_bc, targets_bc):
+        logits_bcv = self.model(ids_bc).logits
+        return F.cross_entropy(logits_bcv.flatten(0, 1).float(), targets_bc.flatten())
+
+
+MODELS = {"gpt": Gpt, "msa": Msa, "llama": Llama}
+
+
 def measure(name, args):
     preset, vocab, d, heads, layers, ff, batch, context, bias = CASES[name]
     torch.manual_seed(1)
-    model = (Gpt if preset == "gpt" else Msa)(vocab, d, heads, layers, ff, context, bias)
+    model = MODELS[preset](vocab, d, heads, layers, ff, context, bias)
     loss_of = torch.compile(model) if args.compile else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True)
     ids_bc, targets_bc = torch.randint(vocab, (batch, context)), torch.randint(vocab, (batch, context))
