@@ -1,5 +1,5 @@
 // The moment at which a gradient is complete. When backward has left the first op that uses a parameter, nothing can be added to its
-// gradient any more. Tied tables are used twice, and recomputation stands for the parameters that its function reads.
+// gradient any more. Tied tables are used twice, and a recomputation counts as a use of each parameter that its function reads.
 #pragma once
 #include <unordered_set>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// Told by backward, on its thread, when gradients are complete.
+// Called by backward, on its thread, when gradients are complete.
 struct GradientListener {
   virtual ~GradientListener() = default;
   // Nothing will be added to p.grad any more. Every parameter that an op on the tape uses comes once, whether a gradient reached it or
@@ -33,7 +33,7 @@ class ParametersRead {
   ParametersRead* outer_;
 };
 
-// Tells the listener of one backward. Without a listener it does nothing, and the one of a backward around it stays in force.
+// Calls the listener of one backward. Without a listener it does nothing, and the listener of a backward around it stays in force.
 class Completion {
  public:
   Completion(const Tape& tape, GradientListener* listener);
@@ -50,7 +50,7 @@ class Completion {
     const Parameter* parameter;
   };
   GradientListener* listener_;
-  std::vector<FirstUse> uses_;  // rising; those that are told are removed
+  std::vector<FirstUse> uses_;  // rising; a use is removed when the listener has been called for it
   std::unordered_set<const Parameter*> told_;
   Completion* outer_;
 };

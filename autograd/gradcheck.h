@@ -1,5 +1,5 @@
-// Is a backward the derivative of its forward? Every element of every input is moved by +-h in f64 and the change of
-// <c, f(x)> is compared with what backward says. c is random: with a sum (all ones) a softmax would pass with any factor.
+// Is a backward the derivative of its forward? Every element of every input is moved by +-h in f64 and the change of <c, f(x)> is compared
+// with the gradient of backward. c is random: with a sum (all ones) a softmax would pass with any factor.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -41,7 +41,7 @@ inline constexpr double kGradientTolerance = 1e-6;
 std::vector<DeviceCheck> check_gradients(const std::function<Tensor(const std::vector<Arg>& inputs)>& f, const std::vector<Tensor>& inputs,
     double tolerance = kGradientTolerance);
 
-// The same for a function of so many arguments.
+// The same for a function whose arguments are given one by one.
 template <class F, std::convertible_to<Tensor>... Inputs>
 requires(sizeof...(Inputs) > 0) std::vector<DeviceCheck> check_gradients(const F& f, const Inputs&... inputs) {
   const auto of_list = [&]<size_t... I>(std::index_sequence<I...>) {

@@ -121,7 +121,7 @@ void GradientExchange::completed(const Parameter& p) {
   if (const auto found = number_of_.find(&p); found != number_of_.end()) take(found->second);
 }
 
-// Takes the gradient of a parameter in each own subtree. A parameter without one has zeros, so that every rank sends as much.
+// Takes the gradient of a parameter in each own subtree. A parameter without one has zeros, so that every rank sends the same amount.
 void GradientExchange::take(size_t parameter) {
   leaves_.finish(parameter);
   Tensor& last = trained_[parameter]->grad;

@@ -12,9 +12,9 @@
 
 namespace ricci {
 
-// Adds the gradients of a rank's leaves along the tree of a step. The gradients of a leaf are in Parameter::grad when it ends; those of
-// earlier leaves wait in as many sums as the tree has open nodes, at most log2 of the leaves. What is added is what the tape adds: f32, or
-// f64 for f64 parameters.
+// Adds the gradients of a rank's leaves along the tree of a step. Parameter::grad holds the gradients of a leaf when it ends. The sums of
+// earlier leaves are kept here: one for each open node of the tree, at most log2 of the leaves. Sums have the tape's dtype: f32, or f64
+// for f64 parameters.
 class LeafSums final : public MemoryHolder {
  public:
   // `own`: the leaves of this rank, of `all` in the step.
@@ -28,8 +28,8 @@ class LeafSums final : public MemoryHolder {
   // In or after the last backward of the last leaf, for each parameter, when nothing more is added to its gradient: adds what waits for it.
   // Parameter::grad is then the sum of the last subtree. Errors: as for end_leaf.
   void finish(size_t parameter);
-  // The sums of the subtrees in front of the last: how many there are, and one of them for a parameter, handed over after the last leaf
-  // has begun; empty: no gradient.
+  // The sums of the subtrees before the last: their number, and one of them for a parameter, handed over after the last leaf has begun. A
+  // parameter without a gradient has an empty tensor.
   size_t earlier() const;
   Tensor take_earlier(size_t subtree, size_t parameter);
   void each_held(const Visit& visit) const override;

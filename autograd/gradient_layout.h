@@ -1,9 +1,9 @@
 // The place of each gradient in what ranks send each other, and the order in which their sums are added.
 //
-// The trained parameters lie behind one another in the reverse of their order: the head, the last block ... the first block, the
-// tables, which is about the order in which backward completes them. Each starts at a block of kBlock elements. Whole blocks form
-// buckets, which are sent one after the other. Of every bucket each rank owns an equal share of blocks: it adds their gradients up,
-// updates their elements and gives their values to the others (ZeRO, Rajbhandari et al. 2020, stage 1).
+// The trained parameters follow each other in reverse order: the head, the last block ... the first block, the tables, which is about the
+// order in which backward completes them. Each starts at a block of kBlock elements. Whole blocks form buckets, which are sent one after
+// the other. Each rank owns an equal share of the blocks of every bucket: it adds their gradients up, updates their elements and gives
+// their values to the others (ZeRO, Rajbhandari et al. 2020, stage 1).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,7 +34,8 @@ class GradientLayout {
  public:
   static constexpr int64_t kBlock = 16384;  // the chunk of gradient_norm
 
-  // bucket_bytes, 0: 25 MiB, or 4 MiB per rank where that is more. Error: parameters whose gradients are summed in different dtypes.
+  // A bucket_bytes of 0 means 25 MiB, or 4 MiB per rank where that is more. Error: parameters whose gradients are summed in different
+  // dtypes.
   GradientLayout(const std::vector<Parameter*>& trained, int64_t ranks, int64_t bucket_bytes = 0);
 
   int64_t ranks() const { return ranks_; }
@@ -65,7 +66,7 @@ int64_t middle_of(const Range& leaves);  // m; error: fewer than two leaves
 // True where both together are a node of the tree over [0, all). `right` begins where `left` ends.
 bool are_siblings(int64_t all, const Range& left, const Range& right);
 
-// The largest subtrees of the tree over [0, all) that lie in `leaves`, in order. A rank sends the sum of each.
+// The largest subtrees of the tree over [0, all) inside `leaves`, in order. A rank sends the sum of each.
 std::vector<Range> subtrees(int64_t all, const Range& leaves);
 
 }  // namespace ricci

@@ -1,6 +1,6 @@
-// The mutation test's way in: a build with RICCI_MUTATION (the builds with tests) can be told to spoil one returned
-// gradient, so that a gradient check that still passes is caught, or to make one of the classic mistakes of training on several ranks.
-// In every other build this is nothing.
+// The mutation test's way in. A build with RICCI_MUTATION (the builds with tests) can spoil one returned gradient on request, so that a
+// gradient check that still passes is caught, or make one of the classic mistakes of training on several ranks. In every other build this
+// is nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class Bug : uint8_t { none, early_bucket, swapped_sums, block_owned_twice, 
 inline Bug planted_bug = Bug::none;
 inline bool is_planted(Bug bug) { return planted_bug == bug; }
 
-// The gradient that is multiplied by 1.01: the one of input `input` of op `op`.
+// Names the gradient that is multiplied by 1.01: input `input` of op `op`.
 struct Mutation {
   std::string op;
   size_t input = 0;

@@ -1,4 +1,4 @@
-// A tensor that training changes, with everything that is said of it where its module is made.
+// A tensor that training changes, with the properties that its module gives it.
 #pragma once
 #include <string>
 
@@ -28,7 +28,7 @@ struct Init {
 // `path` is its name in a checkpoint: blocks.0.mixer.qkv.weight.
 struct Parameter {
   Tensor value{};
-  mutable Tensor grad{};  // what backward has added up since it was last cleared, f32 beside a master; empty: nothing reached it
+  mutable Tensor grad{};  // what backward has added up since it was last cleared, f32 beside a master; empty if nothing reached it
   std::string path{};
   Role role = Role::matrix;
   Init init{};

@@ -25,8 +25,8 @@ std::vector<Tensor> detached(const std::vector<Arg>& inputs) {
   return tensors;
 }
 
-// Adds inputs that are on the tape, integers without elements. With the first the op is recorded even when no other input is on the
-// tape, and the parameters inside f get their gradients. The others stand for these parameters.
+// Adds inputs that are on the tape, integers without elements. With the first the op is recorded even when no other input is on the tape,
+// and the parameters inside f get their gradients. Each of the others represents one of these parameters.
 std::vector<Arg> anchored(std::vector<Arg> inputs, const std::vector<const Parameter*>& read) {
   Tape* const tape = Tape::recording();
   if (!tape) return inputs;
@@ -38,8 +38,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs, const std::vector<const Param
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs), of which nothing stays on a tape. To find the op that makes a NaN, f is recorded nevertheless, on a tape that ends
-// with the call: an op only looks at its result while it is recorded.
+// f(inputs) without a trace on any tape. To find the op that makes a NaN, f is recorded nevertheless, on a tape that ends with the call:
+// an op only looks at its result while it is recorded.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;

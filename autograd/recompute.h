@@ -15,8 +15,8 @@ namespace ricci {
 // detached(). f is copied, and what it refers to must live until the backward.
 // The gradients have the same bits, too, except when an input is used several times inside f and also outside of it: its
 // terms are then added in another order.
-// On a tape that looks for NaN and infinity, those inside f are found too, in its forward and its backward. While the forward
-// runs, it then keeps as much as without recomputation.
+// On a tape that looks for NaN and infinity, those inside f are found too, in its forward and its backward. The forward then needs the
+// memory that it needs without recomputation.
 // Errors, in backward: an input was changed; f captures a recorded tensor; f gives results of other shapes than before.
 Tensor recompute(const std::function<Tensor(const std::vector<Tensor>& inputs)>& f, const std::vector<Arg>& inputs);
 

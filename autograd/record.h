@@ -110,8 +110,8 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
   return record(op, inputs, std::array<Tensor, 1>{std::move(y.elements)}, std::move(kept), fn, true)[0];
 }
 
-// True where the op that is being differentiated needs the gradient of its input i; for skipping work whose result nobody
-// would read. Only inside a backward.
+// True where the op that is being differentiated needs the gradient of its input i; for skipping work whose result is not read. Only
+// inside a backward.
 bool wants_gradient(int input);
 
 // The dtype in which the gradient of input i is summed: f32 for a bf16 parameter beside f32 master weights and for a view of it, else

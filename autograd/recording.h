@@ -10,7 +10,7 @@ class Tape;
 // order, each on the thread that made it.
 class RecordingScope {
  public:
-  static Tape* tape();  // the tape of the youngest scope alive on this thread; null: nothing is recorded
+  static Tape* tape();  // the tape of the youngest scope alive on this thread; null if nothing is recorded
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 

@@ -48,10 +48,10 @@ class Tape final : public MemoryHolder, private RecordingScope {
   const TapeOptions& options() const { return options_; }
 
   // Walks the tape from `loss` backwards and adds into the grad of every parameter it reaches. `dloss` is the gradient of
-  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. The listener is told of
-  // each gradient that is complete; tapes inside (recomputation) tell it nothing. Errors: loss not on this tape or not a scalar (without
-  // dloss), a second backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or dtype, or one
-  // for a parameter of which the listener was told.
+  // the loss, with which the walk starts: 1 for a scalar, if none is given. Everything kept is freed on the way. The listener is called
+  // for each gradient that is complete; tapes inside (recomputation) do not call it. Errors: loss not on this tape or not a scalar
+  // (without dloss), a second backward, an op without a backward, a kept tensor that was changed, a gradient of wrong number, shape or
+  // dtype, or a gradient for a parameter that was reported to the listener as complete.
   void backward(const Tensor& loss, const Tensor& dloss = {}, GradientListener* listener = nullptr);
   // From several outputs at once, one gradient each.
   void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys, GradientListener* listener = nullptr);

@@ -1,4 +1,4 @@
-// Enums whose values have names, in run files and on command lines. The names stand once, beside the enum:
+// Enums whose values have names, in run files and on command lines. The names are written once, beside the enum:
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once

@@ -129,8 +129,7 @@ class Binder {
       fail("{}: index {} is {} in {} but {} in {}", {op_, letter, one.shape[d], one.show(), next.shape[e], next.show()});
     const Shape &a = one.tensor().shape(), &b = next.tensor().shape();
     if (d == 0 && e == 0 && one.input->merges && next.input->merges && !same_leading(a, one.shape.rank() - 1, b, next.shape.rank() - 1))
-      fail(
-          "{}: {}{} and {}{} differ in the indices that {} stands for", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
+      fail("{}: {}{} and {}{} differ in the indices merged into {}", {op_, one.name, ricci::show(a), next.name, ricci::show(b), letter});
   }
 
   const char* op_;

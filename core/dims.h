@@ -2,12 +2,12 @@
 // its first line:
 //   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
 // DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws when a
-// tensor is empty, when its elements are not floating-point numbers, when two tensors disagree about an index, and when they
-// differ in dtype or lie on different devices:
+// tensor is empty, when its elements are not floating-point numbers, when two tensors disagree about an index, and when they differ in
+// dtype or device:
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
 //   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
 // A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix may have any shape.
-// A function around the name says what else an input may be, as optional() does above.
+// A function around the name gives an input more freedom, as optional() does above.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -44,8 +44,8 @@ inline DimsInput any_dtype(DimsInput input) {
   input.elements = DimsInput::Elements::any;
   return input;
 }
-// The first letter stands for all leading indices together: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both.
-// Inputs that are merged into the same letter have the same leading indices.
+// The first letter is the index of all leading indices together: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both. Inputs
+// that are merged into the same letter have the same leading indices.
 inline DimsInput merged(DimsInput input) {
   input.merges = true;
   return input;

@@ -1,5 +1,5 @@
 // The list of keys of a config struct: a function that names each member once, with its description, its bounds and its other
-// properties. The defaults stand in the struct. Reading, printing, checking, comparing and --help-config all walk over
+// properties. The defaults are in the struct. Reading, printing, checking, comparing and --help-config all walk over
 // that list, so that a key is declared in one place, beside its struct:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
@@ -25,8 +25,8 @@ struct ChoiceMember {
   std::vector<const char*> names;
 };
 
-// A member of a config. A single value may stand for a list of one; null for an empty list or optional. Ranges are "0:8, 8:256" or
-// [[0, 8], [8, 256]].
+// A member of a config. A single value is read as a list of one, null as an empty list or optional. Ranges are "0:8, 8:256" or [[0, 8],
+// [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
     std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, ChoiceMember>;
 
@@ -49,8 +49,8 @@ struct Field {
   std::string key;  // dotted
   FieldValue value;
   const char* description;
-  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty: every choice
-  bool is_read = true;                               // the config as it stands reads the key
+  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty if every choice does
+  bool is_read = true;                               // the present config reads the key
   bool is_deciding = false;                          // other keys and their defaults depend on this one, so that it is stored first
   bool is_free = false;                              // a run may go on with another value: what is trained does not depend on it
   bool follows_choices = false;                      // its default is given by a preset or a family; null in a run file means that default

@@ -60,7 +60,7 @@ template void fill_normal(double*, int64_t, double, double, const Philox&, uint6
 template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
 template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
-// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, which leaves each as many.
+// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, so that each index has equally many.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;

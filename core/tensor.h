@@ -102,7 +102,7 @@ class StorageOwner {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised memory. Errors: no such device; out of memory (core/memory/memory.h), which names who asked.
+  // Uninitialised memory. Errors: no such device; out of memory (core/memory/memory.h), which names the caller.
   explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, CallSite asker = {});
   Tensor(const Tensor& other);
   Tensor(Tensor&& other) noexcept;
@@ -139,7 +139,7 @@ class Tensor {
   bool same_as(const Tensor& other) const {
     return raw() == other.raw() && shape_ == other.shape_ && dtype_ == other.dtype_ && tape_ == other.tape_ && slot_ == other.slot_;
   }
-  // Counts a write. Whoever changes the elements of a tensor that a tape may have kept calls it: optimizers, fill, copy, add_to,
+  // Counts a write. Code that changes the elements of a tensor that a tape may have kept calls it: optimizers, fill, copy, add_to,
   // multiply_by. Two threads may write to different rows of one storage, so the fields are set atomically.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     Storage* const s = storage_.get();
@@ -165,7 +165,7 @@ class Tensor {
   Shape shape_;
   Dtype dtype_ = Dtype::f32;
   Device device_ = Device::cpu;
-  uint32_t tape_ = 0;  // the number of the tape that recorded this value, also after the tape's end; 0: none did
+  uint32_t tape_ = 0;  // the number of the tape that recorded this value, also after the tape's end; 0 if none did
   int32_t slot_ = -1;  // and where on it
 };
 

@@ -73,7 +73,7 @@ void launch(
   alignas(Kernel) unsigned char bytes[sizeof kernel];
   __builtin_memcpy(bytes, &kernel, sizeof kernel);
 #if __has_builtin(__builtin_clear_padding)
-  __builtin_clear_padding(reinterpret_cast<Kernel*>(bytes));  // what lies there by chance may look like a pointer
+  __builtin_clear_padding(reinterpret_cast<Kernel*>(bytes));  // chance values there may look like a pointer
 #endif
   const LaunchOnStub run = device == Device::cuda ? launch_on_stub : emu::launch;
   run(

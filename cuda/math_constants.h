@@ -1,4 +1,4 @@
-// The numbers behind cuda/math.h, for float and double: the format, the split constants and the fitted polynomials.
+// The numbers of cuda/math.h, for float and double: the format, the split constants and the fitted polynomials.
 #pragma once
 #include <cstdint>
 
@@ -66,7 +66,7 @@ template <> struct Constants<float> {
   HD static float log_erfc(float t) {
     return polynomial(t, -0.000142962264f, -1.12789464f, -0.636811554f, -0.104258381f, 0.0223850533f, -0.00308302394f, 0.00020000794f);
   }
-  // (sin(r) - r) / r^3,  z = r^2,  |r| <= 0.84: pi/4 and the error of n at angle_limit
+  // (sin(r) - r) / r^3,  z = r^2,  |r| <= 0.84, pi/4 and the error of n at angle_limit
   HD static float sin_tail(float z) { return polynomial(z, -0.166666493f, 0.00833182409f, -0.000194710999f); }
   // (cos(r) - 1 + r^2/2) / r^4
   HD static float cos_tail(float z) { return polynomial(z, 0.0416666381f, -0.00138869009f, 2.4386627e-05f); }
@@ -116,7 +116,7 @@ template <> struct Constants<double> {
         -8.1866287667172858e-07, 1.9216735582082219e-07, -2.7620906686235339e-08, -7.5722840840383872e-10, 1.7917869966378071e-09,
         -5.2991880834230321e-10, 7.7975408022115097e-11, -4.865188296302495e-12);
   }
-  // (sin(r) - r) / r^3,  z = r^2,  |r| <= 0.84: pi/4 and the error of n at angle_limit
+  // (sin(r) - r) / r^3,  z = r^2,  |r| <= 0.84, pi/4 and the error of n at angle_limit
   HD static double sin_tail(double z) {
     return polynomial(z, -0.16666666666666588, 0.0083333333333119961, -0.00019841269821684483, 2.7557310957871477e-06,
         -2.505034398367654e-08, 1.5873618617556357e-10);

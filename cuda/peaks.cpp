@@ -25,7 +25,7 @@ double best_of(int times, const auto& work) {
   return best;
 }
 
-// Fused multiply-adds on registers: as many independent sums as hide their latency.
+// Fused multiply-adds on registers, with enough independent sums to hide their latency.
 template <class T> struct MultiplyAdd {
   static constexpr int kSums = 16, kLanes = 64 / sizeof(T);
   T* result;

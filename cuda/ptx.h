@@ -35,11 +35,11 @@
 // wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these words are a trap. The four warps of a
 // warpgroup, which begins at a multiple of four, execute them together. Each product d [64][n] += a [64][16] b [16][n] runs on its own
 // until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
-// 8 i .. 8 i + 7. b lies in shared memory, which the tensor cores read through the asynchronous proxy.
+// 8 i .. 8 i + 7. b is in shared memory, which the tensor cores read through the asynchronous proxy.
 //   Descriptor descriptor(const void* shared, int leading, int stride);
-//     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes lies at c ^ r % 8. Its rows are
-//     the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes lie between rows r and r + 8, `leading` bytes,
-//     which are not read without `transposed`, between panels. after(bytes) begins so much later: k elements in the rows, or whole
+//     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes is at c ^ r % 8. Its rows are
+//     the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes are between rows r and r + 8, `leading` bytes,
+//     which are not read without `transposed`, between panels. after(bytes) begins `bytes` later: k elements in the rows, or whole
 //     multiples of 8 rows.
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    a is in shared memory, as b is
@@ -54,7 +54,7 @@
 //   result
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, as for all that follow
-//   uint4 load16_once(const void* global);       of what nobody writes and nobody reads again: past the L1 cache
+//   uint4 load16_once(const void* global);       what is never written and never read again: past the L1 cache
 //   void store16(void* p, uint4 value);
 //   void store16_once(void* global, uint4 value);
 #pragma once

@@ -1,7 +1,7 @@
 // The seam between the two builds of a kernel file (*.cu).
 //   g++   compiles the whole file: the public functions, the CPU code, the backward formulas and, against the emulator's
 //         vocabulary, every kernel for cuda_emulated.
-//   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates nobody
+//   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates that nothing
 //         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel that is missing
 //         from this list is a link error.
 #pragma once
@@ -13,7 +13,8 @@
 
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
-// For a loop whose index is that of a register array, which would spill: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it a loop.
+// For a loop whose index selects an element of a register array, which would spill: UNROLL(8) unrolls it eight times, UNROLL(1) leaves it
+// a loop.
 #define RICCI_PRAGMA(text) _Pragma(#text)
 #define UNROLL(times) RICCI_PRAGMA(unroll times)
 
@@ -38,7 +39,7 @@ using emu::dynamic_shared;
 //   in a file.cu                         g++ makes of it                                 nvcc makes of it
 //   struct Scale { __device__ ... };     a C++ struct; the emulator calls it             device code
 //   SHARED(float, tile, [32]);           memory of the emulated block, full of NaN       __shared__ float tile[32];
-//   HOST Tensor scale(const Arg& x)      the public function                             a template that nobody instantiates
+//   HOST Tensor scale(const Arg& x)      the public function                             a template without an instance
 //   launch("scale", ...)                 emulator, or a call of the launcher of nvcc     nothing: it is inside a HOST function
 //   CUDA_KERNEL(Scale);                  static_assert(true)                             the launcher, and the kernel inside it
 //   UNROLL(4)                            nothing                                         #pragma unroll 4

@@ -2,7 +2,7 @@
 // lines add up to the whole; the table is printed to stderr when the program ends:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
 // FLOPs are counted for matrix products, attention and shift-and-sum; bytes for an op's inputs and outputs. The peaks are measured
-// (cuda/peaks.h): those of the GPU where ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are
+// (cuda/peaks.h): the GPU's where ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are
 // counted and not waited for; the time of its launches is charged to `graph`.
 #pragma once
 #include <cstdint>
@@ -39,7 +39,7 @@ class Timer : public Counter {
   Timer() : Counter(true) {}
 };
 
-// The op, or part of a step, that ends now; waits for the device. `part` says which half of it: "" or "backward".
+// The op, or part of a step, that ends now; waits for the device. `part` is the half of it: "" or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);
 
 // Forgets everything so far: memory that is touched for the first time costs many times what it costs later. ricci-train
@@ -56,7 +56,7 @@ inline void end(const char* op, const char* part = "", Device device = Device::c
 inline void flops(double flops) {
   if (enabled) count_flops(flops);
 }
-// The same for a product, whose dtype says which peak the table compares with.
+// The same for a product, whose dtype selects the peak that the table compares with.
 inline void flops(double flops, Dtype dtype) {
   if (enabled) count_flops(flops, dtype);
 }

@@ -11,7 +11,7 @@
 namespace ricci {
 namespace {
 
-// The lesser of two quotas, of which 0 is none.
+// The lesser of two quotas; 0 means no quota.
 int stricter(int a, int b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 // `quota` of the microseconds of every period; less than 1, or no number: no quota.

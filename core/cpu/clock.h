@@ -1,4 +1,4 @@
-// Time that passes, for telling how long something took.
+// Time that passes, for measuring how long something took.
 #pragma once
 #include <chrono>
 

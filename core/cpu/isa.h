@@ -8,11 +8,11 @@ namespace ricci {
 // avx512_bf16 is avx512 with products of pairs of bf16, which cuda/gemm/pairs.h uses; loops are the same for both.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
 
-// The widest that this CPU has, or less when RICCI_ISA=baseline|avx2|avx512|avx512_bf16 says so.
+// The widest that this CPU has, at most RICCI_ISA=baseline|avx2|avx512|avx512_bf16.
 Isa cpu_isa();
 const char* name_of(Isa isa);
 
-// True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. Not where RICCI_ISA says less than avx512_bf16.
+// True where this CPU multiplies matrices of bf16 by an instruction (AMX), as oneDNN does. False where RICCI_ISA is less than avx512_bf16.
 bool cpu_has_bf16_tiles();
 
 #if defined(__x86_64__)
@@ -45,7 +45,7 @@ template <class Body> void run_vectorized(const Body& body, int64_t begin, int64
   run_baseline(body, begin, end);
 }
 
-// The same for a body that was written for vectors of so many bytes: in the narrowest instruction set that has them.
+// The same for a body written for vectors of `Bytes` bytes: in the narrowest instruction set that has them.
 template <int Bytes, class Body> void run_with_vectors(const Body& body, int64_t begin, int64_t end) {
 #if defined(__x86_64__)
   if constexpr (Bytes == 64) return run_avx512(body, begin, end);

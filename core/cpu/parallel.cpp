@@ -1,7 +1,6 @@
-// The threads are our own. A call opens a job, and whichever threads come while it is open take chunks of it; the caller
-// works too, and when no chunk is left it waits only for those that are still at one. A thread that comes late, or
-// that the system runs something else on, is not waited for. libgomp's barriers wait for every thread and spin meanwhile,
-// also for one that another program keeps from running.
+// The threads are our own. A call opens a job, and the threads that come while it is open take chunks of it. The caller works too. When no
+// chunk is left it waits only for the threads that are still at one, not for one that comes late or that the system runs something else
+// on. libgomp's barriers wait for every thread and spin meanwhile, also for one that another program keeps from running.
 #include "core/cpu/parallel.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace ricci {
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
-  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // as many rows of two vectors as the registers hold
+  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // rows of two vectors that the registers hold
   typedef A Vector __attribute__((vector_size(Bytes), aligned(sizeof(A))));
 
   HD static const Vector& at(const A* p) { return *reinterpret_cast<const Vector*>(p); }

@@ -6,9 +6,9 @@
 
 namespace ricci {
 
-// While alive, this thread gets no signal, but those that it brings upon itself, as SIGSEGV: others wait until its end, or go to another
-// thread. oneDNN's products need this: they use the stack pointer for other things, and the system would write below it what a handler
-// returns to, into their data or into the heap. One inside another costs nothing.
+// While alive, this thread gets only the signals that it causes itself, as SIGSEGV: others wait until its end, or go to another thread.
+// oneDNN's products need this: they use the stack pointer for other things, and the system would write below it what a handler returns to,
+// into their data or into the heap. One inside another costs nothing.
 class SignalsHeld {
  public:
   SignalsHeld() : outermost_(!std::exchange(held_, true)) {

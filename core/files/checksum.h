@@ -1,4 +1,4 @@
-// Hashes, none of them for secrets. XXH64 (libxxhash), several GB/s, tells whether the bytes of a file are the ones that were written.
+// Hashes, none of them for secrets. XXH64 (libxxhash), several GB/s, finds out whether the bytes of a file are the ones that were written.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -12,7 +12,7 @@ namespace ricci {
 
 class OpenFile;
 
-// The values as they lie in memory.
+// The bytes of the values in memory.
 template <class Values> std::string_view bytes_of(const Values& values) {
   static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(*std::data(values))>>, "these bytes are not all of a value");
   return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};

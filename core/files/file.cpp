@@ -79,7 +79,7 @@ std::string read_text(const FilePlace& place, int64_t most) {
   const OpenFile file(place);
   const auto refuse = [&] { fail("cannot read {}: it has more than {} bytes", {place.path, most}); };
   std::string text;
-  // The size is a hint only: the file may grow, and the system's own files say that they have 0 bytes.
+  // The size is a hint only: the file may grow, and the system's own files have a size of 0 bytes.
   if (file.size() > most) refuse();
   for (int64_t expected = file.size() + 1;; expected = 1 << 16) {
     const size_t before = text.size();

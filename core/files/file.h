@@ -26,8 +26,8 @@ class OpenFile {
 
   const std::string& path() const { return path_; }
   int descriptor() const { return descriptor_.get(); }
-  int64_t size() const;     // now. Error: as the system says
-  int64_t changed() const;  // when it was last written to: nanoseconds since 1970. Error: as the system says
+  int64_t size() const;     // now. Error: the system's
+  int64_t changed() const;  // when it was last written to: nanoseconds since 1970. Error: the system's
   // Fewer than `bytes` bytes only at the end of the file. Error: names the path, the position and the reason.
   size_t read(void* target, size_t bytes, int64_t position) const;
 
@@ -63,23 +63,23 @@ class FileWriter {
 // renamed, and the folder synced. Returns the new file, open, even if its name was replaced since. On any error up to the renaming, one
 // thrown by `write` included, the temporary file is removed and the old file is as it was. The access rights of an old file
 // are kept, but not setuid, and fewer of them where it belongs to another user. While it is written, the temporary file is locked (flock);
-// older ones of the same name whose writers were killed are removed. A path leads through links to the file behind them; in a folder that
-// is held open a link is an error. Errors: no such folder, something there that is not a regular file, a link that another user made in a
-// sticky folder, a full disk; each names the path and the reason.
+// older ones of the same name whose writers were killed are removed. A path leads through links to the file that they point to; in a
+// folder that is held open a link is an error. Errors: no such folder, something there that is not a regular file, a link that another
+// user made in a sticky folder, a full disk; each names the path and the reason.
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write);
 OpenFile write_file_atomically(const FilePlace& place, std::string_view bytes);
 
-// A file without a name in the folder at that path: nobody else can open it, and it is gone when it is closed.
+// A file without a name in the folder at that path: no other program can open it, and it is gone when it is closed.
 OpenFile write_unnamed_file(const std::string& folder, const std::function<void(FileWriter&)>& write);
 
 // 16 random hexadecimal digits: a name that no other process chooses, whatever its number and its clock are.
 std::string random_digits();
 
-// Removes a file; one that is not there is none to remove. Error: as the system says.
+// Removes a file; a missing one is no error. Error: the system's.
 void remove_file(const FilePlace& place);
 
-// Removes the temporary files in a folder whose writers were killed: those that nobody has locked. Where the file system
-// has no locks nothing is removed. `name`: only the ones of the file of this name.
+// Removes the temporary files in a folder whose writers were killed: the ones that are not locked. Where the file system has no locks
+// nothing is removed. `name`: only the ones of the file of this name.
 void remove_abandoned_files(const Folder& folder, const std::string& name = "");
 
 }  // namespace ricci

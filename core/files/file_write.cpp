@@ -53,7 +53,7 @@ class TemporaryFile {
   std::string name_;
 };
 
-// Error: somebody else made this link, in a folder where everybody may. The kernel can forbid to follow it (protected_symlinks).
+// Error: another user made this link, in a folder where every user may. The kernel can forbid to follow it (protected_symlinks).
 void check_link(const FilePlace& place, const std::filesystem::path& path, const struct stat& link) {
   struct stat folder = {};
   if (::stat((path.has_parent_path() ? path.parent_path() : ".").c_str(), &folder) != 0)
@@ -63,9 +63,9 @@ void check_link(const FilePlace& place, const std::filesystem::path& path, const
     fail("cannot write {}: it is a symbolic link of another user in a folder that is open to all", {place.path});
 }
 
-// The folder and the name of the file that is replaced. A path leads to where its links lead, as a rename over a link would
-// leave the file behind it unchanged.
-FilePlace file_behind(const FilePlace& place) {
+// The folder and the name of the file that is replaced. Links are followed: a rename over a link would replace the link and leave its
+// target unchanged.
+FilePlace target_of(const FilePlace& place) {
   if (place.folder) {
     struct stat status = {};
     const bool there = ::fstatat(place.folder->descriptor(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -98,7 +98,7 @@ bool sync(int descriptor) {
 }
 
 // A new file keeps the access rights of the one it replaces, but not setuid and the like. Where the old one belongs to another user or
-// group, nobody gets more rights than everybody had.
+// group, no user gets more rights than all users had.
 bool keep_rights(int descriptor, const FilePlace& old) {
   struct stat was = {}, now = {};
   if (::fstatat(old.folder->descriptor(), old.name.c_str(), &was, 0) != 0) return errno == ENOENT;
@@ -163,7 +163,7 @@ void FileWriter::overwrite(int64_t position, std::string_view bytes) {
 }
 
 OpenFile write_file_atomically(const FilePlace& place, const std::function<void(FileWriter&)>& write) {
-  const FilePlace target = file_behind(place);
+  const FilePlace target = target_of(place);
   const Folder& folder = *target.folder;
   try {
     remove_abandoned_files(folder, target.name);

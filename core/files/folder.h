@@ -48,10 +48,10 @@ class Folder {
   // Waits until the disk has the names. Some file systems cannot do that for a folder: there it does nothing. Error: the disk's.
   void sync() const;
 
-  // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock
-  // of a killed program. False: another one has it. Some file systems have no locks; there the answer is true.
+  // Only one holder at a time has the lock of a folder, until the last copy of its value ends; the system frees the lock of a killed
+  // program. Returns false if another holder has it. Some file systems have no locks; there the answer is true.
   bool lock() const;
-  bool removed() const;         // nobody can find it any more
+  bool removed() const;         // its name is gone, so that no program can find it any more
   bool is_at_its_path() const;  // path() leads here, and not to another folder
 
  private:
@@ -79,8 +79,8 @@ inline bool is_there(const std::string& path) { return look_at(path) != PathKind
 inline bool is_file(const std::string& path) { return look_at(path) == PathKind::file; }
 inline bool is_folder(const std::string& path) { return look_at(path) == PathKind::folder; }
 
-// Makes a folder and those above it that are not there, each synced into the one that holds it. Returns the paths of
-// those that were made, from the top. Error: names the first that cannot be made and the reason.
+// Makes a folder and the missing ones above it, each synced into the one that holds it. Returns the paths of the folders that were made,
+// from the top. Error: names the first that cannot be made and the reason.
 std::vector<std::string> make_folders(const std::string& path, unsigned rights = 0777);
 
 // The folder at a path for this user's files alone: made with those above it where it is not there (rights 0700), and closed to

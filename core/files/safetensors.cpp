@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-static_assert(std::endian::native == std::endian::little, "elements are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "elements are copied in the byte order of the file");
 
 namespace {
 

@@ -83,8 +83,8 @@ void save_safetensors(const FilePlace& place, const std::vector<std::pair<std::s
 void save_checked_safetensors(
     const FilePlace& place, const std::vector<std::pair<std::string, Tensor>>& tensors, const Metadata& metadata = {});
 
-// A tensor that is written without being in memory together with the others: what the header tells of it, and its elements, which are
-// asked for once, when their turn comes.
+// A tensor that is written without being in memory together with the others: its entry of the header, and its elements, which are asked
+// for once, when their turn comes.
 struct TensorSource {
   std::string name;
   Shape shape;
@@ -92,7 +92,7 @@ struct TensorSource {
   std::function<Tensor()> load;  // on the CPU, of this shape and dtype
 };
 
-// The same file from such tensors, each loaded in the order of the data. Error also: one that is not what its source told.
+// The same file from such tensors, each loaded in the order of the data. Error also: one that differs from its source's entry.
 void save_checked_safetensors_from(const FilePlace& place, std::vector<TensorSource> tensors, const Metadata& metadata = {});
 // Puts them into the order of the data.
 void sort_in_file_order(std::vector<TensorSource>& tensors);

@@ -88,7 +88,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
 
   std::string where() const { return "tensor " + show(name_); }
 
-  // A value takes its place: in the list or object that is open, or else it is all that the header says of a name.
+  // A value takes its place: in the list or object that is open, or else it is the whole entry of a name.
   bool put(json value) {
     if (depth_ == 0) reject("the header is not a JSON object");
     if (open_.empty()) {
@@ -195,7 +195,7 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
     int64_t covered = 0;
     for (const auto* named : order) {
       const auto& [name, entry] = *named;
-      if (entry.begin < covered) reject("tensor {}: its data overlaps that of another tensor", {show(name)});
+      if (entry.begin < covered) reject("tensor {}: its data overlaps the data of another tensor", {show(name)});
       if (entry.begin > covered) reject("bytes {} to {} of the data belong to no tensor", {covered, entry.begin});
       covered = entry.end;
       file_.names_.push_back(name);
@@ -208,8 +208,8 @@ class SafetensorsHeader final : public nlohmann::json_sax<json> {
   int64_t data_bytes_ = 0;
 
   int depth_ = 0;            // lists and objects that are open, the header included
-  std::string name_, key_;   // the tensor's, and the one inside of what is said of it
-  json value_;               // what is said of the name
+  std::string name_, key_;   // the tensor's, and the one inside of its entry
+  json value_;               // the entry of the name
   std::vector<json*> open_;  // the lists and objects of value_ that are open
   int64_t values_ = 0;       // in value_
   bool has_metadata_ = false;

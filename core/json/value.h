@@ -16,7 +16,7 @@ class JsonValue {
  public:
   using List = std::vector<JsonValue>;
   struct Object {
-    std::vector<std::string> keys;  // where one stands twice, both
+    std::vector<std::string> keys;  // a key that occurs twice is here twice
     List values;
   };
 
@@ -38,7 +38,7 @@ class JsonValue {
   // The values of a list, or of an object in the order of its keys; empty where this is neither.
   const List& items() const;
 
-  // The member of this key, the last where it stands several times; null where this is no object or has no such member.
+  // The member of this key, the last of several; null where this is no object or has no such member.
   const JsonValue& operator[](std::string_view key) const;
 
   // The member of this key as a value of type T; nothing where it is missing or null. Error where it is of another type: `before`, the

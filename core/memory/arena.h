@@ -9,11 +9,11 @@ namespace ricci {
 
 Allocator& cpu_arena();
 
-// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size, and small ones
-// are cut from slabs, of which whole huge pages are touched.
+// Counts the memory that the arena would touch for the same requests: freed blocks wait for a request of their size, and small ones are
+// cut from slabs, which are touched in whole huge pages.
 class ArenaCounter {
  public:
-  int64_t allocate(int64_t bytes);                 // returns what release is to be told
+  int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`
   void release(int64_t bytes, int64_t allocated);  // both as at the request
   int64_t touched() const { return touched_; }
 

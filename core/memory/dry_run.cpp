@@ -18,8 +18,8 @@ bool dry_run_state::alive = false;
 
 namespace {
 
-// Stands before a device's allocator from its first dry run on. Its own blocks are addresses without memory: hardly anything
-// touches them, and what reads them finds zeros.
+// Takes the place of a device's allocator from its first dry run on and passes other requests to it. Its own blocks are addresses without
+// memory: hardly anything touches them, and a reader of them finds zeros.
 class DryAllocator final : public Allocator {
  public:
   explicit DryAllocator(Allocator& real) : real_(real) {}
@@ -73,7 +73,7 @@ DryAllocator* used = nullptr;
 
 DryRun::DryRun(Device device, OnRequest on_request) {
   if (is_dry_run()) fail("dry run: one is alive");
-  if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated, whose kernels ask for what those of cuda ask for, got cuda");
+  if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated, whose kernels ask for the same memory as on cuda, got cuda");
   used = &dry_allocator(device);
   used->on_request = std::move(on_request);
   used->arena = {};

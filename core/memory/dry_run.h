@@ -1,5 +1,5 @@
-// A dry run: tensors have addresses, are counted, and nothing is computed. It tells what a computation would take, of memory on
-// a machine that has less, and of work.
+// A dry run: tensors have addresses, are counted, and nothing is computed. It finds the memory and the work that a computation would take,
+// on a machine that has less.
 //   const DryRun dry(Device::cpu);
 //   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the real step's
 // A reader of a tensor finds zeros. A kernel is not launched, a loop over chunks not begun, bytes are not copied.

@@ -23,7 +23,7 @@ Account& account_of(Device device) {
 
 struct MemoryWatch {
   Device device = Device::cpu;
-  RequestWatch::OnRequest on_request;  // empty: nobody watches
+  RequestWatch::OnRequest on_request;  // empty if the requests are not watched
   RequestWatch::OnBlock on_block;
 };
 thread_local MemoryWatch watch;

@@ -24,7 +24,7 @@ class Allocator {
   virtual void* allocate(int64_t bytes) = 0;  // null when there is no memory left
   virtual void release(void* data, int64_t bytes) = 0;
   virtual int64_t system_allocations() const = 0;
-  // The room that the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free"; empty: not known.
+  // The room that the device has, for the message when there is none: "1.0 MiB of 80.0 GiB free". Empty if it is not known.
   virtual std::string room() const { return {}; }
 };
 
@@ -41,7 +41,7 @@ class MemoryHolder {
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_held(const Visit& visit) const = 0;
-  // Its present work: "in the backward of gelu (models/layers/block.h:31)"; empty: nothing.
+  // Its present work: "in the backward of gelu (models/layers/block.h:31)". Empty without work.
   virtual std::string doing() const { return {}; }
 };
 
@@ -49,7 +49,8 @@ class MemoryHolder {
 void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
 
-// Error: no memory left. The line says who asked for how much, during what, and what the memory in use is held for:
+// Error: no memory left. The line names the caller, the bytes that it asked for, the work in progress, and the holders of the memory in
+// use:
 //   out of memory on cuda: gelu: forward (ops/elements/gelu.cu:49), after linear (models/layers/block.h:31), asked for 768.0 MiB (805306368
 //   bytes); 1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB, other 1.1 GiB,
 //   together 69.3 GiB
@@ -69,9 +70,9 @@ const char* name_of(HeldFor use);
 // 512 bytes, 1.5 KiB, 768.0 MiB
 std::string show_bytes(int64_t bytes);
 
-// While alive, `on_request` is told the bytes of each tensor that this thread asks for on the device, before they are counted, and
-// `on_block` the memory that it got; -1 bytes: a tensor has released it. One at a time on a thread. (A dry run has its own:
-// core/memory/dry_run.h.)
+// While alive, `on_request` is called with the bytes of each tensor that this thread asks for on the device, before they are counted, and
+// `on_block` with the memory that it got, or with -1 bytes when a tensor has released it. One at a time on a thread. (A dry run has its
+// own: core/memory/dry_run.h.)
 class RequestWatch {
  public:
   using OnRequest = std::function<void(int64_t bytes)>;

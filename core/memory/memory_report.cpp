@@ -1,4 +1,4 @@
-// The line that is shown when there is no memory left, and who holds what.
+// The line that is shown when there is no memory left, with the holders of the memory in use.
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
-// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors and is not counted among them:
-// how many chunks run at one time differs from run to run, and what memory_use tells must not.
+// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors and is not counted among them: the
+// number of chunks that run at one time differs from run to run, and the numbers of memory_use must not.
 //   parallel_for_with_scratch(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...

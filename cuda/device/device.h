@@ -11,7 +11,7 @@ namespace ricci {
 bool available(Device device);
 // Why `device` cannot be used, in one line; empty when it can.
 const char* why_not(Device device);
-void require(Device device);            // error: says why_not
+void require(Device device);            // error: why_not's text
 Device parse_device(const char* name);  // error: unknown name, device not available
 
 void synchronize(Device device);  // waits until everything launched on it has run

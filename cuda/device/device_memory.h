@@ -20,7 +20,7 @@ class DeviceMemory : public Allocator {
   virtual int64_t total_bytes() const = 0;     // the device has, used or not
   virtual bool has_wgmma() const = 0;          // kernels may use the words wgmma_* of cuda/ptx.h
 
-  // Streams, as cuda/device/stream.h describes them; null stands for the main one.
+  // Streams, as cuda/device/stream.h describes them. A null pointer is the main one.
   virtual void* make_stream() = 0;
   virtual void end_stream(void* stream) = 0;
   virtual void* use_stream(void* stream) = 0;  // for the calling OS thread; returns the one before
@@ -40,7 +40,7 @@ class DeviceMemory : public Allocator {
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
-// Built by nvcc. Number `index` of the GPUs, modulo their number. Null when there is no usable GPU; then `why` says so in one line.
+// Built by nvcc. Number `index` of the GPUs, modulo their number. Null when there is no usable GPU; then `why` is the reason in one line.
 DeviceMemory* find_cuda(int index, const char** why);
 std::string cuda_gpu_in_use();
 

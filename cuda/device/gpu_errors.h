@@ -1,17 +1,17 @@
 // The program's words when the GPU cannot be used or fails, one line each. No header of the toolkit is needed here, so
-// every build has these lines and tests them; cuda/toolkit asks the runtime and passes on what it was told.
+// every build has these lines and tests them; cuda/toolkit asks the runtime and passes its answers on.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace ricci {
 
-// The findings of a first look at the machine. Numbers are the runtime's: versions as 1000 major + 10 minor, error as
-// cudaError_t (0: none) with its text.
+// The findings of a first look at the machine. Numbers are the runtime's: versions as 1000 major + 10 minor, error as cudaError_t (0
+// without an error) with its text.
 struct GpuFound {
   int error = 0;
   std::string_view error_text = "";
-  int driver = 0;   // highest CUDA version that the installed driver supports; 0: no driver
+  int driver = 0;   // highest CUDA version that the installed driver supports; 0 without a driver
   int runtime = 0;  // that this binary was built with
   int devices = 0;
   std::string_view visible = {};        // CUDA_VISIBLE_DEVICES, when it is set, be it to nothing
@@ -31,9 +31,8 @@ bool has_code_for(std::string_view architectures, int major, int minor);
 // True where that GPU can only run the code of the binary that was compiled for it with wgmma: compute capability 9.0, architecture 90a.
 bool can_use_wgmma(std::string_view architectures, int major, int minor);
 
-// The line about a call that failed: "copy from the GPU: an illegal memory access was encountered ...". Errors that a
-// kernel left behind show at whatever is called next: then the line says how to find it, unless `waited` (RICCI_SYNC=1)
-// says that it has been found.
+// The line about a call that failed: "copy from the GPU: an illegal memory access was encountered ...". An error of a kernel shows at a
+// later call: then the line explains how to find the kernel, unless `waited` (RICCI_SYNC=1) already makes the error show at its launch.
 std::string gpu_failure(std::string_view what, int error, std::string_view error_text, bool waited);
 
 }  // namespace ricci

@@ -30,7 +30,7 @@ struct Block {
 // The work between begin and end of measure() or record().
 struct Session {
   Device device;
-  Block* block;                                          // record()'s; null: measuring
+  Block* block;                                          // record()'s; null while measuring
   OffsetHeap* plan = nullptr;                            // measure()'s
   std::map<void*, int64_t> offset = {};                  // where what was allocated since would be
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed when recording is over
@@ -38,7 +38,7 @@ struct Session {
 
 thread_local Session* session = nullptr;
 
-// Stands, from the first graph on, before the allocator that the device had until then, and answers for the memory of graphs.
+// Replaces, from the first graph on, the allocator that the device had until then, which it passes other requests to.
 class GraphMemory final : public Allocator {
  public:
   explicit GraphMemory(Device device) : device_(device), base_(allocator_of(device)) { set_allocator(device, this); }
@@ -212,7 +212,7 @@ int64_t OffsetHeap::allocate(int64_t bytes) {
 
 void OffsetHeap::release(int64_t offset) {
   const auto place = used_.find(offset);
-  if (place == used_.end()) fail("offset heap: nothing lies at {}", {offset});
+  if (place == used_.end()) fail("offset heap: nothing was allocated at {}", {offset});
   int64_t first = offset, after = offset + place->second;
   used_.erase(place);
   const auto next = holes_.find(after);

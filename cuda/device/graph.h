@@ -4,10 +4,10 @@
 //   graph.record(work);        notes down its launches, which do not run
 //   graph.launch();            runs them, as often as you like
 // A launch repeats every address and every number that a kernel was given. So the work must do the same each time: what
-// differs lies in tensors that were made before, which are overwritten between launches. Tensors made by record() lie in
-// one block that the graph owns, at places that measure() has found, and hold what the last launch wrote; nothing else of
-// the program can get that memory, which is why ordinary stream-ordered allocations were not recorded instead: memory of
-// theirs belongs to the graph's launches, and tensors that outlive a launch would be freed twice.
+// differs is in tensors that were made before, which are overwritten between launches. Tensors made by record() are in one block that the
+// graph owns, at places that measure() has found, and hold what the last launch wrote; nothing else of the program can get that memory.
+// Ordinary stream-ordered allocations were not recorded instead: their memory belongs to the graph's launches, and tensors that outlive a
+// launch would be freed twice.
 // Run the work once before measure(): what is loaded and allocated on first use must not be part of it.
 #pragma once
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace ricci {
 
-// Places in one block of memory: where a tensor lies when the same tensors come and go in the same order every time. Only
-// numbers: the block itself is somebody else's.
+// Places in one block of memory: where a tensor is when the same tensors come and go in the same order every time. These are only numbers:
+// the block itself belongs to the caller.
 class OffsetHeap {
  public:
   static constexpr int64_t kAlign = 512;  // bytes, as for cudaMalloc
 
-  // The offset of a place for so many bytes: the smallest hole that is large enough, or the end.
+  // The offset of a place of that size: the smallest hole that is large enough, or the end.
   int64_t allocate(int64_t bytes);
-  void release(int64_t offset);  // error: nothing lies there
+  void release(int64_t offset);  // error: nothing was allocated there
 
   int64_t extent() const { return extent_; }  // bytes that the block must have
   bool empty() const { return used_.empty(); }

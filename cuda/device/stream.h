@@ -1,4 +1,4 @@
-// Streams of a device: what is launched on one runs in order, and nothing is said about the order between two of them.
+// Streams of a device: what is launched on one runs in order, and two of them run in no particular order.
 // Every device has a main stream, where work goes by default. Tensors belong to the stream on which they were made:
 // another one has to wait before it reads them, and the first has to wait for it before they are freed or changed.
 //   Stream side(device);
@@ -29,7 +29,7 @@ class Stream {
   friend class OnStream;
   Stream(Device device, void* handle) : device_(device), handle_(handle) {}
   Device device_;
-  void* handle_;  // a handle of the device; null: the main stream
+  void* handle_;  // a handle of the device; null for the main stream
 };
 
 // Until the end of the scope this OS thread works on that stream, which outlives it.

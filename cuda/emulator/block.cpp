@@ -98,7 +98,7 @@ void Block::schedule() {
   }
 }
 
-// Lets every warp run until none of its lanes can go on. False: no warp could.
+// Lets every warp run until none of its lanes can go on. Returns false if no warp could.
 bool Block::run_ready_warps() {
   bool ran = false;
   const unsigned first = options_.order == Options::Order::random ? static_cast<unsigned>(next_random() % n_warps_) : 0;
@@ -137,7 +137,7 @@ void Block::finish(uint64_t seed) {
       {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.at, launched_at()}));
 }
 
-// ---- who wrote what it must not: found by doing it again. Data that the first run changed may lead the second elsewhere.
+// ---- the writer of what must not be written: found by doing it again. Data that the first run changed may lead the second elsewhere.
 
 // Runs the block again and looks at the byte of shared memory whenever a thread stops.
 std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed) {

@@ -43,7 +43,7 @@ class AsyncCopies {
     unsigned group;  // how many were closed before it
     Loc at;
   };
-  void arrive(unsigned groups);  // the first so many groups
+  void arrive(unsigned groups);  // the first `groups` of them
   std::vector<Copy> copies_;     // in the order in which they were begun
   unsigned groups_ = 0;          // closed
 };
@@ -59,7 +59,7 @@ struct alignas(64) Thread {
   void* landing = nullptr;  // sparse.h
 };
 
-// A lane leaves this behind when it arrives at a collective.
+// A lane writes this down when it arrives at a collective.
 struct Arrival {
   const char* name;
   Resolve resolve;
@@ -75,7 +75,7 @@ struct Warp {
   void* payloads[kLanes];
 };
 
-// For ThreadSanitizer, what barriers order. Two in turn, so that who hurries ahead to the next barrier orders nothing yet.
+// For ThreadSanitizer, what barriers order. Two in turn, so that a thread that hurries ahead to the next barrier orders nothing yet.
 struct OrderTags {
   char barrier[2];
   char warp[kMaxThreads / kLanes][2];
@@ -211,11 +211,11 @@ void hide_device_memory();
 
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
 
-bool is_device_memory(uintptr_t address);  // true: it lies in an allocation, or just beside one
+bool is_device_memory(uintptr_t address);  // true if it is in an allocation, or just beside one
 
 // Device memory that was released but may still be in use by mistake: NaN until it is given back.
 struct Retired {
-  unsigned char *front, *data;  // front: with the red zone before; sparse memory is zero, and nobody looks for writes
+  unsigned char *front, *data;  // front: with the red zone before; sparse memory is zero and is not searched for writes
   bool is_sparse;
   size_t bytes, all_bytes;
 };
@@ -225,7 +225,7 @@ size_t give_back(const Retired& memory);  // the first byte that was written sin
 void check_launch(const Launch& launch);                                       // sizes
 void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // pointers to memory that is not the device's
 
-// A write past the end of an allocation of so many bytes; `at` is null when there was none.
+// A write past the end of an allocation of `bytes` bytes; the pointer is null when there was none.
 struct DeviceDamage {
   unsigned char* at = nullptr;
   ptrdiff_t offset = 0;

@@ -13,7 +13,7 @@
 //   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
 //   RICCI_EMULATOR_ENDS     1: large launches run their first and last block alone, over memory that is not there until it is written
 //                           (memory/sparse.h): finds indices of 32 bits that overflow; what is computed means nothing
-//   RICCI_EMULATOR_LAZY     1: launches run when somebody waits for them, see streams.h
+//   RICCI_EMULATOR_LAZY     1: launches run when something waits for them, see streams.h
 //   RICCI_EMULATOR_STRICT   0: threads that returned count as arrived, as on hardware; 1 (default): that is an error
 #pragma once
 #include <stddef.h>
@@ -91,9 +91,8 @@ struct Launch {
 // that waits for nothing, a write past the end of shared or device memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
-// The same with `kernel`, of so many bytes, copied: runs on the current stream, at once or when it is waited for; see
-// streams.h. What is wrong with the sizes is thrown here, and pointers to memory of the CPU among the arguments, everything else
-// where it runs.
+// The same with `kernel`, `bytes` long, copied: runs on the current stream, at once or when it is waited for; see streams.h. Wrong sizes,
+// and pointers to memory of the CPU among the arguments, are thrown here, everything else where it runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
 struct Options {
@@ -123,7 +122,7 @@ void copy_out(void* host, const void* device, size_t bytes);
 void copy_within(void* to, const void* from, size_t bytes);  // the ranges do not overlap
 void fill_zero(void* device, size_t bytes);
 
-// ---- shared memory: filled with 0xff (NaN) before each block, a red zone behind each object
+// ---- shared memory: filled with 0xff (NaN) before each block, a red zone after each object
 
 void* dynamic_shared_memory();
 void* static_shared_memory(const void* key, const char* name, size_t bytes);  // one per key and block

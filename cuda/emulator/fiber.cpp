@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-// A function that starts in one fiber and returns in another must not tell ThreadSanitizer of its entry and its exit.
+// A function that starts in one fiber and returns in another must not report its entry and its exit to ThreadSanitizer.
 #if RICCI_TSAN
 #define ACROSS_FIBERS __attribute__((no_sanitize_thread, noinline))
 #else

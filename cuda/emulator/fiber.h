@@ -1,6 +1,6 @@
 // Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions, on aarch64 26; elsewhere, or
 // with -DRICCI_EMULATOR_UCONTEXT, it goes through ucontext (about 20 times slower, the same results).
-// The sanitizers are told about every switch. To ThreadSanitizer each fiber is a thread, and a switch orders nothing:
+// The sanitizers are informed of every switch. To ThreadSanitizer each fiber is a thread, and a switch orders nothing:
 // only barriers and fences do, so it sees races between CUDA threads.
 #pragma once
 #include <cstddef>
@@ -81,12 +81,12 @@ class Fiber {
 
   // The next switch to this fiber calls entry() on that stack. entry begins with `begin` and ends with `leave`.
   void prepare(const Stack& stack, void (*entry)());
-  // Makes this object stand for the stack that the calling OS thread runs on.
+  // Makes this object represent the stack that the calling OS thread runs on.
   void adopt();
 
   // Returns when another fiber switches to `from`.
   static void switch_to(Fiber& from, Fiber& to);
-  static void begin(Fiber& scheduler);        // the scheduler is the one who switched to the first fiber after adopt()
+  static void begin(Fiber& scheduler);        // the scheduler is the fiber that switched to the first fiber after adopt()
   static void leave(Fiber& from, Fiber& to);  // the last switch of `from`: does not return
 
  private:
@@ -96,7 +96,7 @@ class Fiber {
   [[maybe_unused]] bool own_thread_ = false;
 };
 
-// Stacks of one OS thread, kept from launch to launch. Below each lies a page without access: an overflow is a fault.
+// Stacks of one OS thread, kept from launch to launch. Below each is a page without access: an overflow is a fault.
 class Stacks {
  public:
   Stacks() = default;

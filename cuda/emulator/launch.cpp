@@ -157,7 +157,7 @@ void run_on_workers(Work& work, size_t workers, const ReadOnlyLoads& loads) {
   if (!work.failed) loads.check([](const unsigned char*, size_t) { return false; });
 }
 
-// Runs all blocks once more to see who writes that byte. Empty: nobody, this time.
+// Runs all blocks once more to find the writer of that byte. Returns an empty text if none wrote it this time.
 std::string find_writer(const Work& first, const unsigned char* byte) {
   Block& block = kept_block(0);
   Work again{first.launch, first.body, first.kernel, first.order};

@@ -1,4 +1,4 @@
-// The emulator's message about a block that failed: one line that names the kernel, the block and who waits where.
+// The emulator's message about a block that failed: one line that names the kernel, the block and the waiting threads with their lines.
 #include <bit>
 #include <cstdio>
 #include <map>

@@ -1,8 +1,7 @@
-// Streams: work in order, and nothing said about the order between them. Work that is queued here runs when somebody waits
-// for it, and what nobody waits for does not run: whoever forgets a wait finds what was there before. Options::order says
-// what else runs by then: forward: nothing that was not waited for; reverse: all that the other streams hold, before
-// anything of this one; random: parts of it, mixed.
-// The main stream runs its work at once, unless Options::lazy says otherwise. An error in work appears where it is waited
+// Streams: work of one stream runs in order, work of two in no particular order. Work that is queued here runs when it is waited for, and
+// without a wait it does not run: a program that forgets a wait finds what was there before. Options::order decides what else runs by
+// then. forward: only what was waited for; reverse: all that the other streams hold, before anything of this one; random: parts of it,
+// mixed. The main stream runs its work at once, except with Options::lazy. An error in work appears where it is waited
 // for; what follows it in the queues still runs.
 #pragma once
 #include <cstddef>

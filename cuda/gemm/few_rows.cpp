@@ -11,7 +11,7 @@
 namespace ricci {
 namespace {
 
-constexpr int64_t kChunkBytes = 1 << 16;  // a thread reads so much of b at a time
+constexpr int64_t kChunkBytes = 1 << 16;  // bytes of b that a thread reads at a time
 
 // One matrix of the batch. a is dense, of the type that sums are held in, and filled up to M rows with zeros.
 template <int M, class T> struct Rows {

@@ -14,8 +14,8 @@ struct MatrixAt {
 enum class Epilogue : uint8_t {
   none,
   row_sums,       // writes sum_k a_mk to beside_m, which is of c's type
-  gelu,           // c = gelu_tanh(x), x_mn = a b + bias_n; x is written to beside_mn, which lies as c does, unless that is null
-  gelu_gradient,  // c = (a b) gelu_tanh'(x), x_mn read from beside_mn, which lies as c does
+  gelu,           // c = gelu_tanh(x), x_mn = a b + bias_n; x is written to beside_mn, laid out as c, unless that is null
+  gelu_gradient,  // c = (a b) gelu_tanh'(x), x_mn read from beside_mn, laid out as c
 };
 
 struct Gemm {
@@ -37,19 +37,20 @@ struct Gemm {
 // Errors: a dtype that is not floating-point, negative extents, c_f32 without bf16, a device that is not available, an epilogue.
 void gemm(const Gemm& g);
 
-// The same product with its epilogue, where cuBLASLt has one: on cuda. False, with nothing done: anywhere else, and where the library
-// refuses the epilogue, which stderr says once; then the caller takes a gemm and what is missing. Errors: as gemm.
+// The same product with its epilogue, where cuBLASLt has one: on cuda. Returns false, with nothing done, anywhere else, and where the
+// library refuses the epilogue, which is reported once on stderr; then the caller takes a gemm and adds what is missing. Errors: as gemm.
 bool gemm_fused(const Gemm& g);
 
-// The gradient of weights and that of the bias beside them: computes the product g and returns sums_m = sum_k a_mk, of this dtype. Its
-// factor a is a_km, [... m], read transposed, one matrix. Where gemm_fused cannot, a pass over a_km of its own sums. Errors: as gemm.
+// The gradient of weights and the gradient of the bias beside them: computes the product g and returns sums_m = sum_k a_mk, of this dtype.
+// Its factor a is a_km, [... m], read transposed, one matrix. Where gemm_fused cannot do it, one more pass over a_km sums. Errors: as
+// gemm.
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci
 
 // The ladder. Each rung is tested against a plain loop. Times have not been measured rung by rung yet.
 //   cuda/gemm/tiled.cu              72  any strides, tiles of 16 x 16 in shared memory: a number is read from memory once per 16 uses
-//   cuda/gemm/few_rows.cpp         139  a few rows of a: the time is that of reading b
+//   cuda/gemm/few_rows.cpp         139  a few rows of a: reading b takes the time
 //   cuda/gemm/blocked.cpp          256  panels that stay in the caches, sums that stay in registers (tile.h)
 //   cuda/gemm/onednn.cpp           109  the library's kernels for the processor, in pieces that the shape alone decides
 //   cuda/toolkit/cublas.cpp         45  cuBLASLt: tensor cores, and bias, gelu or sums within the product

@@ -1,5 +1,5 @@
 // Copies lines of a matrix into panels, in the order in which the inner loop of the blocked product reads them: the terms k
-// one behind the other, and of each term the lines of the panel. Rows of a and columns of b are lines alike.
+// one after the other, and for each term the lines of the panel. Rows of a and columns of b are lines alike.
 #pragma once
 #include <utility>
 
@@ -7,13 +7,13 @@
 
 namespace ricci {
 
-constexpr int kTransposed = 16;  // lines, and as many words of 4 bytes of each, that are transposed together
+constexpr int kTransposed = 16;  // lines that are transposed together, each with this number of words of 4 bytes
 constexpr int kAhead = 8;        // terms that are fetched ahead where a line's terms are apart
 
 typedef uint32_t Vec16 __attribute__((vector_size(64), aligned(2), may_alias));
 
-// One stage of a transposition: of two rows that are `Distance` apart, one gets the words low(j) of both (the second row's are
-// 16 ..), the other those that are `Offset` further.
+// One stage of a transposition. Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's
+// words are 16 ..), the other the words that are `Offset` further.
 template <int Distance, int Offset, class Low, size_t... J> HD void shuffle(Vec16 (&row)[kTransposed], Low low, std::index_sequence<J...>) {
 #pragma GCC unroll 16
   for (int i = 0; i < kTransposed; ++i)

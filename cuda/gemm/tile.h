@@ -1,5 +1,5 @@
 // The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j, with all sums
-// in registers. Every element is summed over k in the same order, wherever in a tile, a panel or a task it lies.
+// in registers. Every element is summed over k in the same order, wherever it is in a tile, a panel or a task.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,14 +9,14 @@
 
 namespace ricci {
 
-// Elements T that are packed one by one, as what sums are held in. A kind of elements tells how they are packed and summed.
+// Elements T that are packed one by one, as what sums are held in. A kind of elements defines how they are packed and summed.
 template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
   using Packed = Sum;
-  static constexpr int kTerms = 1;  // a sum has so many in one Packed
+  static constexpr int kTerms = 1;  // terms of a sum in one Packed
 
-  // The terms at `at`, of which there are `more`.
+  // The terms from `at` on; `more` of them exist.
   static HD Packed load(const T* at, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*at); }
 
   // sum += a b. Vectors are passed by reference, so that g++ does not warn of calls between instruction sets.
@@ -49,7 +49,7 @@ template <class Sum, class C> struct TileTo {
   C* c = nullptr;          // null: not yet, or the sums are c itself
   int64_t c_stride = 0;
   bool accumulate = false;    // to what is in c
-  const Sum* bias = nullptr;  // at the first column; null: none, or it is in `sums` already
+  const Sum* bias = nullptr;  // at the first column; null if there is none or it is in `sums` already
   int64_t columns = 0;        // that exist
 };
 

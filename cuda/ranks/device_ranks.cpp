@@ -65,9 +65,9 @@ std::string about_gpus(const Ranks& ranks, const std::vector<std::string>& gpus)
   return warning;
 }
 
-// ---- What the table says
+// ---- Errors and states of the table
 
-// NCCL: unhandled system error in send of step 812; NCCL_DEBUG=INFO says more
+// NCCL: unhandled system error in send of step 812; NCCL_DEBUG=INFO prints details
 void DeviceRanks::check(Exchange& e, int error, const char* call) {
   if (error == DeviceTable::kInProgress)
     within_->wait_until([&] {
@@ -79,7 +79,7 @@ void DeviceRanks::check(Exchange& e, int error, const char* call) {
   if (error == 0) return;
   const std::string text = e.table.text(error);
   e.table.abort();
-  fail("NCCL: {} in {}{}; NCCL_DEBUG=INFO says more", {text, call, where().empty() ? "" : " of " + where()});
+  fail("NCCL: {} in {}{}; NCCL_DEBUG=INFO prints details", {text, call, where().empty() ? "" : " of " + where()});
 }
 
 // The first error by now, on any rank, in an operation that runs.

@@ -1,4 +1,5 @@
-// Ranks whose tensors may be on a device: those of the cpu are carried by the ranks within, those of a device by its table. A device has a
+// Ranks whose tensors may be on a device: tensors of the cpu are carried by the ranks within, tensors of a device by its table. A device
+// has a
 // stream for its exchanges. It waits for the main one where an exchange is begun, and the host for it in wait(): so packing, sums and
 // updates are on the main stream, and what is sent overlaps with the backward of what is not complete yet. The host waits because a rank
 // that is stuck is noticed there, and not in a queue of launches that has become full.
@@ -61,8 +62,8 @@ class DeviceRanks final : public Ranks {
   std::map<Device, Exchange> exchanges_;
 };
 
-// `gpus` has one text of gpu_in_use() per rank. A warning where ranks of a machine see one GPU each; empty: nothing to say. Error: two
-// ranks of a machine use the same one.
+// `gpus` has one text of gpu_in_use() per rank. Returns a warning where ranks of a machine see one GPU each, else an empty text. Error:
+// two ranks of a machine use the same one.
 std::string about_gpus(const Ranks& ranks, const std::vector<std::string>& gpus);
 
 }  // namespace ricci

@@ -12,7 +12,7 @@ namespace ricci {
 // Every function returns 0, kInProgress, or the number of an error. Work goes to the current stream of the calling thread. Lengths are in
 // bytes; the ranks' communicator belongs to the table.
 struct DeviceTable {
-  static constexpr int kInProgress = 7;  // the call goes on; state() tells how it ends
+  static constexpr int kInProgress = 7;  // the call goes on; state() returns its result later
 
   std::string version;                                                  // "NCCL 2.28.9"
   std::function<int(std::string& id)> make_id;                          // on rank 0: what the others need to find it

@@ -1,6 +1,6 @@
 // NCCL's functions on the emulator's streams: an exchange copies out, other ranks carry the bytes between CPUs, and it copies in. It runs
-// when somebody waits for its stream, so that a wait that was forgotten shows. MPI may not write into the emulator's memory itself: copy_in
-// is what tells the emulator that something was written.
+// when its stream is waited for, so that a wait that was forgotten shows. MPI may not write into the emulator's memory itself: copy_in is
+// the write that the emulator notices.
 #include <memory>
 #include <utility>
 
@@ -81,8 +81,7 @@ DeviceTable emulated_table(Ranks& ranks) {
   return {
       .version = ranks.carrier(Device::cpu),
       .make_id = [](std::string&) { return 0; },
-      .join = [](const std::string&, int,
-                  int) { return DeviceTable::kInProgress; },  // as NCCL's does, until state() says that it has ended
+      .join = [](const std::string&, int, int) { return DeviceTable::kInProgress; },  // as NCCL's does; state() gives the result later
       .begin_group =
           [=] {
             *group = {};

@@ -9,7 +9,7 @@ namespace {
 struct Variables {
   const char *count, *rank, *name;
 };
-// The first whose count (or rank, where a launcher tells no count) is set tells.
+// The launcher is the first whose count is set, or whose rank is set where it gives no count.
 constexpr Variables kLaunchers[] = {
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"},  // Open MPI
     {"PMI_SIZE", "PMI_RANK", "mpiexec"},                         // MPICH, Intel MPI, srun --mpi=pmi2

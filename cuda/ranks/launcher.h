@@ -5,10 +5,10 @@
 namespace ricci {
 
 struct Launcher {
-  std::string name;    // "mpirun", "srun", "mpiexec"; empty: none
+  std::string name;    // "mpirun", "srun", "mpiexec"; empty without one
   int rank = 0;        // this process's number among those started
-  int count = 1;       // at least so many were started
-  bool counts = true;  // false: `count` is only what the rank says
+  int count = 1;       // the least number that can have been started
+  bool counts = true;  // false if `count` is only concluded from the rank
 };
 Launcher find_launcher();
 

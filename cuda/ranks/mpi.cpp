@@ -1,4 +1,4 @@
-// Ranks over MPI: tensors of the cpu, and all that ranks say to each other. The only file that includes mpi.h; its objects are linked by
+// Ranks over MPI: tensors of the cpu, and all messages between ranks. The only file that includes mpi.h; its objects are linked by
 // programs that may be several processes (CMakeLists.txt). MPI 3.1, its C interface, one thread at a time.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -106,7 +106,7 @@ void MpiRanks::check(int error) const {
   fail("MPI: {}{}", {text, where_.empty() ? "" : " in " + where_});
 }
 
-// ---- Who is there
+// ---- The ranks that are there
 
 MpiRanks::MpiRanks() {
   int given = MPI_THREAD_SINGLE;
@@ -197,7 +197,7 @@ void MpiRanks::from_first(const Tensor& t) {
 
 // ---- Waiting
 
-// True: all that was begun has ended but for the last exchanges, at most so many. They end in the order in which they were begun.
+// Returns true if all that was begun has ended, except for at most the `last` exchanges. They end in the order in which they were begun.
 bool MpiRanks::test(size_t last) {
   const std::lock_guard lock(mutex_);
   while (!exchanges_.empty() && error_ == MPI_SUCCESS) {
@@ -284,7 +284,7 @@ void MpiRanks::end_testing() {
   helper_.join();
 }
 
-// An error that all ranks meet is told by rank 0: what a launcher sends to end the others reaches them while they nap.
+// An error that all ranks meet is printed by rank 0: what a launcher sends to end the others reaches them while they nap.
 void MpiRanks::end_all(const std::string& line) {
   for (const int signal : kEndingSignals) std::signal(signal, SIG_DFL);
   ::usleep(static_cast<useconds_t>(std::min(rank_, 10)) * 500'000);  // each after the one before

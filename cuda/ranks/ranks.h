@@ -1,4 +1,4 @@
-// The processes of one run. Rank r of R is this process; a launcher such as mpirun started them, MPI and NCCL carry what they say.
+// The processes of one run. Rank r of R is this process; a launcher such as mpirun started them, MPI and NCCL carry their messages.
 //   Ranks& ranks = Ranks::join();
 //   ranks.all_to_all(sums_for, sums_from);               // begins
 //   { const Ranks::Testing testing(ranks); ... }         // other work; what was begun moves meanwhile
@@ -15,7 +15,7 @@
 
 namespace ricci {
 
-// As it stands: one process alone. Nothing is sent, nothing is waited for.
+// One process alone, as long as no other kind has joined. Nothing is sent, nothing is waited for.
 class Ranks {
  public:
   // One process alone; never calls MPI.
@@ -25,7 +25,7 @@ class Ranks {
   static Ranks& join();
   // The last result of join(); alone() before.
   static Ranks& joined();
-  // Before the program ends: MPI wants to be told. No rank may be in an exchange.
+  // Before the program ends: MPI must be finalized. No rank may be in an exchange.
   static void leave();
 
   Ranks() = default;
@@ -35,19 +35,21 @@ class Ranks {
 
   int rank() const { return rank_; }
   int count() const { return count_; }
-  int local() const { return local_; }                                            // number of this rank among those of its machine
+  int local() const { return local_; }                                            // number of this rank on its machine
   const std::string& machine(int rank) const { return machines_[size_t(rank)]; }  // empty where it is alone
   std::string name(int rank) const;                                               // "rank 3 on node07"
   int machine_count() const;
-  // The library that carries tensors between devices, with its version: "Open MPI 4.1.4", "NCCL 2.28.9". Loads it. Empty: alone.
+  // The library that carries tensors between devices, with its version: "Open MPI 4.1.4", "NCCL 2.28.9". Loads it. Empty for a process
+  // alone.
   virtual std::string carrier(Device device) const;
 
-  // ---- Exchanges. They are begun here and have ended after wait(); until then the tensors are kept alive, and nobody may write to any of
-  // them or read what arrives. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins when the
-  // current one has come here. Error: what the engine reports.
+  // ---- Exchanges. They are begun here and have ended after wait(); until then the tensors are kept alive, none of them may be written,
+  // and what arrives may not be read. Tensors of the cpu go through MPI. Tensors of a device go on a stream of their own, which begins
+  // when the current one has come here. Error: what the engine reports.
 
-  // Sends the tensors to[q] to rank q and receives from[q] from rank q, which has as many there, each of as many bytes; no tensor: nothing
-  // goes that way. There is one list of each per rank; the own ones, to[rank()] and from[rank()], are not looked at.
+  // Sends the tensors to[q] to rank q and receives from[q] from rank q, which must have the same number of them there, each of the same
+  // size; without tensors nothing goes that way. There is one list of each per rank; the own ones, to[rank()] and from[rank()], are not
+  // looked at.
   using Tensors = std::vector<Tensor>;
   virtual void all_to_all(const std::vector<Tensors>& to, const std::vector<Tensors>& from);
   // In place: the R shares of a tensor are equally long, share r is rank r's, and then each rank has all. Error: R does not divide its
@@ -59,15 +61,16 @@ class Ranks {
   // In place: rank 0's values.
   virtual void from_first(const Tensor& t);
 
-  // Waits for all that was begun. After `rank_timeout` it asks who is missing, and ends all ranks with the answer: end_all().
+  // Waits for all that was begun. After `rank_timeout` it asks which ranks are missing, and ends all ranks with the answer: end_all().
   void wait() { wait_but_for(0); }
-  // The same, but the last exchanges may still be on their way, at most so many.
+  // The same, but at most the `last` exchanges may still be on their way.
   virtual void wait_but_for(int64_t last);
   // The same, and then waits until every rank has come here; without a limit. For what may last: rank 0 saves, a text is tokenised.
   virtual void wait_patiently();
   // The same where rank 0 alone does what may last: it waits for the others as wait() does, so that one that is stuck is noticed.
   virtual void wait_for_first() { wait_patiently(); }
-  // The part that the others are made of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` who is missing.
+  // The part that the others are made of: asks done() until it is true, with naps of 0.1 ms, and after `rank_timeout` which ranks are
+  // missing.
   virtual void wait_until(const std::function<bool()>& done);
 
   // MPI moves only when it is called. While one lives, a thread does that every millisecond.

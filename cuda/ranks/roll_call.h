@@ -1,6 +1,7 @@
-// The ranks waited for. No library of messages notices that a process is stopped or stuck. A rank that has waited for `rank_timeout` tells
-// all others so; whoever else waits, or comes to wait, tells it as well, and whoever does not is waited for. Five seconds later the
-// lowest rank that told prints what it knows and ends all. A rank whose wait ends after all takes its word back.
+// The ranks waited for. No library of messages notices that a process is stopped or stuck. A rank that has waited for `rank_timeout`
+// reports so to all others. Every other rank that waits, or comes to wait, reports it as well, and a rank that does not is the one waited
+// for. Five seconds later the lowest rank that reported prints its findings and ends all. A rank whose wait ends after all takes its
+// report back.
 #pragma once
 #include <functional>
 #include <optional>
@@ -29,13 +30,13 @@ class RollCall {
   explicit RollCall(const Ranks& ranks) : ranks_(ranks), notes_(static_cast<size_t>(ranks.count())) {}
 
   void heard(int rank, const WaitNote& note) { notes_[static_cast<size_t>(rank)] = note; }
-  // True: this rank has to tell the others now that it waits. `limit` is the longest wait without asking, in seconds.
+  // True if this rank has to report to the others now that it waits. `limit` is the longest wait without asking, in seconds.
   bool must_tell(double waited, double limit) const;
-  // This rank has told so, at such a time; it has taken it back.
+  // This rank has reported its wait, at that time; it has taken the report back.
   void told(const WaitNote& note, double now);
   void took_back();
   bool has_told() const { return told_at_.has_value(); }
-  // The line that ends all ranks, where it is for this one to say it. `limit` is for the line.
+  // The line that ends all ranks, if this rank has to print it. `limit` is for the line.
   std::optional<std::string> verdict(double now, double limit) const;
 
  private:

@@ -1,4 +1,4 @@
-// The algorithm of a product, out of those that cuBLASLt proposes for it: the first, or the fastest (cuda/gemm/cublas/tuned_products.h).
+// The algorithm of a product, chosen among the proposals of cuBLASLt: the first, or the fastest (cuda/gemm/cublas/tuned_products.h).
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace ricci::cublas {
 namespace {
 
-constexpr int kProposals = 8, kRuns = 3;  // algorithms that are timed, and runs of each, the fastest of which counts
+constexpr int kProposals = 8, kRuns = 3;  // algorithms that are timed, and runs of each; the fastest run counts
 
 // The ways in which the parts of a long sum that several blocks share may be added up (split-K). A part is never rounded to less than f32:
 // by default the library may also store or add parts in the type of the result, which is bf16 for a bf16 product.
@@ -37,8 +37,8 @@ cublasLtMatmulPreference_t preference_of(const Gemm& g) {
   return preference;
 }
 
-// The algorithms that the library proposes, the most promising first. None: it does not support the product. It says so of an epilogue by
-// one of two statuses.
+// The algorithms that the library proposes, the most promising first. An empty list if it does not support the product, which it reports
+// for an epilogue by one of two statuses.
 std::vector<cublasLtMatmulAlgo_t> proposals(const Gemm& g, const Plan& plan, int most) {
   Library& l = library();
   const cublasLtMatmulPreference_t preference = preference_of(g);

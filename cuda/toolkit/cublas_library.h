@@ -42,8 +42,8 @@ Library* loaded_library();  // null: nothing was loaded yet
 
 // Error: what the call returned, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
-// False; stderr says that from now on our own kernel computes such products. It is hundreds of times slower for large ones, so nobody
-// shall wonder.
+// Returns false, and reports on stderr that from now on our own kernel computes such products. It is hundreds of times slower for large
+// ones, so the line explains the time.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

@@ -50,7 +50,7 @@ cublasLtEpilogue_t epilogue_of(const Gemm& g) {
   return g.bias_n ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Why cuBLASLt cannot compute the product; null: perhaps it can.
+// The reason why cuBLASLt cannot compute the product; null if perhaps it can.
 const char* why_impossible(const Gemm& g, const Layout& a, const Layout& b, const Layout& c) {
   if (!a.possible || !b.possible || !c.possible || c.transposed) return "does not read such strides";
   if (g.bias_n && g.c_f32) return "adds no bf16 bias to an f32 sum";

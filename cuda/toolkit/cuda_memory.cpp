@@ -1,4 +1,4 @@
-// The GPU behind Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU of the machine, a main stream and
+// The GPU of Device::cuda: memory from the driver's stream-ordered pool, copies and streams. One GPU of the machine, a main stream and
 // the streams of cuda/device/stream.h.
 #include <atomic>
 #include <cstdlib>
@@ -17,7 +17,7 @@ using cuda_build::check, cuda_build::report;
 
 namespace {
 
-int gpu = 0, gpus = 0;  // the one in use, of so many
+int gpu = 0, gpus = 0;  // the one in use, and the number of them
 bool gpu_has_wgmma = false;
 
 // The runtime takes GPU 0 for every thread that has not chosen.
@@ -220,7 +220,7 @@ DeviceMemory* find_cuda(int index, const char** why) {
       static CudaMemory& memory = *new CudaMemory;
       return &memory;
     }
-  } catch (const Error& error) {  // found, and of no use: taken by another process, say
+  } catch (const Error& error) {  // found but not usable: taken by another process, for example
     reason = error.what();
   }
   *why = reason.c_str();

@@ -25,7 +25,7 @@ bool waits() {
   return yes;
 }
 
-// A kernel may have more shared memory than 48 KiB, its own variables included, only where the runtime was told so. The size of its
+// A kernel may have more shared memory than 48 KiB, its own variables included, only after a call that allows it. The size of its
 // variables is not known here, so every kernel with dynamic memory is allowed what it asks for, once.
 void allow_shared_memory(const char* name, const void* function, int bytes) {
   thread_local std::unordered_map<const void*, int> allowed;

@@ -1,6 +1,6 @@
 // NCCL, which carries the tensors of cuda between ranks. The library is loaded when the first of them is exchanged, so that a program of
 // one process does without it. The only file that includes nccl.h. Its communicator does not block the host: a call that has to wait for
-// other ranks returns at once, and the wait for it can tell who is missing (cuda/ranks/roll_call.h).
+// other ranks returns at once, and the wait for it can report the ranks that are missing (cuda/ranks/roll_call.h).
 #include <dlfcn.h>
 
 #include <string>

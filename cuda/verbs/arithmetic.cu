@@ -124,7 +124,7 @@ HOST void fill(const Tensor& y, double value, const char* file, int line) {
 HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file, int line) {
   const int64_t n = static_cast<int64_t>(values.size());
   if (n != y_i.size() || n > arithmetic::FillFew<float>::kMax)
-    fail("fill: {} values for {}, expected as many, at most 8", {n, show(y_i.shape())});
+    fail("fill: {} values for {}, expected one for each element, at most 8", {n, show(y_i.shape())});
   y_i.written(file, line);
   with_dtype(y_i, [&]<class T>(T) {
     FillFew<T> f{y_i.data<T>(), {}};

@@ -1,5 +1,5 @@
 // for_each_chunk(name, device, items, program): many tensors in few launches. Their elements are cut into chunks of a fixed
-// size, of which each is a row, as in cuda/verbs/rows.h: a thread block on the GPU, a vectorised loop on the CPU.
+// size. Each chunk is a row, as in cuda/verbs/rows.h: a thread block on the GPU, a vectorised loop on the CPU.
 //   struct Program {
 //     using Item = ...;                                      what it needs to know of a tensor; item.n: its number of elements
 //     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk there and here
@@ -14,8 +14,8 @@
 
 namespace ricci {
 
-// The tensors of one launch: as many tensors as a kernel's arguments have room for. Chunks are numbered from the first tensor to
-// the last.
+// The tensors of one launch: at most the number that a kernel's arguments have room for. Chunks are numbered from the first tensor to the
+// last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;
@@ -49,7 +49,7 @@ template <class Item> struct TensorBatch {
 
 template <class Program> struct ChunkKernel {
   static constexpr int kThreads = 256;
-  Program program;  // first: where it is empty, __builtin_clear_padding of g++ 12 overlooks it behind the batch
+  Program program;  // first: __builtin_clear_padding of g++ 12 overlooks an empty program after the batch
   TensorBatch<typename Program::Item> batch;
   __device__ void operator()() const {
     const auto chunk = batch.chunk(blockIdx.x, Program::kBlockChunk);

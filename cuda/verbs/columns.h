@@ -1,7 +1,7 @@
 // for_columns(name, device, rows, n, program): sums over the rows of a matrix, one or several at once:
 //   sum_k(d) = sum_r of what program.add(r, d, sum) adds,     then program.store(d, sum)
 // The rows are summed in chunks of fixed size and the chunks in order, so the bits do not depend on the threads. On the GPU
-// a matrix is read once, by as many blocks as fill it: few columns of many rows are cut into many chunks.
+// a matrix is read once, by enough blocks to fill it: few columns of many rows are cut into many chunks.
 // for_rows_and_columns also runs a row program (cuda/verbs/rows.h) for every row. On the CPU a row is then still in the first cache
 // when its sums are made.
 //   struct Program { using Value = float; static constexpr int kSums = 2;
@@ -29,7 +29,7 @@ template <class Program> struct ColumnKernel {
     const int64_t first = chunk * rows_per_chunk, last = first + rows_per_chunk < rows ? first + rows_per_chunk : rows;
     Value sum[kSums] = {};
     if (d < n) {
-      UNROLL(8)  // as many rows are on their way from memory
+      UNROLL(8)  // so that several rows are on their way from memory
       for (int64_t r = first + warp; r < last; r += 8) program.add(r, d, sum);
     }
     for (int k = 0; k < kSums; ++k) of_warp[warp][k][lane] = sum[k];

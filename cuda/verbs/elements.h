@@ -1,9 +1,9 @@
 // for_each_element(name, device, n, f): f(i) for every i in [0, n), in no particular order. A vectorised loop on the CPU, a
 // thread per element on the GPU. CUDA_ELEMENTS(F) builds F<float>, F<double> and F<bf16> for the GPU.
-// GPUs like memory in pieces of 16 bytes. A functor that touches nothing but element i of some arrays, of which it reads
-// the ones with const elements and writes the others, may name them:
+// GPUs like memory in pieces of 16 bytes. A functor that touches nothing but element i of some arrays, reads the ones with const elements
+// and writes the others, may name them:
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
-// Then each thread loads 16 bytes of the array with the narrowest elements, and as many elements of the others, into registers, and runs
+// Then each thread loads 16 bytes of the array with the narrowest elements, and the same elements of the others, into registers, and runs
 // its copy of the functor on these. Input and output may be one array under two names.
 // A functor may have a member on_gpu(): it returns the functor that GPU threads run instead.
 #pragma once
@@ -61,7 +61,7 @@ template <class T, int kCount> struct Neighbours {
   }
 };
 
-// The visitors for `arrays`: their types, and whether all lie on 16 bytes.
+// The visitors for `arrays`: their types, and whether all begin at a multiple of 16 bytes.
 template <class... Ts> struct ArrayTypes {
   static constexpr int count() {
     int most = 1;

@@ -1,8 +1,9 @@
 // One formula for a single number and for the neighbours that a GPU's thread handles at once, 16 bytes of the narrowest array:
 //   row.each_piece([&](auto at) { at.store(y, factor * at.load(x) + at.load(bias)); }, x, bias, y);     (cuda/verbs/rows.h)
 // x, bias and y point at the row's first element. at.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
-// it: as many of them, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. at.read and at.write leave
-// the type as it is. at.read_mixed<k> and at.write_mixed<k> are for k rows that lie element by element: y[i k + q] is element i of row q.
+// it: one for each neighbour, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. at.read and
+// at.write leave the type as it is. at.read_mixed<k> and at.write_mixed<k> are for k rows that are interleaved: y[i k + q] is element i of
+// row q.
 #pragma once
 #include <type_traits>
 
@@ -69,7 +70,7 @@ struct One {
   HD One from(int64_t begin) const { return {begin + i}; }
 };
 
-// The elements i .. i + kCount - 1, which lie on 16 bytes in each row.
+// The elements i .. i + kCount - 1, which begin at a multiple of 16 bytes in each row.
 template <int kCount> struct Piece {
   int64_t i;
 

@@ -24,7 +24,8 @@ struct BlockRow {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
     __syncthreads();  // what was stored may be read by the next verb
   }
-  // f(at) for pieces of rows that begin at these pointers, where the pieces and the row's end lie on 16 bytes; else for single elements.
+  // f(piece) for pieces of 16 bytes of rows that begin at these pointers, where pieces and the row's end are aligned; else for single
+  // elements.
   template <class F, class... Ts> __device__ void each_piece(F f, const Ts*... rows) const {
     constexpr int kCount = elements_of_piece<Ts...>();
     if (n % kCount == 0 && on_16_bytes(rows...))

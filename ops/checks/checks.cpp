@@ -29,7 +29,7 @@ Tensor integers_on(const std::vector<int64_t>& values, Device device) {
 }
 
 Tensor with_gaps(const Tensor& targets_r) {
-  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op says what is wrong
+  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op reports the mistake
   const Tensor host({targets_r.size()}, Dtype::i64);
   copy(host, targets_r);
   for (int64_t r = 1; r < host.size(); r += 3) host.data<int64_t>()[r] = -1;

@@ -9,7 +9,7 @@
 namespace ricci {
 namespace {
 
-// The input that q, k or v stands in, and its first column there.
+// The input that q, k or v is part of, and its first column there.
 struct ViewOf {
   size_t input;
   int64_t offset = 0;
@@ -77,12 +77,12 @@ void add_view_checks(std::vector<OpCheck>& all) {
   add(all, {"queries from position 4 on", {{1, 3, 4}, {1, 7, 8}}, 4, {0}, {1}, {1, 4}, Visibility::causal(5).from(4), {.heads = 1}});
 }
 
-// Several query heads hear one head of keys and values.
+// Several query heads share one head of keys and values.
 void add_group_checks(std::vector<OpCheck>& all) {
   const Visibility causal = Visibility::causal();
   add(all, {"groups: one key head", {{2, 7, 16}}, 12, {0}, {0, 12}, {0, 14}, causal, {.heads = 6, .kv_heads = 1}});
   add(all, {"groups of two, longer than a block", {{1, 67, 16}}, 8, {0}, {0, 8}, {0, 12}, causal, {.heads = 4, .kv_heads = 2}});
-  add(all, {"groups: as many key heads as heads", {{1, 5, 18}}, 6, {0}, {0, 6}, {0, 12}, causal, {.heads = 3, .kv_heads = 3}});
+  add(all, {"groups: a key head for each head", {{1, 5, 18}}, 6, {0}, {0, 6}, {0, 12}, causal, {.heads = 3, .kv_heads = 3}});
   add(all, {"groups: padding, a window, dropout, turned keys in another tensor", {{3, 9, 12}, {3, 9, 4}}, 8, {0}, {0, 8}, {1},
                Visibility::causal(4), {.heads = 4, .dropout = 0.2, .kv_heads = 2}, {9, 5, 1}});
   add(all, {"groups: keys and values are one view", {{1, 7, 9}, {1, 5, 3}}, 9, {0}, {1}, {1}, causal, {.heads = 3, .kv_heads = 1}});
@@ -126,7 +126,7 @@ void add_rotary_checks(std::vector<OpCheck>& all) {
     all.push_back(
         {"rotary", what, {normal(x), normal({heads.width}), normal({heads.width})}, [=](CheckInputs in) { return run(in, true); }});
   };
-  check("odd sizes, values behind the keys", {2, 3, 24}, {3, 2, 4}, 4);
+  check("odd sizes, values after the keys", {2, 3, 24}, {3, 2, 4}, 4);
   check("some columns of a head, later positions", {1, 5, 10}, {1, 1, 5}, 2, 37);
   check("heads wider than a warp", {2, 2, 70}, {1, 1, 35}, 34, 1);
   check("nothing turns", {2, 3, 8}, {1, 1, 4}, 0);

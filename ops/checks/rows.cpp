@@ -61,7 +61,7 @@ void add_cell_checks(std::vector<OpCheck>& all) {
     all.push_back({"cell_mean", what, {normal(x)}, [=](const Arg& x_bcd) { return cell_mean(x_bcd, size); }});
     all.push_back({"cell_max", what, {normal(x)}, [=](const Arg& x_bcd) { return cell_max(x_bcd, size); }});
   };
-  cells("positions behind the last cell", {2, 7, 5}, 3);
+  cells("positions after the last cell", {2, 7, 5}, 3);
   cells("whole cells", {3, 8, 2}, 2);
   cells("cells of one position", {1, 3, 4}, 1);
   const auto windows = [&](const char* what, Shape x, int64_t size, int64_t kernel, int64_t history) {
@@ -76,7 +76,7 @@ void add_cell_checks(std::vector<OpCheck>& all) {
     all.push_back({"join_upsampled", what, {normal(a), normal(z), normal({a[2]})},
         [=](CheckInputs x) { return join_upsampled(x[0], x[1], x[2], shift); }});
   };
-  join("tight, rows without a cell behind", {2, 11, 3}, {2, 2, 12}, 3);
+  join("tight, rows after the last cell", {2, 11, 3}, {2, 2, 12}, 3);
   join("block, the last cell is cut", {2, 10, 3}, {2, 4, 6}, 3);
   join("from the midst of a cell", {1, 5, 2}, {1, 3, 6}, -2);
   join("of the same length", {2, 4, 5}, {2, 4, 5}, 0);
@@ -92,7 +92,7 @@ void add_loss_checks(std::vector<OpCheck>& all) {
     all.push_back({"bag_cross_entropy", what, {normal(logits), integers({logits[0], context}, logits[2])},
         [=](CheckInputs x) { return bag_cross_entropy(x[0], x[1], size, integers_on(lengths, x[0].value.device())); }});
   };
-  bag("tokens that repeat, positions behind the last cell", {2, 4, 5}, 14, 3, {});
+  bag("tokens that repeat, positions after the last cell", {2, 4, 5}, 14, 3, {});
   bag("padding", {4, 3, 7}, 6, 2, {6, 5, 3, 0});
 }
 

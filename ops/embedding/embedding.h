@@ -7,7 +7,7 @@ namespace ricci {
 // positions_Cd may have more rows than c. Gradients reach the table and the positions; both are dense.
 // Errors: an id outside 0 .. v-1, with its place; positions that the table does not have; inputs that differ
 // in dtype or device.
-// On cuda nobody waits for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
+// On cuda the op does not wait for the kernel that finds the bad id: its row of y is NaN, and check_embedding_ids throws.
 Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positions_Cd, double scale = 1, int64_t first_position = 0);
 
 // The fixed positions of the transformer (Vaswani et al. 2017, section 3.5), [context width], computed in f64:

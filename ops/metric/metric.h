@@ -10,14 +10,14 @@
 
 namespace ricci {
 
-// ---- Packed triangles: where an entry of a triangle of a k x k matrix stands when it is stored row by row without the other triangle
+// ---- Packed triangles: the place of an entry of a triangle of a k x k matrix that is stored row by row without the other triangle
 enum class Triangle : uint8_t {
   upper,  // a symmetric matrix M: M_ij = M_ji for i <= j
   lower,  // a factor L of M = L L^T: L_ij for i >= j
 };
 
 HD int64_t packed_size(int64_t k) { return k * (k + 1) / 2; }
-// The k whose triangle has this number of entries; -1: none has.
+// The k whose triangle has this number of entries; -1 if there is none.
 inline int64_t packed_width(int64_t entries) {
   int64_t k = 0;
   while (packed_size(k) < entries) ++k;

@@ -74,7 +74,7 @@ HOST Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype d
   return whole_nkk;
 }
 
-// c_n = a_n b_n for matrices [n k k], of which the first or the second may be read transposed.
+// c_n = a_n b_n for matrices [n k k]; one of a and b may be read transposed.
 HOST Tensor product_of_matrices(const Tensor& a_nkk, bool transpose_a, const Tensor& b_nkk, bool transpose_b) {
   const int64_t k = a_nkk.shape()[1];
   const Tensor c_nkk = like(a_nkk);

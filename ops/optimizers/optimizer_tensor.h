@@ -10,14 +10,14 @@ namespace ricci {
 
 // One parameter and its state. m and v are f64 when value is, f32 otherwise.
 struct OptimizerTensor {
-  Tensor value{}, grad{};  // grad has the dtype of value, f32 beside a master; empty: the update leaves the tensor alone
+  Tensor value{}, grad{};  // grad has the dtype of value, f32 beside a master; without grad the update leaves the tensor alone
   Tensor m{}, v{};         // mean of the gradient (momentum), mean of its square; each empty where the rule has none
   Tensor master{};         // f32, only beside a bf16 value: the weights that are updated, value being their rounding; may be empty
   double weight_decay = 0;
   std::string_view name{};  // for messages
 };
 
-// The numbers that differ from step to step. They lie on the device of the tensors, so that a step that was recorded
+// The numbers that differ from step to step. They are on the device of the tensors, so that a step that was recorded
 // (cuda/device/graph.h) reads what holds when it is launched.
 struct StepNumbers {
   Tensor rates{};           // f64 [3]: the Rates

@@ -17,7 +17,7 @@ inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t conte
       fail("{}: length {} at [{}] of lengths_b is outside 0 .. {}", {op, length, b, context});
 }
 
-// Lengths as kernels read them; null: every position of every sequence counts.
+// Lengths as kernels read them. Without them every position of every sequence counts.
 struct Lengths {
   const int64_t* length_b = nullptr;
   int64_t context = 0;

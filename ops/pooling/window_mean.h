@@ -6,7 +6,7 @@ namespace ricci {
 // The positions that a mean is taken over, around position c of a sequence:
 //   causal      c - window + 1 .. c
 //   otherwise   c - (window - 1) / 2 .. c + (window - 1) / 2
-// those that lie inside the sequence and are no padding.
+// Only positions inside the sequence that are no padding count.
 struct MeanWindow {
   int64_t window = 3;
   bool causal = true;

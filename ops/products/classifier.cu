@@ -65,12 +65,12 @@ struct Problem {
   int64_t vocabulary;
   Tensor x_rd, w_vd, bias_v, targets_r;  // w_vd and bias_v padded, see pad_vocabulary
   Tensor counted, nll_r;
-  Tensor dx_rd, dw_vd, dbias_v;  // each is empty where nobody wants it
+  Tensor dx_rd, dw_vd, dbias_v;  // each is empty where it is not wanted
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
 // The number of rows of logits that exist at a time. Each chunk reads the weights and adds to their gradient once, so that few long chunks
-// are best, all of about the same length: at most 32 Mi logits; on a GPU, whose products are so much faster, 1 GiB of them, or 2 GiB where
+// are best, all of about the same length: at most 32 Mi logits; on a GPU, whose products are much faster, 1 GiB of them, or 2 GiB where
 // it has more than 40 GiB, and a multiple of 128 rows, which fill whole tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
@@ -157,7 +157,7 @@ HOST void check_targets(const Tensor& targets_r, int64_t vocabulary) {
       fail("classifier_loss: target {} at row {} is outside the vocabulary of {}", {target_r[r], r, vocabulary});
 }
 
-// Room for the gradients that somebody wants. That of w, from more than one chunk, is summed as `sums`.
+// Room for the gradients that are wanted. The gradient of w, from more than one chunk, is summed as `sums`.
 HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, Dtype sums, bool chunks) {
   const Tape* const tape = Tape::recording();
   if (!tape) return;

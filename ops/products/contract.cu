@@ -59,7 +59,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   }
 }
 
-// One index, or several merged: how often it counts and how far apart its elements are in a, b and y (0: not in it).
+// One index, or several merged: its extent, and how far apart its elements are in a, b and y (0 where it is not in it).
 struct Index {
   int64_t extent = 1, a = 0, b = 0, y = 0;
 };

@@ -92,7 +92,7 @@ struct CrossEntropyOfPieces {
       ptx::store16(l_v + p * kPiece, {});
   }
 
-  // Calls f(piece) for the thread's pieces in front of the end of the vocabulary, then rest(piece) for those behind it or across it.
+  // Calls f(piece) for the thread's pieces that end within the vocabulary, then rest(piece) for the others.
   template <class F, class Rest> __device__ void each_piece(F f, Rest rest) const {
     const int step = static_cast<int>(blockDim.x), whole = vocabulary / kPiece, all = pitch / kPiece;
     int p = static_cast<int>(threadIdx.x);
@@ -129,7 +129,7 @@ struct CrossEntropyOfPieces {
     store_piece(l_v + p * kPiece, l);
   }
 
-  // e^(l - most) for shift = shift_of(most). Where all logits so far are -infinity, or there were none, 0 stands in for most.
+  // e^(l - most) for shift = shift_of(most). Where all logits so far are -infinity, or there were none, most counts as 0.
   __device__ static float power(float l, float shift) { return ptx::exp2_approx(math::fma(l, kLog2E, shift)); }
   __device__ static float shift_of(float most) { return most > kLowest ? -kLog2E * most : 0.0f; }
   // A logit of the padding reads as -infinity: its exponential is 0.

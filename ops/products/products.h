@@ -16,7 +16,7 @@ Tensor linear(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f);
 // Errors: widths that disagree, inputs that differ in dtype or device, an empty bias.
 Tensor feed_forward(const Arg& x_rd, const Arg& w_fd, const Arg& bias_f, const Arg& v_ef, const Arg& out_bias_e);
 
-// Multiplies two tensors and sums over every index that is not in the result, as the formula says:
+// Multiplies two tensors and sums over every index that is not in the formula's result:
 //   contract("bcnk,bCnk->bncC", q_bcnk, k_bCnk)      scores of attention
 //   contract("mk,kn->mn", a_mk, b_kn)                a matrix product
 // No factor is copied, whatever the order of its indices.
@@ -28,7 +28,7 @@ Tensor contract(std::string_view formula, const Arg& a, const Arg& b);
 // as an f64 scalar. A row whose target is -1 does not count; no counted row: 0. An empty bias_v is none.
 // Logits exist for a chunk of rows at a time; while a tape records, the gradients are made in the same pass.
 // Errors: shapes that disagree, inputs that differ in dtype or device, targets that are not i64; on the cpu a target outside
-// -1 .. v-1. On other devices nobody waits to look at the targets: such a target makes the loss NaN.
+// -1 .. v-1. On other devices the op does not wait to look at the targets: such a target makes the loss NaN.
 Tensor classifier_loss(const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, const Tensor& targets_r);
 
 // The gated product of a feed-forward layer (Shazeer 2020): act(gate) * up, where x_rd is [... 2f], its columns gate | up; y is [... f].

@@ -101,8 +101,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Over the positions p, and at each the heads first_head .. first_head + count - 1. Column i < r / 2 stands for a pair, the others for
-// one that did not turn.
+// Over the positions p, and at each the heads first_head .. first_head + count - 1. A column i < r / 2 represents a pair, each of the
+// others a column that did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;

@@ -16,8 +16,8 @@
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; those beyond the row are nobody's. Or in two neighbouring warps,
-// which have every second 32 pieces each.
+// A row in a warp: lane l has the pieces l, l + 32, ... of up to kPieces; pieces beyond the row do not exist. Or in two neighbouring
+// warps, which have every second 32 pieces each.
 template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;
 
@@ -82,7 +82,8 @@ template <int kPieces> struct ForwardKernel {
   }
 };
 
-// A block goes over some rows, as many at once as it has warps, or pairs of warps where a row is too long for the registers of one. They
+// A block goes over some rows, one at a time for each of its warps, or pairs of warps where a row is too long for the registers of one.
+// They
 // add up what their rows give to dgain and dbias in registers: dy and s are read once. They stay in registers as bf16, which takes half of
 // them.
 template <int kPiecesOfRow> struct BackwardKernel {
@@ -151,7 +152,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
 
-  // Over the lanes of the row. The sums of two warps meet in shared memory: one place for even rows and one for odd rows, so that nobody
+  // Over the lanes of the row. The sums of two warps meet in shared memory: one place for even rows and one for odd rows, so that no warp
   // overwrites what is still read.
   __device__ static float sum_of_row(float sum, int odd, int which) {
     sum = warp_reduce(sum, Sum{});
@@ -215,7 +216,7 @@ HOST bool norm_pieces(const char* name, Device device, const Bf16Rows& of) {
   return true;
 }
 
-// With as many registers as a row needs: f(BackwardKernel<pieces>) for rows of d numbers.
+// With the registers that a row needs: f(BackwardKernel<pieces>) for rows of d numbers.
 template <class F> void with_pieces(int64_t d, F f) {
   switch ((d + 32 * kPiece - 1) / (32 * kPiece)) {
     case 1: return f.template operator()<1>();

@@ -1,5 +1,5 @@
 // y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. A row of y
-// without any is left as it is. Rows says which: count(v) and row(v, k).
+// without any is left as it is. Rows names them: count(v) and row(v, k).
 #pragma once
 #include "cuda/verbs/rows.h"
 #include "ops/shapes/strided.h"

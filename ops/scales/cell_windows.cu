@@ -80,7 +80,7 @@ template <class T> struct BackwardApart {
           dx);
     }
     const T* const dy = dy_bmz + (b * count + j) * d * size;
-    const auto sum = [](T term) { return T(A(0) + A(term)); };  // as that of several: -0 becomes 0
+    const auto sum = [](T term) { return T(A(0) + A(term)); };  // as a sum of several: -0 becomes 0
     const auto by_pieces = [&]<int kSize>() {
       row.each_piece(
           [&](auto at) {
@@ -105,7 +105,7 @@ using namespace cell_windows_kernels;
 HOST Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t history) {
   const Dims n = DIMS(x_bcd);
   if (size < 1) fail("cell_windows: cells of {} positions, expected 1 or more", {size});
-  if (kernel < size) fail("cell_windows: a kernel of {} positions, expected those of a cell, {}, or more", {kernel, size});
+  if (kernel < size) fail("cell_windows: a kernel of {} positions, expected at least the {} of a cell", {kernel, size});
   if (history < 0 || history > kernel - size || history > n['c'])
     fail("cell_windows: {} positions of history, expected 0 .. kernel - size = {} and not more than there are, {}",
         {history, kernel - size, n['c']});

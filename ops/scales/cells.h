@@ -3,7 +3,7 @@
 
 namespace ricci {
 
-// Cells of a scale: cell j of x_bcd is its positions j size .. (j + 1) size - 1, without gaps. Positions behind the last whole
+// Cells of a scale: cell j of x_bcd is its positions j size .. (j + 1) size - 1, without gaps. Positions after the last whole
 // cell are in none, so there are m = c / size cells, rounded down; m may be 0.
 
 // y_bmd: the mean, or the largest element, of every cell, column by column. The gradient of the largest goes to the first of
@@ -22,7 +22,7 @@ Tensor cell_windows(const Arg& x_bcd, int64_t size, int64_t kernel, int64_t hist
 // Error: a size below 1.
 Tensor whole_cells(const Tensor& lengths_b, int64_t size);
 
-// The number of positions of each sequence that are text, where targets_bc are the tokens that follow, -1 behind the end of the text: up to
+// The number of positions of each sequence that are text, where targets_bc are the tokens that follow, -1 after the end of the text: up to
 // the token that the last target is, but not more than c. i64 [b], without gradient.
 Tensor text_lengths(const Tensor& targets_bc);
 

@@ -96,7 +96,7 @@ template <class Word> struct TransposeKernel {
   }
 };
 
-// The index other than the last that is contiguous in `from`, where a transposition pays; -1: none.
+// The index other than the last that is contiguous in `from`, where a transposition pays; -1 if there is none.
 HOST int transposed_index(const Strided<2>& s) {
   const int last = s.rank - 1;
   if (s.stride[1][last] != 1 || s.stride[0][last] == 1) return -1;

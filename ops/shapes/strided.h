@@ -1,5 +1,5 @@
 // Several tensors walked in step: the same extents, but each with its own strides (0 repeats an element), as when one is
-// broadcast, a slice, or permuted. Neighbouring indices that lie in memory as one are merged when they are pushed.
+// broadcast, a slice, or permuted. Neighbouring indices that are one in memory are merged when they are pushed.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -18,7 +18,7 @@ template <int N> struct Strided {
     return n;
   }
 
-  // Adds an index inside those that are there.
+  // Adds an index inside the present ones.
   void push(int64_t count, const int64_t (&by)[N]) {
     if (count == 1) return;
     bool merges = true;
@@ -48,8 +48,8 @@ template <class F> HD void for_vector(int64_t count, F f) {
   for (int64_t j = 0; j < count; ++j) f(j);
 }
 
-// Calls run(at, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on,
-// which lie at at[k] and then every s.stride[k][s.rank - 1] of tensor k.
+// Calls run(at, i, count) for stretches of the last index that make up [begin, end): `count` elements from element i on, which are at
+// at[k] and then every s.stride[k][s.rank - 1] of tensor k.
 template <int N, class Run> struct StridedLoop {
   Strided<N> s;
   Run run;

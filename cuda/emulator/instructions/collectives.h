@@ -12,7 +12,7 @@ namespace emu {
 using Resolve = void (*)(void* const* payloads, unsigned lanes);
 
 // The calling lane waits until every lane of the mask has arrived with the same mask and resolve; the last one to arrive
-// calls resolve. The payload usually lies on the caller's stack and receives the result. `name` is for messages.
+// calls resolve. The payload is usually on the caller's stack and receives the result. `name` is for messages.
 void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc at);
 
 // Ends the launch with "kernel: what, thread, block, place".

@@ -1,7 +1,7 @@
 // cuda/ptx.h for the emulator, where each function is documented. Beyond what the hardware does, it is an error to give
 // an address that is no multiple of what it must be, one outside shared memory, or a source of cp_async outside device memory; to give
-// mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while copies are under way that
-// nobody has waited for. Until a copy is waited for, its destination holds NaN, and its source may still change.
+// mma_tf32 a number that was not rounded; to load by load16_once what the launch writes; and to return while copies are under way without
+// a wait for them. Until a copy is waited for, its destination holds NaN, and its source may still change.
 #pragma once
 #include "core/bf16.h"
 #include "cuda/emulator/emulator.h"
@@ -42,8 +42,7 @@ inline uint32_t to_tf32(float x) {
 }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
-// The GPU's approximations err in the last bits, so these do, too: by two units in the last place, up or down as the argument's last bit
-// says.
+// The GPU's approximations err in the last bits, so these do, too: by two units in the last place, up or down by the argument's last bit.
 inline float off_by_two(float y, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, y), of_x = __builtin_bit_cast(uint32_t, x);
   const bool exact = !(y > 0x1p-125f && y < 0x1p127f) || (bits & 0x7fffffu) == 0;  // 0, infinity, NaN, a power of two

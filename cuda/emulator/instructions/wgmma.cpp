@@ -23,7 +23,7 @@ const unsigned char* shared_bytes() { return static_cast<const unsigned char*>(c
 Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc at) {
   const auto field = [=](int bit) { return static_cast<unsigned>(bits >> bit & 0x3fff) << 4; };
   const Operand b{field(0), field(16), field(32), columns, transposed};
-  if (bits >> 62 != 1) fail_product(name, at, "the descriptor's swizzle is not that of 128 bytes");
+  if (bits >> 62 != 1) fail_product(name, at, "the descriptor's swizzle is not the one of 128 bytes");
   if (b.start % kPattern >= kSwizzle)
     fail_product(name, at, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
   return b;
@@ -82,8 +82,8 @@ void execute(const char* name, Loc at, uint64_t left = 0, uint64_t right = 0, Pr
 
 }  // namespace
 
-// Eight rows of 128 bytes are a pattern of 1,024: in each row the chunks of 16 bytes are permuted by an exclusive or with its number, which
-// the hardware takes from the address.
+// Eight rows of 128 bytes are a pattern of 1,024 bytes: the chunks of 16 bytes of each row are permuted by an exclusive or with the row's
+// number, which the hardware takes from the address.
 unsigned Operand::at(unsigned k, unsigned column) const {
   const unsigned row = transposed ? k : column, beside = transposed ? column : k;
   const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + beside / 64 * leading + beside % 64 * 2;

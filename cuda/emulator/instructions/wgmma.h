@@ -24,7 +24,7 @@ struct Registers {
 struct Operand {
   unsigned start, leading, stride, columns;
   bool transposed;
-  unsigned at(unsigned k, unsigned column) const;  // how many bytes from the beginning of shared memory the element lies
+  unsigned at(unsigned k, unsigned column) const;  // the element's distance in bytes from the beginning of shared memory
 };
 
 struct Product {
@@ -93,7 +93,7 @@ class Warpgroups {
 class SharedMemory;
 
 // Shared memory as tensor cores see it, which they read through the asynchronous proxy: what the threads wrote before fence_proxy_async
-// and then a barrier. The emulator does not know who wrote, so it asks all threads of the block to execute the fence.
+// and then a barrier. The emulator does not know the writer, so it asks all threads of the block to execute the fence.
 class AsyncProxy {
  public:
   void begin_block();

@@ -1,6 +1,6 @@
 // The arguments of a launch: pointers must be to device memory. A kernel is a struct of bytes, so every word of eight of them is
 // looked at: one that is an address of this process, but not of device memory, is taken for a pointer to memory of the CPU. Sanitizers map
-// so much memory for themselves that many a number is such an address: there nothing is looked at.
+// a part of the address space for themselves that is so large that many a number is such an address: there nothing is looked at.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -22,10 +22,10 @@ class Isolation {
   // An atomic operation of the block that runs. The pointer may be to any memory.
   void atomic(const void* p, size_t bytes);
   void fence();
-  // It has ended: takes its writes away until the launch ends. Says what it wrote that another block wrote too.
+  // The block has ended: takes its writes away until the launch ends. Returns a write that another block made too.
   struct Race {
     uint64_t other_block = 0;
-    size_t byte = 0, bytes = 0;  // byte of an allocation of so many bytes, 0: no race
+    size_t byte = 0, bytes = 0;  // the first byte in an allocation of `bytes` bytes; bytes is 0 without a race
   };
   Race end_block();
   void end_launch();

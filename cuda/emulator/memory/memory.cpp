@@ -14,7 +14,7 @@ namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
-// Behind the red zone, where rows that a kernel writes past the end may go before the launch ends and says so: not into the CPU's heap.
+// After the red zone. Rows that a kernel writes past the end may go here before the launch ends and reports them: not into the CPU's heap.
 constexpr size_t kSpare = 16 << 10;
 
 struct Allocation {
@@ -81,7 +81,7 @@ const unsigned char* red_zone() {
   return zone;
 }
 
-// The first byte that was written of the red zones; null: none.
+// The first byte of the red zones that was written, or null.
 unsigned char* find_damage(const Allocation& allocation) {
   for (unsigned char* zone : {allocation.front(), allocation.back()})
     if (std::memcmp(zone, red_zone(), kRedZone) != 0) return zone + find_written(zone, kRedZone);

@@ -1,5 +1,5 @@
 // The shared memory of one block: the dynamic part, then the static variables in the order of their first use. Everything
-// is filled with 0xff (NaN) before each block; behind each object lies a red zone.
+// is filled with 0xff (NaN) before each block; a red zone follows each object.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -23,7 +23,7 @@ inline size_t find_written(const unsigned char* zone, size_t bytes) {
 
 class SharedMemory {
  public:
-  // Hopper has the most: 227 KiB for a block, of which 48 KiB static.
+  // Hopper has the most: 227 KiB for a block, at most 48 KiB of it static.
   static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
 
   SharedMemory() = default;
@@ -36,7 +36,7 @@ class SharedMemory {
   size_t static_bytes() const { return static_bytes_; }  // bytes in the variables made so far
   bool contains(const void* p, size_t bytes) const;      // wholly, in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
-  // The variable of that key, made on first use. Null: it does not fit.
+  // The variable of that key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
   // The first write into a red zone: byte `at` of a variable; that name is null when there was none. With
   // AddressSanitizer the red zones are its affair.

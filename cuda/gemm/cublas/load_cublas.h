@@ -10,7 +10,7 @@
 
 namespace ricci {
 
-// Tries to load one file. Empty: it is loaded. Otherwise the reason why it is not.
+// Tries to load one file. Returns the reason why it is not loaded, or an empty text if it is.
 using LoadLibrary = std::function<std::string(const std::string& file)>;
 
 // Loads the first of the files that can be loaded. The environment variable RICCI_WITHOUT_CUBLAS=1 asks for our own, slower

@@ -19,13 +19,13 @@ class TunedProducts {
   // Reads the file, if there is one. Error: names the path and the first line that is not PRODUCT = ALGORITHM.
   explicit TunedProducts(const FilePlace& place, Keeps keeps = Keeps::in_file);
 
-  // Names the library and the GPU by which products are computed. Algorithms found with another library or GPU are forgotten, which stderr
-  // says.
+  // Names the library and the GPU by which products are computed. Algorithms found with another library or GPU are forgotten, with a line
+  // on stderr.
   void made_by(const std::string& library);
 
-  // The algorithm of a product; null: none is known.
+  // The algorithm of a product; null if none is known.
   const std::string* find(const std::string& product) const;
-  // Keeps an algorithm, and writes the file if this keeps in it. Error: as the system says.
+  // Keeps an algorithm, and writes the file if this keeps in it. Error: the system's.
   void add(const std::string& product, const std::string& algorithm);
   const std::string& path() const { return place_.path; }
 
@@ -36,7 +36,7 @@ class TunedProducts {
   std::map<std::string, std::string> algorithms_;
 };
 
-// From now on this process times the products that `tuned` does not know; nothing: no longer.
+// From now on this process times the products that `tuned` does not know; without a value it times none any more.
 void tune_products(const std::optional<TunedProducts>& tuned);
 TunedProducts* tuned_products();  // null: products are not timed
 

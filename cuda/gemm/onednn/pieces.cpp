@@ -94,8 +94,8 @@ void store_sums(const float* sums_mn, const Gemm& g) {
 // ---- By tiles
 namespace {
 
-constexpr int64_t kRows = 256, kColumns = 768, kTerms = 512;  // a piece has at most so many
-constexpr int64_t kFewestPieces = 4;                          // with fewer, half as many rows are taken
+constexpr int64_t kRows = 256, kColumns = 768, kTerms = 512;  // at most, of a piece
+constexpr int64_t kFewestPieces = 4;                          // with fewer, a piece takes half the rows
 constexpr int64_t kWide = 4096;                               // columns of a b that is packed for few pieces rather than for many
 
 bool is_dense(const MatrixAt& at, int64_t rows, int64_t columns) {

@@ -21,7 +21,7 @@ struct Pieces {
   void cut(int64_t wanted);
 };
 
-// c's rows and columns from these on, at most so many of them.
+// c's rows and columns from `row` and `column` on, at most `rows` and `columns` of them.
 Gemm piece_of(const Gemm& g, int64_t row, int64_t column, int64_t rows, int64_t columns);
 
 // The terms from `first` on, at most `most` of them; all but the first terms are added to c.
@@ -30,8 +30,8 @@ Gemm terms_of(const Gemm& g, int64_t first, int64_t most);
 // Writes c from sums without gaps, past the caches: the gradient of a large matrix is not needed again before all others are made.
 void store_sums(const float* sums_mn, const Gemm& g);
 
-// oneDNN multiplies bf16 by tiles (AMX) only if a, b and c lie without gaps. Without tiles a product takes two to three times as
-// long.
+// oneDNN multiplies bf16 by tiles (AMX) only if a, b and c have no gaps in memory. Without tiles a product takes two to three times
+// longer.
 
 // True for a product whose c is bf16 and is to be made by tiles. Its pieces are rows of a and c, and the whole of b: they have
 // no gaps where a, b and c have none.

@@ -10,7 +10,7 @@ namespace ricci::onednn {
 // by tiles (pieces.cpp). They differ in length from the library's own key, which is empty, and from a product's, which has 17 numbers.
 constexpr int64_t kSumsKey = 1, kTilesKey = 2;
 
-// Tells the library, on this thread, that there is one thread, and keeps signals from its products.
+// Makes the library believe, on this thread, that there is one thread, and keeps signals from its products.
 class OneThread {
  public:
   OneThread();
@@ -23,7 +23,7 @@ class OneThread {
   int before_;
 };
 
-// Made now, where this thread has not made it before. False: the library has no such product, or only its reference loops.
+// Made now, where this thread has not made it before. Returns false if the library has no such product, or only its reference loops.
 bool can_multiply(const Gemm& g);
 
 // By the library, or by gemm_blocked where it cannot.

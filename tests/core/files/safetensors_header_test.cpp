@@ -162,11 +162,11 @@ TEST_CASE("safetensors: data with holes and overlaps") {
   };
   CHECK(two("[0,8]", "[8,16]", 16) == "no error");
   CHECK(two("[8,16]", "[0,8]", 16) == "no error");
-  CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps that of another tensor)");
-  CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps that of another tensor)");
+  CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps the data of another tensor)");
+  CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps the data of another tensor)");
   CHECK(two("[0,8]", "[12,20]", 20) == "bytes 8 to 12 of the data belong to no tensor");
   CHECK(complaint(file_of(R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}", 8)) ==
-        R"(tensor "a": its data overlaps that of another tensor)");
+        R"(tensor "a": its data overlaps the data of another tensor)");
 }
 
 TEST_CASE("safetensors: malformed metadata") {

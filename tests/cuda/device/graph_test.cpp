@@ -46,7 +46,7 @@ TEST_CASE("offset heap: places never overlap, holes are joined and used again") 
   CHECK(heap.empty());
   CHECK(heap.allocate(3000) == 0);
   CHECK(heap.extent() == 3584);
-  CHECK(message_of([&] { heap.release(512); }) == "offset heap: nothing lies at 512");
+  CHECK(message_of([&] { heap.release(512); }) == "offset heap: nothing was allocated at 512");
 }
 
 TEST_CASE("offset heap: drawn sizes and lifetimes") {

@@ -152,7 +152,9 @@ std::string error_with(int bad, bool later = false) {
 }  // namespace
 
 TEST_CASE("device ranks: an error of every function of the table is told, and ends the communicator") {
-  const auto line = [](const char* call) { return std::string("NCCL: error 2 in ") + call + " of step 812; NCCL_DEBUG=INFO says more"; };
+  const auto line = [](const char* call) {
+    return std::string("NCCL: error 2 in ") + call + " of step 812; NCCL_DEBUG=INFO prints details";
+  };
   CHECK(error_with(-1) == "no error");
   const char* const calls[] = {
       "make_id", "join", "all_to_all", "all_to_all", "all_to_all", "all_to_all", "all_gather", "sum", "from_first", "join"};

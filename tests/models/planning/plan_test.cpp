@@ -264,7 +264,7 @@ TEST_CASE("dry run: tensors of before and after are what they are") {
   outlives = {};
   CHECK(item(before, 7) == 3);
   CHECK(message_of([] { const DryRun dry(Device::cuda); }) ==
-        "dry run: expected cpu or cuda_emulated, whose kernels ask for what those of cuda ask for, got cuda");
+        "dry run: expected cpu or cuda_emulated, whose kernels ask for the same memory as on cuda, got cuda");
 }
 
 TEST_CASE("plan: the tape is that of a forward in training") {

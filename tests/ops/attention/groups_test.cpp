@@ -76,7 +76,7 @@ TEST_CASE("shared keys: a definition in which query head n hears key head n mod 
   CHECK(distance(got.gradients[0], wrong.gradients[0]) > 0.01);
 }
 
-TEST_CASE("as many key heads as heads give the bits of attention without groups") {
+TEST_CASE("a key head for each head gives the bits of attention without groups") {
   on_every_device([](Device device) {
     for (Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::bf16})
       for (int64_t width : {12, 32}) {

@@ -130,7 +130,7 @@ TEST_CASE("layer norm: messages") {
   }) == "residual_layer_norm: index r is 4 in x_rd[4 8] but 2 in branch_rd[2 8]");
   CHECK(message_of([&] {
     residual_layer_norm(Tensor({4, 2, 8}), Tensor({2, 4, 8}), gain, Tensor());
-  }) == "residual_layer_norm: x_rd[4 2 8] and branch_rd[2 4 8] differ in the indices that r stands for");
+  }) == "residual_layer_norm: x_rd[4 2 8] and branch_rd[2 4 8] differ in the indices merged into r");
   CHECK(message_of([&] {
     residual_layer_norm(Tensor({2, 8}), Tensor({2, 8}, Dtype::bf16), gain, Tensor());
   }) == "residual_layer_norm: x_rd is f32 on cpu, branch_rd bf16 on cpu");

@@ -85,7 +85,7 @@ TEST_CASE("cell_windows: windows that end with their cells, zero before the sequ
     });
 }
 
-TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not, also behind the last cell") {
+TEST_CASE("cells: gradients have the bits of the CPU, 16 bytes at a time or not, also after the last cell") {
   for (int64_t size : {1, 2, 3, 4, 8})
     for (int64_t d : {24, 264, 5})
       on_every_device_and_dtype([&](Device device, Dtype dtype) {
@@ -140,7 +140,7 @@ TEST_CASE("cells: messages") {
   CHECK(message_of([&] { cell_mean(x, 0); }) == "cell_mean: cells of 0 positions, expected 1 or more");
   CHECK(message_of([&] { cell_max(x, -2); }) == "cell_max: cells of -2 positions, expected 1 or more");
   CHECK(message_of([&] { cell_windows(x, 0, 3); }) == "cell_windows: cells of 0 positions, expected 1 or more");
-  CHECK(message_of([&] { cell_windows(x, 3, 2); }) == "cell_windows: a kernel of 2 positions, expected those of a cell, 3, or more");
+  CHECK(message_of([&] { cell_windows(x, 3, 2); }) == "cell_windows: a kernel of 2 positions, expected at least the 3 of a cell");
   CHECK(message_of([&] { cell_windows(x, 3, 6, 4); }) ==
         "cell_windows: 4 positions of history, expected 0 .. kernel - size = 3 and not more than there are, 7");
   CHECK(message_of([&] { cell_windows(x, 3, 30, 8); }) ==
